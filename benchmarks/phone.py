@@ -62,7 +62,7 @@ async def model(messages: Any, _info: Any) -> AsyncIterator[str]:
         for message in reversed(messages)
         if isinstance(message, ModelRequest)
         for part in message.parts
-        if isinstance(part, UserPromptPart) and not part.content.startswith("<system>")
+        if isinstance(part, UserPromptPart) and not part.content.startswith(("<system>", "<memory"))
     )
     if "chest" in said:
         yield "Plums."

@@ -34,7 +34,7 @@ async def script(messages: list[Any], _info: Any) -> AsyncIterator[str | DeltaTo
     """What a model might do with this conversation."""
     parts = [part for message in messages for part in message.parts]
     prompts = [str(part.content) for part in parts if isinstance(part, UserPromptPart)]
-    said = next(text for text in reversed(prompts) if not text.startswith("<system>")).lower()
+    said = next(text for text in reversed(prompts) if not text.startswith(("<system>", "<memory"))).lower()
     results = [
         json.loads(part.model_response_str())
         for part in messages[-1].parts

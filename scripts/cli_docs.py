@@ -59,7 +59,9 @@ SERVE = f"""\
 `{SECRET}` (at least 32 bytes) signs identities. Without it a secret is made once beside the store, in a file
 only its owner may read. `{OPERATOR_KEY}` (likewise) opens the operator's routes.
 `{AGENT_KEY}` (likewise; several separated by commas) lets a backend act for its own users, see
-[http.md](http.md).
+[http.md](http.md). On an address that other machines can reach, the server does not start with a secret, key
+or webhook secret that is easy to guess: fewer than 8 different characters, repetitions, or runs such as "abc"
+and "123". On loopback it warns.
 """
 
 

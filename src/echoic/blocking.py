@@ -88,6 +88,9 @@ class BlockingMemoryService(Protocol):
     def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> BlockingUserMemory:
         """The memory of one user."""
 
+    def enforce_retention(self, deployment: str | None = None) -> int:
+        """Destroy now what is older than `keep_for` says, as the background does; how much that was."""
+
     def pseudonym(self, user: str, deployment: str = "default") -> str:
         """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
 
@@ -347,6 +350,12 @@ class BlockingUserMemory(Protocol):
         until: datetime | None = None,
     ) -> Receipt:
         """Destroy everything kept about the user, or only what one argument names."""
+
+    def hold(self, *, on: bool = True) -> None:
+        """Put everything kept about the user on hold, or release it: for operators, as when a court asks."""
+
+    def held(self) -> bool:
+        """Whether everything kept about the user is on hold."""
 
     def consent(self) -> Consent:
         """Whether anything the user says may be kept."""

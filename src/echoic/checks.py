@@ -5,8 +5,11 @@ Text is any Unicode except NUL and lone surrogates, and comes back exactly as it
 
 from __future__ import annotations
 
+import ipaddress
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Final, get_args
 
 from echoic.errors import InvalidInput
@@ -14,6 +17,12 @@ from echoic.errors import InvalidInput
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
 """The largest value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
+MIN_DISTINCT_CHARACTERS: Final = 8
+"""Of a secret. Of 32 random hexadecimal digits fewer differ once in 27 million times."""
+_ORDERS: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
+_NEIGHBOURS: Final = frozenset(
+    pair for order in _ORDERS for a, b in pairwise(order) for pair in (a + b, b + a)
+)
 
 
 def checked_name(value: object, what: str) -> str:
@@ -83,6 +92,53 @@ def checked_time(value: datetime, what: str) -> datetime:
         return value.astimezone(UTC)
     except OverflowError as error:
         raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC") from error
+
+
+def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:
+    """Warnings about secrets that are easy to guess, for a server that only this machine can reach.
+
+    Args:
+        secrets: by what they are called. Empty ones are not set.
+        address: what the server listens on.
+
+    Raises:
+        InvalidInput: one is easy to guess, and `address` can be reached from other machines.
+    """
+    warnings = list[str]()
+    for what, secret in secrets.items():
+        weakness = _weakness(secret) if secret else None
+        if weakness is None:
+            continue
+        if not is_loopback(address):
+            raise InvalidInput(
+                f"{what} is easy to guess: {weakness}. Other machines can reach {address}: set a random one, "
+                "as `python -c 'import secrets; print(secrets.token_urlsafe(32))'` prints it"
+            )
+        warnings.append(f"{what} is easy to guess: {weakness}. It is refused on any address but loopback")
+    return warnings
+
+
+def _weakness(secret: str) -> str | None:
+    """Why `secret` is easy to guess; None: nothing shows that it is. No list of words is looked at."""
+    text, seen, foreseen = secret.lower(), set[str](), 0
+    distinct = len(set(text))
+    if distinct < MIN_DISTINCT_CHARACTERS:
+        return f"it has {distinct} different characters, {MIN_DISTINCT_CHARACTERS} at least"
+    for before, last, this in zip(f" {text}", text, text[1:], strict=False):
+        three = before + last + this
+        foreseen += last == this or last + this in _NEIGHBOURS or three in seen
+        seen.add(three)
+    if foreseen * 3 < len(text) * 2:  # of random hexadecimal digits a fifth are foreseen
+        return None
+    return "it repeats itself, or follows an order such as 'abc' or '123'"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens on `host`, a name or an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def storable(text: str) -> str:

@@ -33,7 +33,7 @@ VERSION = 1
 def open(  # noqa: A001 - echoic.open is the way in
     url: str | Store | Documents = "sqlite:///echoic.db",
     *,
-    embedder: str | Embedder = "local",
+    embedder: str | Embedder | None = None,
     model: str | Model | None = None,
     global_writes: GlobalWrites = "propose",
     global_kinds: str | Collection[str] | None = None,
@@ -55,6 +55,8 @@ def open(  # noqa: A001 - echoic.open is the way in
             "postgresql://…", "mongodb://…", "memory://"; or a `Store` or `Documents` of your own.
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only), a hosted
             one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768", or one of your own.
+            None: "local", but where its packages or weights are not installed, a warning says so, words and
+            sounds are searched, and what is written is embedded once they are there.
         model: a language model that joins the rules in forming memories and in deciding what may be global,
             and summarises long calls, always after the caller was answered: "provider:model" as PydanticAI
             names it, or a model of PydanticAI's. None: rules only.
@@ -84,7 +86,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
     """
-    from echoic.embedding import embedder_from
+    from echoic.embedding import DefaultEmbedder, embedder_from
     from echoic.memory.compliance import Compliance
     from echoic.memory.service import MemoryService
     from echoic.memory.shares import shares_from
@@ -93,7 +95,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     folder = compliance if compliance is not None else compliance_folder(url)
     return MemoryService(
         store_of(url),
-        embedder_from(embedder),
+        DefaultEmbedder() if embedder is None else embedder_from(embedder),
         global_writes=global_writes,
         global_kinds=_listed(global_kinds) if isinstance(global_kinds, str) else global_kinds,
         classifier=classifier,

@@ -9,10 +9,13 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 import forked
 
@@ -128,6 +131,62 @@ def test_a_short_secret_is_refused_and_not_repeated(echoic):
     refused = echoic("serve", "--port", "0", ECHOIC_SECRET="hunter2")
     assert refused.code == 64
     assert "hunter2" not in refused.err
+
+
+STRONG = {
+    "ECHOIC_SECRET": "of these tests, and long enough for HS256",
+    "ECHOIC_OPERATOR_KEY": "the operator of these tests, and no other",
+    "ECHOIC_AGENT_KEY": "the backend of these tests: for its own users",
+    "ECHOIC_RETELL_KEY": "key_4f1b79c2d0e6",
+    "ECHOIC_VAPI_SECRET": "hook_9d2e60b1a7c4",
+    "ECHOIC_ELEVENLABS_SECRET": "wsec_71e0c9b25da8",
+    "ECHOIC_TWILIO_AUTH_TOKEN": "e58f1c7ab29d04e36f1a80c5d7b23e94",
+}
+
+
+@pytest.mark.parametrize("weak", STRONG)
+def test_beyond_this_machine_it_does_not_listen_with_a_secret_that_is_easy_to_guess(echoic, tmp_path, weak):
+    command = ("phone", "serve", "--model", "test") if "TWILIO" in weak else ("serve",)
+    refused = echoic(*command, "--host", "0.0.0.0", "--port", "0", **{**STRONG, weak: "abc" * 12})
+    assert (refused.code, refused.out) == (64, "")
+    assert f"{weak} " in refused.err
+    assert "is easy to guess" in refused.err
+    assert "abcabc" not in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_accounts_need_an_issuer_an_audience_and_keys(echoic, tmp_path):
+    for given in ({"ECHOIC_JWT_ISSUER": "https://login.example.com"}, {"ECHOIC_JWKS": "jwks.json"}):
+        refused = echoic("serve", "--port", "0", **given)
+        assert refused.code == 64
+        assert "--jwt-issuer, --jwt-audience and --jwks belong together" in refused.err
+    assert not (tmp_path / "echoic.db").exists()
+
+
+def test_a_token_of_ones_own_sign_in_acts_for_its_user(serve, tmp_path):
+    key = ed25519.Ed25519PrivateKey.generate()
+    published = {
+        **json.loads(jwt.algorithms.OKPAlgorithm.to_jwk(key.public_key())),
+        "kid": "a",
+        "alg": "EdDSA",
+    }
+    (tmp_path / "jwks.json").write_text(json.dumps({"keys": [published]}))
+    issuer = "https://login.example.com"
+    _, url = serve(ECHOIC_JWT_ISSUER=issuer, ECHOIC_JWT_AUDIENCE="memory", ECHOIC_JWKS="jwks.json")
+    claims = {"iss": issuer, "aud": "memory", "sub": "crm-7", "exp": int(time.time()) + 600}
+    token = jwt.encode(claims, key, algorithm="EdDSA", headers={"kid": "a"})
+    assert ask(url, "api/memories", token=token)[0] == 200
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ask(url, "api/memories", token=jwt.encode({**claims, "aud": "x"}, key, "EdDSA", {"kid": "a"}))
+    with refused.value as error:
+        assert error.code == 401
+
+
+def test_on_this_machine_it_warns_of_a_secret_that_is_easy_to_guess(serve):
+    server, url = serve(ECHOIC_SECRET="s" * 40)
+    assert ask(url, "api/identity", {})[0] == 200
+    server.send_signal(signal.SIGINT)
+    assert "ECHOIC_SECRET is easy to guess" in server.communicate(timeout=30)[1]
 
 
 @pytest.mark.parametrize(

@@ -234,15 +234,15 @@ async def test_the_number_of_an_incoming_call_names_nobody_unless_it_is_trusted(
 
 async def test_a_caller_who_is_known_by_their_number_alone_is_not_told_what_is_sensitive(service):
     ana = service.user("ana")
-    await ana.remember("The user is allergic to peanuts.")
+    await ana.remember("The user takes insulin.")
     await ana.remember("The user likes jazz.")
-    calls = [{"id": "1", "name": "search_memory", "arguments": {"query": ASKS}}]
+    calls = [{"id": "1", "name": "search_memory", "arguments": {"query": "insulin"}}]
     told = {}
     for level in ("attested", "account"):
         async with Platform(service, level=level) as platform:
             told[level] = (await platform.vapi("tool-calls", toolCallList=calls)).text
-    assert "peanuts" in told["account"]
-    assert "peanuts" not in told["attested"]
+    assert "takes insulin" in told["account"]
+    assert "takes insulin" not in told["attested"]
 
 
 async def test_a_line_that_is_linked_is_its_users_and_one_that_is_shared_is_nobodys(service):

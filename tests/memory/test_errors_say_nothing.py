@@ -93,7 +93,7 @@ def named_only(message: str) -> str:
 
 NAMES = frozenset(
     """key name user deployment agent conversation_id conversation id status timezone proposal_id memory_id
-    lesson_id by after since until budget_tokens deadline_ms limit kind category model""".split()
+    lesson_id by after since until budget_tokens deadline_ms limit kind category model level""".split()
 )
 """Names and settings, which a message may show, bounded; of what people say nothing may stand in it."""
 

@@ -8,6 +8,7 @@ import pytest
 
 import echoic
 from echoic.errors import InvalidInput
+from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE
 from echoic.types import Turn
 
 FILLERS = ["Okay.", "Thanks, bye!", "Can you hear me?", "uh huh", "mm-hmm, right", "Hello?"]
@@ -200,3 +201,27 @@ async def test_an_agents_own_phrases_are_no_memory_and_statements_come_before_qu
     assert "I have booked seat 14 on the train to Leeds." in told
     everything = [hit.text for hit in await ana.query("train to Leeds", min_relevance=0)]
     assert "The train to Leeds leaves at 7:40, noted." in everything
+
+
+@pytest.mark.parametrize(("agent", "floor"), [("Robin", SILENCE), (None, SILENCE_AMONG_PEOPLE)])
+async def test_a_conversation_with_an_agent_is_a_call_whatever_its_speakers_are_called(memory, agent, floor):
+    ana = memory.user("ana")
+    call = await ana.conversation("call", agent=agent)
+    await call.append(
+        Turn(speaker="Ana", text="My spare blanket is in the blue cedar chest."),
+        Turn(speaker="Robin", text="Noted, the blue cedar chest."),
+    )
+    recaller = memory._parts.recaller
+    floors = []
+
+    async def ranked(*args, **kwargs):
+        found = await rank(*args, **kwargs)
+        floors.append(found[0][0].floor)
+        return found
+
+    rank, recaller._rank = recaller._rank, ranked
+    assert (await ana.recall("Where is my spare blanket?", min_relevance=0)).hits
+    assert floors[-1] == floor
+    await (await ana.conversation("later", agent="Robin")).append(Turn(speaker="Ana", text="Hello, Robin."))
+    assert (await ana.recall("Where is my spare blanket?", min_relevance=0)).hits
+    assert floors[-1] == SILENCE, "one call among them"

@@ -1,9 +1,37 @@
 from __future__ import annotations
 
+import secrets
+from random import Random
+
 import pytest
 
+import echoic
+from echoic.checks import checked_secrets
 from echoic.errors import InvalidInput
-from echoic.server import CellLimiter, IdentityTokens, Rate, ServerSettings, TokenRefused
+from echoic.server import (
+    CellLimiter,
+    IdentityTokens,
+    Rate,
+    ServerSettings,
+    TokenRefused,
+    create_app,
+    uvicorn_config,
+)
+
+GUESSED = (
+    "a" * 32,
+    "abababababababababababababababab",
+    "changeme" * 4,
+    "changeme-changeme-changeme-changeme",
+    "password123password123password123",
+    "0123456789abcdef0123456789abcdef",
+    "abcdefghijklmnopqrstuvwxyz0123456789",
+    "ZYXWVUTSRQPONMLKJIHGFEDCBA987654321",
+    "qwertyuiopasdfghjklzxcvbnm1234567890",
+    "aaaabbbbccccddddeeeeffffgggghhhhiiii",
+    "AaAaAaAaBbBbBbBbCcCcCcCcDdDdDdDd",
+    "hunter2",
+)
 
 
 def test_a_weak_secret_is_refused():
@@ -11,6 +39,52 @@ def test_a_weak_secret_is_refused():
         ServerSettings(secret="short")
     with pytest.raises(InvalidInput, match="operator_key"):
         ServerSettings(secret="x" * 32, operator_key="short")
+
+
+@pytest.mark.parametrize("secret", GUESSED)
+def test_a_secret_that_is_easy_to_guess_is_refused_beyond_loopback_and_warned_of_on_it(secret):
+    for address in ("0.0.0.0", "::", "192.0.2.7", "memory.example", ""):
+        with pytest.raises(InvalidInput, match="ECHOIC_SECRET is easy to guess") as refused:
+            checked_secrets({"--vapi-secret": "", "ECHOIC_SECRET": secret}, address)
+        assert secret not in str(refused.value)
+    for address in ("127.0.0.1", "::1", "localhost", "127.8.8.8"):
+        (warning,) = checked_secrets({"ECHOIC_SECRET": secret}, address)
+        assert warning.startswith("ECHOIC_SECRET is easy to guess")
+        assert secret not in warning
+
+
+def test_a_secret_that_was_made_at_random_is_taken_whatever_its_letters():
+    random = Random(secrets.randbits(64))
+    makers = (
+        lambda: random.randbytes(16).hex(),  # Twilio's tokens
+        lambda: random.randbytes(32).hex(),
+        lambda: "".join(
+            random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", k=43)
+        ),
+        lambda: "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=32)),
+    )
+    made = {str(number): makers[number % 4]() for number in range(4000)}
+    assert checked_secrets(made, "0.0.0.0") == []
+    assert checked_secrets({"phrase": "correct horse battery staple, tuned on Sunday"}, "0.0.0.0") == []
+
+
+@pytest.mark.parametrize(
+    ("what", "weak"),
+    [
+        ("secret", {"secret": "x" * 32}),
+        ("operator_key", {"operator_key": "x" * 32}),
+        (
+            "agent key 2",
+            {"agent_keys": {"the backend of these tests, for its users": "default", "x" * 32: "default"}},
+        ),
+    ],
+)
+def test_a_server_does_not_listen_beyond_loopback_with_a_secret_that_is_easy_to_guess(what, weak):
+    settings = ServerSettings(**{"secret": "of these tests, and long enough for HS256", **weak})
+    app = create_app(echoic.open("memory://", embedder="lexical"), settings)
+    with pytest.raises(InvalidInput, match=f"{what} is easy to guess"):
+        uvicorn_config(app, host="0.0.0.0")
+    uvicorn_config(app)
 
 
 def test_settings_that_cannot_work_are_refused():

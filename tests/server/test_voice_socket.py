@@ -33,12 +33,13 @@ def open_server(start):
 
 
 def from_memory(words, wanted):
-    """The agent says `words` if what it was given holds `wanted`; else that it does not know."""
+    """The agent says `words` once what it was given holds `wanted`."""
 
     async def step(session):
-        await session.until(lambda: bool(session.record.received()), "what the agent is given")
-        given = str(session.record.received())
-        await Says(words if wanted in given else "I do not know you", word_ms=100)(session)
+        await session.until(
+            lambda: wanted in str(session.record.received()), "what is remembered, as the agent is given it"
+        )
+        await Says(words, word_ms=100)(session)
 
     return step
 

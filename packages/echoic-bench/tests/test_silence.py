@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from echoic.embedding import embedder_from
+from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE
 from echoic.types import Turn
 from echoic_bench.labelled import Labelled, Question, checked
 from echoic_bench.offtopic import CHOOSING, FILLERS, KNOWLEDGE, MEASURING
@@ -85,3 +87,11 @@ async def test_own_questions_are_answered_and_remarks_are_not():
     assert found.recall() == 1.0
     assert found.silent("fillers", 0.01) == 1.0
     assert found.silent(OTHERS, 0.0) == 0.0
+    assert found.as_json()["default"] == [SILENCE]
+
+
+async def test_the_default_of_conversations_between_people_is_told_as_theirs():
+    named = replace(ANA, items=tuple(replace(turn, speaker="Ana") for turn in ANA.items))
+    dataset = checked("named", [named, BEN])
+    found = await measure_silence(dataset, embedder_from("lexical"), lines={}, most=1)
+    assert found.as_json()["default"] == [SILENCE, SILENCE_AMONG_PEOPLE]

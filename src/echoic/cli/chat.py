@@ -147,8 +147,9 @@ class Chat:
             await desk.embedder.ready()
         except EmbedderError as error:
             desk.output.note(words_only(error))
-        if not desk.embedder.semantic:
-            desk.output.note(LEXICAL)
+        else:
+            if not desk.embedder.semantic:
+                desk.output.note(LEXICAL)
         self._greeting = await self._agent.greeting()
         desk.output.answer(self._greeting)
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
-from echoic.errors import EmbedderError, EmbedderUnavailable
+from echoic.errors import EmbedderError, EmbedderMissing, EmbedderUnavailable
 
 
 class DeferredEmbedder:
@@ -38,8 +38,8 @@ class DeferredEmbedder:
 
     @property
     def semantic(self) -> bool:
-        """Whether the embedder captures meaning."""
-        return self._embedder.semantic
+        """Whether the embedder captures meaning; False once it is known to be missing."""
+        return self._embedder.semantic and not isinstance(self.trouble, EmbedderMissing)
 
     def claim(self, spec: EmbeddingSpec) -> None:
         """Claim `spec`, so that a store with its vectors opens; embedding waits until `own_up`."""

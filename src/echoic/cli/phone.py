@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from echoic.checks import checked_secrets
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.hosting import (
+    SECRET,
     announced,
     bound,
     given_secret,
@@ -178,6 +180,9 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
         phone_settings = _phone_settings(settings, given)
         make = _phone(phone_settings, given)
         with contextlib.closing(bound(given["host"], given["port"])) as listening:
+            named = {SECRET: phone_settings.salt, AUTH_TOKEN: phone_settings.auth_token}
+            for warning in checked_secrets(named, listening.getsockname()[0]):
+                output.note(warning)
             most = quota_of(**{name: given[name] for name in given if name.startswith("max_")})
             limits = Limits(trusted_proxies=given["trusted_proxies"])
             return await _serve(settings, output, make, listening, limits=limits, quota=most)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import secrets
 import socket
@@ -15,9 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from echoic.checks import checked_secrets, is_loopback
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command, output_of
 from echoic.cli.hosting import (
+    AGENT_KEY,
+    OPERATOR_KEY,
     SECRET,
     agent_keys,
     announced,
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.server import CellLimiter, ServerSettings
-    from echoic.server.settings import AuthorizationServer
+    from echoic.server.settings import AccountIssuer, AuthorizationServer
 
 
 def webhook_options(command: Any) -> Any:
@@ -104,6 +106,20 @@ class PlatformHooks:
         return found
 
 
+def account_options(command: Any) -> Any:
+    """Add the options for an application's own tokens to `command`."""
+    for name, metavar, text in (
+        ("jwks", "FILE", "Its public keys, a JSON Web Key Set: RS256, ES256 or EdDSA."),
+        ("jwt-audience", "TEXT", "Whom its tokens must be for (`aud`)."),
+        ("jwt-issuer", "TEXT", "Who signs in your users (`iss`): its tokens act for the user in `sub`."),
+    ):
+        envvar = variable(name.replace("-", "_"))
+        command = click.option(f"--{name}", metavar=metavar, envvar=envvar, show_envvar=True, help=text)(
+            command
+        )
+    return command
+
+
 _EXTRA = "the server needs packages that are not installed ({name}): pip install 'echoic[server]'"
 
 
@@ -135,6 +151,7 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @voice_transport_option
 @phone_trust_option
 @webhook_options
+@account_options
 @click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
 @click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp takes as well.")
 @click.option("--mcp-jwks", metavar="FILE", help="Its public keys, a JSON Web Key Set.")
@@ -163,20 +180,22 @@ def serve_command(
     vapi_assistant: str,
     retell_key: str,
     elevenlabs_secret: str,
-    **most: int,
+    **more: Any,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
     store. ECHOIC_OPERATOR_KEY enables the operator's routes. ECHOIC_AGENT_KEY lets a backend act for its own
-    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET. The
-    URL is printed to stdout once the server is ready.
+    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET;
+    there, secrets and keys that are easy to guess are refused. The URL is printed to stdout once the server
+    is ready.
 
     Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
     voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
     OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
     bearer token; with --mcp-issuer, --mcp-jwks and --mcp-resource also of whoever has a token of your
-    authorization server, whose subject is the user.
+    authorization server, whose subject is the user. With --jwt-issuer, --jwt-audience and --jwks every route
+    takes your application's own tokens for the user in their subject.
 
     With the secret of a hosted voice platform its webhooks are served, and their URLs printed. Callers are
     known by their number where the agent called them; with --phone-trust any, also where they call.
@@ -194,12 +213,13 @@ def serve_command(
             voice_transport=voice_transport,
             phone_trust=phone_trust,
             mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
+            accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
         )
         with contextlib.closing(bound(host, port)) as listening:
             hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
-            return await _serve(
-                settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota_of(**most)
-            )
+            _check_secrets(serving, hooks, listening, output)
+            quota = quota_of(**{name: more[name] for name in more if name.startswith("max_")})
+            return await _serve(settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota)
 
     return run_apart(ctx, work)
 
@@ -224,6 +244,21 @@ def _settings(
     )
 
 
+def _check_secrets(
+    serving: ServerSettings, hooks: PlatformHooks, listening: socket.socket, output: Output
+) -> None:
+    named = {
+        SECRET: serving.secret,
+        OPERATOR_KEY: serving.operator_key or "",
+        **{f"{AGENT_KEY} (key {place})": key for place, key in enumerate(serving.agent_keys, start=1)},
+        variable("vapi_secret"): hooks.vapi_secret,
+        variable("retell_key"): hooks.retell_key,
+        variable("elevenlabs_secret"): hooks.elevenlabs_secret,
+    }
+    for warning in checked_secrets(named, listening.getsockname()[0]):
+        output.note(warning)
+
+
 def _authorization(issuer: str | None, jwks: str | None, resource: str | None) -> AuthorizationServer | None:
     if issuer is None and jwks is None and resource is None:
         return None
@@ -232,6 +267,16 @@ def _authorization(issuer: str | None, jwks: str | None, resource: str | None) -
     from echoic.server.settings import AuthorizationServer
 
     return AuthorizationServer(issuer=issuer, jwks_file=Path(jwks), resource=resource)
+
+
+def _accounts(issuer: str | None, audience: str | None, jwks: str | None) -> AccountIssuer | None:
+    if not (issuer or audience or jwks):
+        return None
+    if not (issuer and audience and jwks):
+        raise InvalidInput("--jwt-issuer, --jwt-audience and --jwks belong together: give all three")
+    from echoic.server.settings import AccountIssuer
+
+    return AccountIssuer(issuer=issuer, audience=audience, jwks_file=Path(jwks))
 
 
 def _limiter(rate: str) -> CellLimiter:
@@ -244,7 +289,7 @@ def _secret(settings: Settings, host: str) -> str:
     secret = given_secret()
     if secret is not None:
         return secret
-    if not _loopback(host):
+    if not is_loopback(host):
         raise InvalidInput(
             f"--host {host} can be reached from other machines: choose the secret that signs identities "
             f"yourself, and set {SECRET} to at least 32 random bytes"
@@ -252,15 +297,6 @@ def _secret(settings: Settings, host: str) -> str:
     path = secret_file(settings)
     # without a persistent store, no identity needs to outlive the process
     return secrets.token_urlsafe(32) if path is None else kept_secret(path)
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def _serve(

@@ -25,11 +25,12 @@ from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from echoic.embedding.hosted import HostedEmbedder
-    from echoic.embedding.local import LocalEmbedder
+    from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
     from echoic.embedding.voyage import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
 _LAZY = {
+    "DefaultEmbedder": "echoic.embedding.local",
     "HostedEmbedder": "echoic.embedding.hosted",
     "LocalEmbedder": "echoic.embedding.local",
     "VoyageEmbedder": "echoic.embedding.voyage",
@@ -168,6 +169,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "CachedEmbedder",
+    "DefaultEmbedder",
     "Embedded",
     "Embedder",
     "EmbeddingSpec",

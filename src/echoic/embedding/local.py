@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -430,3 +431,39 @@ class LocalEmbedder:
 
     def _files(self) -> ModelFiles:
         return find(self._model_dir, self._variant, self._cache_dir)
+
+
+class DefaultEmbedder(LocalEmbedder):
+    """The local embedder where nobody named one: it opens without packages or weights too, and says so.
+
+    What is written then waits for its vector, and is embedded by a process that finds the weights.
+    """
+
+    def __init__(self) -> None:
+        """Loads nothing."""
+        super().__init__()
+        self._missing = ""
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it knows meaning: False once it was opened without weights."""
+        return not self._missing
+
+    async def open(self) -> None:
+        """Load the weights; where they are missing, warn instead."""
+        try:
+            await super().open()
+        except EmbedderMissing as missing:
+            self._missing = str(missing)
+            warnings.warn(
+                "Echoic searches by words and sounds only, and embeds what is written once the local "
+                f"embedder can be opened: {missing}",
+                stacklevel=2,
+            )
+        else:
+            self._missing = ""
+
+    async def _embed(self, texts: Sequence[str], kind: Kind, *, pieces: bool) -> Embedded:
+        if self._missing:
+            raise EmbedderMissing(self._missing)
+        return await super()._embed(texts, kind, pieces=pieces)

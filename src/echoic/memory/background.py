@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from echoic.embedding.base import Embedder, embedded_documents
-from echoic.errors import EchoicError, EmbedderError
+from echoic.errors import EchoicError, EmbedderError, EmbedderMissing
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
 from echoic.memory.guarded_store import HomeLoop
@@ -137,7 +137,8 @@ class Background:
                 self.trouble, retry_s = None, FIRST_RETRY_S
             else:
                 self.trouble = type(failed).__name__
-                log.warning("%s: what waits is tried again in %.0f s", self.trouble, retry_s)
+                level = logging.DEBUG if isinstance(failed, EmbedderMissing) else logging.WARNING
+                log.log(level, "%s: what waits is tried again in %.0f s", self.trouble, retry_s)
                 asyncio.get_running_loop().call_later(retry_s, self._wake.set)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():

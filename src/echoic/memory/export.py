@@ -44,6 +44,7 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
+from echoic.memory.retention import HOLD
 from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import RESULT, record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
@@ -349,6 +350,7 @@ KINDS = (
     EXPERIENCE,
     DECISION,
     REVOCATION,
+    HOLD,
     *CALL_PARTS,
     CHECKPOINT,
     LINK_CODE,

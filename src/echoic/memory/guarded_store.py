@@ -505,7 +505,6 @@ class ObservedEmbedder:
     def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._observed = embedder
         self._telemetry = telemetry
-        self.semantic = embedder.semantic
         self._pieces = getattr(embedder, "embed_pieces", None)
 
     def __getattr__(self, name: str) -> Any:
@@ -515,6 +514,11 @@ class ObservedEmbedder:
     def spec(self) -> EmbeddingSpec:
         """The embedder's; one that is opened on first use may claim another for a while."""
         return self._observed.spec
+
+    @property
+    def semantic(self) -> bool:
+        """The embedder's; one whose weights are missing knows no meaning once it is open."""
+        return self._observed.semantic
 
     async def open(self) -> None:
         """Open the embedder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -16,17 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
-from echoic.errors import EmbedderError, InvalidInput, NotOpen, brief
+from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.recalled import worth_telling
-from echoic.memory.records import MEMORY, memory_of, recalled_turn
+from echoic.memory.records import CONVERSATION, MEMORY, memory_of, recalled_turn, scan_all
 from echoic.memory.shares import Shares, unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, as_stored, rank, unembedded
+from echoic.ranking.relevance import SILENCE_AMONG_PEOPLE
 from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
@@ -49,6 +50,8 @@ _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""
 _LEAST_MS = 0.01
+_CALLS = "recall.calls"
+"""Where a partition's scratch holds a revision, and whether an agent took part in any conversation then."""
 
 T = TypeVar("T")
 
@@ -410,6 +413,8 @@ class Recaller:
         # what held before stands far behind what holds: room for it, until it is put where it belongs
         room = limit + 20 if spans.past else limit
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
+        if found and found[0].floor == SILENCE_AMONG_PEOPLE and await self._are_calls(known):
+            found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
         if looked_in.bare:
             found = filled(found, query, partitions, looked_in, limit)
         else:
@@ -419,6 +424,19 @@ class Recaller:
         if asked.min_relevance != 0:
             hits = worth_telling(hits, query.text)
         return hits[:limit], waiting
+
+    async def _are_calls(self, places: Mapping[Scope, Partition]) -> bool:
+        """Whether an agent takes part in any conversation here, whatever its turns call it."""
+        for at, partition in places.items():
+            revision, with_agent = partition.scratch.get(_CALLS, (None, False))
+            if revision != partition.revision:
+                revision = partition.revision  # before the records are read: what comes meanwhile is news
+                conversations = await scan_all(self._store, at, CONVERSATION)
+                with_agent = any(record.data.get("agent") for record in conversations)
+                partition.scratch[_CALLS] = revision, with_agent
+            if with_agent:
+                return True
+        return False
 
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
@@ -433,7 +451,9 @@ class Recaller:
                 raise NotOpen("the memory was closed while a recall was under way; open it again") from None
             raise
         except (EmbedderError, InvalidInput) as error:  # the text is sound: a provider may refuse it still
-            log.warning("recall without vectors: %s", type(error).__name__)
+            # what is missing was said when it was opened
+            level = logging.DEBUG if isinstance(error, EmbedderMissing) else logging.WARNING
+            log.log(level, "recall without vectors: %s", type(error).__name__)
             outcome = "unavailable"
         there = [work.result() for work in works[1:] if _made(work)]
         return next((found for found in (made, *there) if found is not None), None), outcome
@@ -445,6 +465,7 @@ class Recaller:
         limit: int,
         *,
         without: Collection[int] = (),
+        calls: bool = False,
     ) -> tuple[list[RankedRow], int]:
         """What was found, and how many rows have no vector yet."""
 
@@ -457,6 +478,7 @@ class Recaller:
                 floor=self._floor,
                 semantic=self._semantic,
                 without=without,
+                calls=calls,
             )
             return found, unembedded(partitions)
 

@@ -64,14 +64,18 @@ class Channels(Mapping[str, Floats]):
     Channels are not to be written to: some are the partition's own.
     """
 
-    def __init__(self, query: Query, places: Sequence[Candidates], floor: float) -> None:
+    def __init__(
+        self, query: Query, places: Sequence[Candidates], floor: float, *, calls: bool = False
+    ) -> None:
         """Nothing is computed yet.
 
         Args:
             query: what is asked.
             places: where. Their partitions' locks are held for as long as this is used.
             floor: the least cosine at which the vector channel finds a row.
+            calls: whether people speak with an agent here, whatever its turns call it.
         """
+        self.calls = calls
         # here, so that whoever weighs channels weighs those of what was meant
         self._floor = floor
         self.query, self.places = heard_right(query, places), places

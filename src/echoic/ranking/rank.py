@@ -17,7 +17,7 @@ from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
 from echoic.ranking.layout import Floats, Layout
 from echoic.ranking.query import Query
-from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE, among_people, relevance
+from echoic.ranking.relevance import SILENCE, default_floor, relevance
 from echoic.types import Rank
 
 
@@ -130,6 +130,7 @@ def rank(
     floor: float | None = None,
     semantic: bool = True,
     without: Collection[int] = (),
+    calls: bool = False,
 ) -> list[RankedRow]:
     """The best `limit` rows for `query`, over all partitions as one.
 
@@ -145,6 +146,7 @@ def rank(
         floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.
         semantic: whether vectors know meaning; a hit's relevance goes by words alone where they do not.
         without: numbers of sessions (`number_of`) whose turns are as if they were not there.
+        calls: whether people speak with an agent here, though every turn may bear a name; see `relevance`.
 
     Raises:
         InvalidInput: `limit` is below 1, or there is no such fusion.
@@ -167,7 +169,7 @@ def rank(
         ]
         # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
         with np.errstate(invalid="ignore"):
-            channels = Channels(query, places, FLOOR if floor is None else floor)
+            channels = Channels(query, places, FLOOR if floor is None else floor, calls=calls)
             return _found(channels, chosen, limit, semantic=semantic)
 
 
@@ -209,7 +211,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
-    floor = SILENCE_AMONG_PEOPLE if among_people(channels.places) else SILENCE
+    silence = default_floor(channels)
     firsts = starts[places].tolist()
     return [
         RankedRow(
@@ -219,7 +221,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             Ranks(explained, hit),
             tuple(other - first for other in others),
             likely,
-            floor,
+            silence,
         )
         for hit, (place, row, first, score, others, likely) in enumerate(
             zip(

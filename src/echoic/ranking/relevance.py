@@ -188,13 +188,18 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     """Which of `KINDS` applies."""
     looked = channels.looked_at
     if looked is not None and not np.isnan(looked.closer.scores).all():
-        return "people" if among_people(channels.places) else "pieces"
+        return "people" if among_people(channels) else "pieces"
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
 
-def among_people(places: Sequence[Candidates]) -> bool:
+def among_people(channels: Channels) -> bool:
     """Whether what was said was said between people who are called by their names: no user, and no agent."""
-    return {place.layout.among_people for place in places} - {None} == {True}
+    return not channels.calls and {place.layout.among_people for place in channels.places} - {None} == {True}
+
+
+def default_floor(channels: Channels) -> float:
+    """The relevance below which nothing is known, where nobody gives another."""
+    return SILENCE_AMONG_PEOPLE if among_people(channels) else SILENCE
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
@@ -415,7 +420,7 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     never speak themselves.
     """
     speaker = channels.get("speaker")
-    if speaker is None or not channels.called or not among_people(channels.places):
+    if speaker is None or not channels.called or not among_people(channels):
         return 0.0
     theirs = speaker[looked.rows] > 0
     mine, others = own[theirs & ~np.isnan(own)], own[~theirs & ~np.isnan(own)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,12 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from echoic.adapters.connections import guarded
+from echoic.checks import checked_secrets
 from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
-from echoic.server.request_callers import AppState, IdentityTokens, called, recognise
+from echoic.server.request_callers import AppState, IdentityTokens, Principal, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
@@ -43,7 +44,13 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
 
     uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
     status and time. One process: the store has one writer, and the service one background task.
+
+    Raises:
+        InvalidInput: other machines can reach `host`, and the secret or a key is easy to guess.
     """
+    settings: ServerSettings = app.state.served.settings
+    agents = {f"agent key {place}": key for place, key in enumerate(settings.agent_keys, start=1)}
+    checked_secrets({"secret": settings.secret, "operator_key": settings.operator_key or "", **agents}, host)
     return uvicorn.Config(
         app,
         host=host,
@@ -54,7 +61,7 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         ws_ping_timeout=10,
         lifespan="on",
         timeout_keep_alive=10,
-        **guarded(app.state.served.settings.limits),
+        **guarded(settings.limits),
     )
 
 
@@ -125,10 +132,12 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
+    tokens = IdentityTokens(settings)
     served = AppState(
         memory=memory,
         settings=settings,
-        tokens=IdentityTokens(settings),
+        tokens=tokens,
+        verify=_verifier(settings, tokens),
         live=EventStreams(memory, settings.limits),
         speculations=Speculations(memory),
         talker=_talker(memory, settings),
@@ -208,6 +217,20 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
 
     endpoint = HttpEndpoint(recognised)
     return endpoint, [Route("/mcp", endpoint, methods=["POST"]), *routes]
+
+
+def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str, str | None], Principal]:
+    """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
+    if settings.accounts is None:
+        return tokens.verify
+    from echoic.server.authorization import IssuedTokens
+
+    accounts = IssuedTokens(settings.accounts, settings.default_deployment)
+
+    def verify(token: str, deployment: str | None) -> Principal:
+        return (accounts if accounts.is_one(token) else tokens).verify(token, deployment)
+
+    return verify
 
 
 def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:

@@ -95,7 +95,9 @@ class IdentityTokens:
         return self._minted(principal.deployment, principal.user, principal.token_id)
 
     def last_expiry(self) -> datetime:
-        """When every token that is good now will have expired."""
+        """When every token that is good now will have expired. How long those of others last nobody knows."""
+        if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
+            return datetime.max.replace(tzinfo=UTC)
         return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
 
     def _minted(
@@ -205,6 +207,8 @@ class AppState:
     memory: MemoryService
     settings: ServerSettings
     tokens: IdentityTokens
+    verify: Callable[[str, str | None], Principal]
+    """Who holds a token that every route takes."""
     live: EventStreams
     speculations: Speculations
     talker: Talker | None = None
@@ -257,7 +261,7 @@ async def recognise(
     *,
     verify: Callable[[str, str | None], Principal] | None = None,
 ) -> Principal:
-    """Who holds `token`, by `verify`; None: an identity token of this server.
+    """Who holds `token`, by `verify`; None: as every route takes it.
 
     Raises:
         Refused: 401, none was given, it is not good here, or it was revoked; 429, too many were not good.
@@ -266,7 +270,7 @@ async def recognise(
     if not token:
         raise unauthorised("no identity was sent; POST /api/identity gives one")
     try:
-        principal = (verify or shared.tokens.verify)(token, deployment)
+        principal = (verify or shared.verify)(token, deployment)
     except TokenRefused as error:
         await _count_refused(shared, request)
         raise unauthorised(str(error)) from error

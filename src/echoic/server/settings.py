@@ -57,9 +57,14 @@ class AuthorizationServer:
     issuer: str
     """As its tokens name it (`iss`)."""
     jwks_file: Path
-    """Its public keys, a JSON Web Key Set; read again when it changed and a token names a key not in it."""
+    """Its public keys, a JSON Web Key Set; read again when the file changes."""
     resource: str
     """The URL of /mcp as clients reach it, for which a token must be (`aud`)."""
+
+    @property
+    def audience(self) -> str:
+        """Whom its tokens must be for."""
+        return self.resource
 
     def __post_init__(self) -> None:
         for name, url in (("issuer", self.issuer), ("resource", self.resource)):
@@ -67,6 +72,26 @@ class AuthorizationServer:
             near = read.hostname in {"127.0.0.1", "localhost", "::1"}
             if read.scheme != "https" and not (read.scheme == "http" and near):
                 raise InvalidInput(f"{name} must be an https URL, not {brief(url)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountIssuer:
+    """Who signs in the users of an application: their JSON Web Tokens act for the user in `sub`.
+
+    Raises:
+        InvalidInput: issuer or audience is empty.
+    """
+
+    issuer: str
+    """As its tokens name it (`iss`)."""
+    audience: str
+    """Whom they must be for (`aud`)."""
+    jwks_file: Path
+    """Its public keys, a JSON Web Key Set; read again when the file changes."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("issuer", self.issuer), ("audience", self.audience)):
+            checked_name(value, f"the {name} of account tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +159,8 @@ class ServerSettings:
     The telephone is another process, so give both the same ECHOIC_PHONE_TRUST."""
     mcp_authorization: AuthorizationServer | None = None
     """An authorization server whose tokens /mcp takes, beside identity tokens; their `sub` is the user."""
+    accounts: AccountIssuer | None = None
+    """Whose tokens every route takes for a user of `default_deployment`, beside identity tokens."""
     beat_s: float = 15.0
     """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 

@@ -17,12 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedder
-from echoic.ranking.relevance import SILENCE
-from echoic_bench.corpus import DEPLOYMENT, Progress, corpus_of, ids_of, silent
+from echoic.memory.records import index
+from echoic.ranking import FLOOR, query_of
+from echoic.ranking.candidates import Candidates
+from echoic.ranking.channels import Channels
+from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE, default_floor
+from echoic.stores.sqlite import SQLiteStore
+from echoic.types import Scope
+from echoic_bench.corpus import DEPLOYMENT, Corpus, Progress, corpus_of, ids_of, silent
 from echoic_bench.labelled import Dataset, Labelled, Question
 
 OWN, OTHERS, UNANSWERED = "own", "others", "unanswered"
-FLOORS = (0.01, SILENCE, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+FLOORS = (0.01, SILENCE, 0.05, 0.1, 0.15, SILENCE_AMONG_PEOPLE, 0.3, 0.5)
 """At which the curve is told."""
 DEPTH = 10
 BINS = 10
@@ -55,6 +61,8 @@ class SilenceFound:
 
     name: str
     heard: dict[str, list[Heard]] = field(default_factory=dict)
+    defaults: set[float] = field(default_factory=set)
+    """The floors that hold for these users by default: not the same in calls as between people."""
 
     def recall(self, floor: float = 0.0) -> float:
         """R@10 of own questions where nothing is said unless the best hit reaches `floor`."""
@@ -90,7 +98,7 @@ class SilenceFound:
             "R@10": round(100 * whole, 1),
             "AUROC": {kind: round(self.auroc(kind), 3) for kind in self.kinds},
             "expected calibration error": round(self.calibration_error(), 4),
-            "default": SILENCE,
+            "default": sorted(self.defaults),
             "floors": {
                 str(floor): {
                     "R@10 lost": round(100 * (whole - self.recall(floor)), 1),
@@ -124,7 +132,33 @@ async def measure_silence(
         EmbedderUnavailable: something could not be embedded.
     """
     found = SilenceFound(name=dataset.name)
-    async with corpus_of(dataset, embedder, folder, progress) as corpus, corpus.opened() as memory:
+    async with corpus_of(dataset, embedder, folder, progress) as corpus:
+        found.defaults = await floors_of(corpus)
+        await _ask(corpus, found, lines, most, progress)
+    return found
+
+
+async def floors_of(corpus: Corpus) -> set[float]:
+    """The floors that hold for the users of `corpus` by default."""
+    store = SQLiteStore(corpus.path)
+    await store.open(corpus.embedder.spec, index)
+    floors: set[float] = set()
+    try:
+        for whose in corpus.dataset.users:
+            partition = await store.load(Scope(DEPLOYMENT, whose.user))
+            with partition.lock:
+                place = Candidates.of(partition, include_past=False)
+                floors.add(default_floor(Channels(query_of(""), [place], FLOOR)))
+    finally:
+        await store.aclose()
+    return floors
+
+
+async def _ask(
+    corpus: Corpus, found: SilenceFound, lines: Mapping[str, Sequence[str]], most: int, progress: Progress
+) -> None:
+    dataset = corpus.dataset
+    async with corpus.opened() as memory:
         for number, whose in enumerate(dataset.users, 1):
             user = memory.user(whose.user, DEPLOYMENT)
             for kind, question in questions_of(whose, dataset, lines, most):
@@ -133,7 +167,6 @@ async def measure_silence(
                 heard = _heard(relevances, ids_of(recall), whose, question)
                 found.heard.setdefault(kind, []).append(heard)
             progress(number, len(dataset.users))
-    return found
 
 
 def questions_of(
@@ -211,6 +244,7 @@ __all__ = [
     "about_others",
     "auroc",
     "calibration_error",
+    "floors_of",
     "measure_silence",
     "questions_of",
     "renamed",

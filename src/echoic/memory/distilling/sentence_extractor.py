@@ -78,8 +78,9 @@ class SentenceExtractor:
 
     @classmethod
     def fitting(cls, embedder: Embedder | None) -> SentenceExtractor | None:
-        """One that reads with `embedder`; None where its vectors are not those the weights know."""
-        return cls(embedder) if embedder is not None and embedder.spec.model.startswith(MODEL) else None
+        """One that reads with `embedder`; None where it makes no vectors, or not those the weights know."""
+        fits = embedder is not None and embedder.semantic and embedder.spec.model.startswith(MODEL)
+        return cls(embedder) if embedder is not None and fits else None
 
     async def open(self) -> None:
         """Nothing to do: the weights are read with the first sentence."""

@@ -260,7 +260,8 @@ def silence_command(
     Every user is asked their own questions, questions about the others' lives with names replaced, questions
     without an answer, remarks such as "okay", and general knowledge. PATH is as for `echoic bench recall`;
     without it the callers of echoic-corpus are asked, which must be installed. A row a floor: how much R@10
-    it loses, and how much of each kind it meets with silence, in percent.
+    it loses, and how much of each kind it meets with silence, in percent. The floor that holds by default
+    is marked.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
@@ -283,7 +284,7 @@ def silence_command(
         data = found.as_json()
         rows = [
             [
-                f"{float(floor):.3f}",
+                f"{float(floor):.3f}{' default' if float(floor) in data['default'] else ''}",
                 str(each["R@10 lost"]),
                 *(str(each["silent"][kind]) for kind in found.kinds),
             ]
