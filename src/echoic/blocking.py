@@ -521,8 +521,8 @@ class BlockingRevocations(Protocol):
     def revoke(self, token_id: str, until: datetime) -> None:
         """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error."""
 
-    def revoked(self, token_id: str) -> bool:
-        """Whether the token of this id was revoked."""
+    def revoked(self, token_id: str, renewals: int | None = None, until: datetime | None = None) -> bool:
+        """Whether the token of this id was revoked, or ended because it was renewed."""
 
 
 class BlockingDeploymentKeys(Protocol):

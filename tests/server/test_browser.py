@@ -324,6 +324,22 @@ async def test_whom_one_page_of_a_browser_lets_go_another_does_not_bring_back(br
         assert sorted(await callers_of(other).locator("option").all_inner_texts()) == ["Maya", "Olga"]
 
 
+async def test_a_page_goes_on_with_the_token_that_another_page_of_its_browser_renewed(browser, process):
+    async with visiting(browser, process) as page:
+        first = await token_of(page)
+        await page.evaluate(
+            "addEventListener('storage', () => {"
+            " window.newest = JSON.parse(localStorage.getItem('echoic.callers')).callers[0].token })"
+        )
+        other = await page.context.new_page()
+        await other.goto(process.url)
+        await page.wait_for_function("first => window.newest && window.newest !== first", arg=first)
+        async with page.expect_request("**/api/chat**") as asked:
+            await say(page, "I'm Pavel")
+        sent = (await (await asked.value).all_headers())["authorization"]
+        assert sent == f"Bearer {await token_of(other)}" != f"Bearer {first}"
+
+
 def callers_of(page):
     return page.get_by_role("combobox", name="Caller")
 

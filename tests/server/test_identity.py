@@ -115,6 +115,93 @@ async def test_a_revoked_identity_is_refused_at_once_with_all_its_renewals_and_n
         assert (await server.memory.user(ana.user).get("home")).text == "Kyoto"
 
 
+async def renewed(server, token):
+    answer = await server.client.post("/api/identity", headers={"Authorization": f"Bearer {token}"})
+    return answer.json()["userCookie"] if answer.status_code == 200 else answer.status_code
+
+
+async def lists(server, token):
+    answer = await server.client.get("/api/memories", headers={"Authorization": f"Bearer {token}"})
+    return answer.status_code
+
+
+async def test_a_token_ends_a_grace_after_its_renewal_is_used(start, tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/kept.db"
+    async with start(url=url) as server:
+        eve, first = (await server.identity()).token, (await server.identity()).token
+        second = await renewed(server, first)
+        assert await lists(server, second) == 200
+        assert await lists(server, first) == 200, "requests are under way with it"
+        monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+        assert await lists(server, first) == 401
+        assert await renewed(server, first) == 401
+        assert await lists(server, second) == 200, "what is sent again ends nothing of others"
+        third = await renewed(server, second)
+        assert [await lists(server, token) for token in (third, second, first)] == [200, 401, 401]
+    async with start(url=url) as server:
+        assert [await lists(server, token) for token in (third, second, first, eve)] == [200, 401, 401, 200]
+
+
+async def test_in_the_grace_of_one_renewal_no_token_of_an_earlier_one_is_taken(own):
+    first = (await own.identity()).token
+    second = await renewed(own, first)
+    third = await renewed(own, second)
+    assert await lists(own, third) == 200
+    assert [await lists(own, token) for token in (second, first)] == [200, 401]
+
+
+async def test_a_renewal_whose_answer_was_lost_ends_nothing(own, monkeypatch):
+    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    first = (await own.identity()).token
+    await renewed(own, first)  # and never arrives
+    assert await lists(own, first) == 200
+    second = await renewed(own, first)
+    assert [await lists(own, token) for token in (second, first)] == [200, 401]
+
+
+async def test_a_token_that_was_revoked_is_not_revived_by_a_renewal_that_is_used_later(own):
+    first = await own.identity()
+    second = await renewed(own, first.token)
+    await own.client.post("/api/identity/revoke", headers=first.headers)
+    assert [await lists(own, token) for token in (second, first.token, second)] == [401, 401, 401]
+
+
+async def test_where_nothing_can_be_written_a_renewal_opens_what_can_be_read(own, monkeypatch):
+    from echoic.errors import StoreUnavailable
+
+    first = (await own.identity()).token
+    second = await renewed(own, first)
+
+    async def full(*_args, **_more):
+        raise StoreUnavailable("the disk is full")
+
+    with monkeypatch.context() as now:
+        now.setattr(own.memory._parts.store._observed, "write", full)
+        assert await lists(own, second) == 200
+    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    assert [await lists(own, token) for token in (second, first)] == [200, 401]
+
+
+@pytest.mark.parametrize("renewals", [-1, True, "1", 1.0, None])
+async def test_a_count_of_renewals_that_is_none_is_refused(server, forge, renewals):
+    good = {"sub": "a" * 32, "dep": "default", "jti": "a", "iat": 1, "exp": 4_000_000_000, "aud": "echoic"}
+    assert await lists(server, forge({**good, "renewals": renewals})) == 401
+    assert await lists(server, forge(good)) == 200
+
+
+async def test_a_stream_of_events_goes_on_when_its_identity_is_renewed(start, monkeypatch):
+    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    async with start(url="memory://", beat_s=0.05) as server:
+        first = await server.identity()
+        async with server.client.stream("GET", "/api/events", headers=first.headers) as line:
+            beats = line.aiter_bytes()
+            await anext(beats)
+            second = await renewed(server, first.token)
+            assert [await lists(server, token) for token in (second, first.token)] == [200, 401]
+            for _ in range(3):
+                assert await anext(beats)
+
+
 async def test_forgetting_a_user_revives_no_revoked_identity(own):
     ana = await own.identity()
     await own.client.post("/api/identity/revoke", headers=ana.headers)

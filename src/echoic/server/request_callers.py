@@ -59,6 +59,8 @@ class Principal:
     token_id: str
     """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
     expires_at: datetime
+    renewals: int = 0
+    """How often its identity had been renewed."""
     renewable: bool = True
     """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
 
@@ -91,8 +93,10 @@ class IdentityTokens:
         return self._minted(deployment, user, uuid4().hex, lifetime_s, renewable=False)
 
     def renew(self, principal: Principal) -> Minted:
-        """The token of `principal` under its id, with a new term."""
-        return self._minted(principal.deployment, principal.user, principal.token_id)
+        """The token of `principal` under its id, with a new term. Once it is used, the one before ends."""
+        return self._minted(
+            principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
+        )
 
     def last_expiry(self) -> datetime:
         """When every token that is good now will have expired. How long those of others last nobody knows."""
@@ -107,6 +111,7 @@ class IdentityTokens:
         token_id: str,
         lifetime_s: int | None = None,
         *,
+        renewals: int = 0,
         renewable: bool = True,
     ) -> Minted:
         now = datetime.now(UTC).replace(microsecond=0)
@@ -115,9 +120,10 @@ class IdentityTokens:
             deployment=deployment,
             token_id=token_id,
             expires_at=now + timedelta(seconds=lifetime_s or self._settings.token_lifetime_s),
+            renewals=renewals,
             renewable=renewable,
         )
-        claims = {
+        claims: dict[str, Any] = {
             "sub": principal.user,
             "dep": principal.deployment,
             "jti": principal.token_id,
@@ -125,6 +131,8 @@ class IdentityTokens:
             "exp": principal.expires_at,
             "aud": AUDIENCE,
         }
+        if renewals:
+            claims["renewals"] = renewals
         if not renewable:
             claims["renewable"] = False
         token = jwt.encode(claims, self._settings.secret, algorithm=ALGORITHM)
@@ -142,6 +150,9 @@ class IdentityTokens:
         """
         claims = self._claims(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
+        renewals = claims.get("renewals", 0)
+        if type(renewals) is not int or renewals < 0:
+            raise TokenRefused(_NOT_OURS)
         try:
             expires_at = datetime.fromtimestamp(claims["exp"], UTC)
         except (TypeError, ValueError, OverflowError, OSError) as error:
@@ -155,6 +166,7 @@ class IdentityTokens:
             deployment=own,
             token_id=token_id,
             expires_at=expires_at,
+            renewals=renewals,
             renewable=claims.get("renewable", True) is True,
         )
 
@@ -274,9 +286,14 @@ async def recognise(
     except TokenRefused as error:
         await _count_refused(shared, request)
         raise unauthorised(str(error)) from error
-    if await shared.memory.revocations(principal.deployment).revoked(principal.token_id):
+    revocations = shared.memory.revocations(principal.deployment)
+    renewals = principal.renewals if principal.renewable else None
+    until = max(principal.expires_at, shared.tokens.last_expiry())
+    if await revocations.revoked(principal.token_id, renewals, until):
         await _count_refused(shared, request)
-        raise unauthorised("this identity was revoked; POST /api/identity gives a new one")
+        raise unauthorised(
+            "this identity was revoked, or ended because it was renewed; POST /api/identity gives a new one"
+        )
     if shared.memory.audit is not None:
         act("user", shared.memory.pseudonym(principal.user, principal.deployment), _asked(request))
     return principal
@@ -307,7 +324,8 @@ async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
 
 
 async def is_known_still(shared: AppState, principal: Principal) -> bool:
-    """Whether an identity that was good is good yet: it may end while its holder listens or talks.
+    """Whether an identity that was good is good yet: it may end while its holder listens or talks. A renewal
+    meanwhile ends no call.
 
     Raises:
         StoreUnavailable: could not see whether it was revoked.

@@ -67,8 +67,9 @@ async def give_identity(
     request: Request,
     asked: Annotated[AskIdentity | None, Body()] = None,
 ) -> Identity:
-    """Returns a new identity, or the presented one with a new expiry. A forged or expired identity is
-    refused, not replaced: its holder decides whether to start over.
+    """Returns a new identity, or the presented one with a new expiry. Use the new token from now on: a minute
+    after its first use the presented one is refused. A forged or expired identity is refused, not replaced:
+    its holder decides whether to start over.
     """
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie

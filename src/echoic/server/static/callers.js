@@ -48,6 +48,12 @@ export class Callers {
     });
   }
 
+  /** The token of whoever speaks, as any page of this browser renewed it last. */
+  get newest() {
+    const user = this.current?.user;
+    return stored()?.callers.find((caller) => caller.user === user)?.token ?? this.current?.token ?? "";
+  }
+
   drop(user) {
     this.#change(() => {
       this.#callers = this.#callers.filter((caller) => caller.user !== user);

@@ -87,8 +87,22 @@ function notice(text) {
   element.hidden = !text;
 }
 
+/** If another page of this browser renewed this identity, the token here ends: use the new one. */
+function takeRenewed() {
+  const newest = callers.newest;
+  if (!api.token || newest === api.token) return false;
+  api.token = newest;
+  return true;
+}
+
+addEventListener("storage", takeRenewed);
+
 /** The server knows this identity no longer: it is dropped, and the way on is shown. */
 async function refused(error) {
+  if (takeRenewed()) {
+    notice("This caller was renewed on another page. Please try again.");
+    return;
+  }
   // without a token nobody was refused: whoever else this browser knows is still good
   if (api.token && callers.current) callers.drop(callers.current.user);
   api.token = "";
