@@ -28,6 +28,7 @@ from echoic.errors import (
 from echoic.opening import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import (
     Category,
+    Consent,
     Conversation,
     Cut,
     Directives,
@@ -74,6 +75,7 @@ __all__ = [
     "AgentExperience",
     "Block",
     "Category",
+    "Consent",
     "Conversation",
     "Cut",
     "DeploymentKey",

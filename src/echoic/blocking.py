@@ -32,6 +32,7 @@ from echoic.prompt.block import Block
 from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
 from echoic.types import (
     Category,
+    Consent,
     Conversation,
     Directives,
     EmbeddingSpec,
@@ -356,6 +357,15 @@ class BlockingUserMemory(Protocol):
     def held(self) -> bool:
         """Whether everything kept about the user is on hold."""
 
+    def consent(self) -> Consent:
+        """Whether anything the user says may be kept."""
+
+    def set_consent(self, consent: Consent) -> None:
+        """Say whether anything the user says may be kept, in every process from the next write on."""
+
+    def keeps_nothing(self, conversation: str) -> bool:
+        """Whether nothing may be kept of a conversation: the user chose "never", or it is off the record."""
+
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request."""
 
@@ -404,6 +414,9 @@ class BlockingOpenConversation(Protocol):
 
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
+
+    def off_the_record(self) -> Receipt:
+        """Keep nothing of this conversation from now on, and destroy what was kept of it."""
 
     def truncate(
         self,

@@ -28,6 +28,8 @@ Visibility = Literal["private", "proposed", "global"]
 Sharing = Literal["auto", "private"]
 """What may become of what is set. auto: the rules say who may know it, and doubt means private. private: the
 user alone knows it, whatever the rules say."""
+Consent = Literal["keep", "never"]
+"""Whether what a user says may be kept. never: nothing of it is, beyond the running call."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
@@ -453,6 +455,7 @@ __all__ = [
     "PRESETS",
     "STATUSES",
     "Category",
+    "Consent",
     "Conversation",
     "ConversationStatus",
     "Cut",

@@ -96,9 +96,11 @@ async def line(tmp_path):
     """Starts a phone that answers by a script, as asked."""
     async with AsyncExitStack() as stack:
 
-        async def start(answer, *, store=f"sqlite:///{tmp_path}/echoic.db", service=None, **settings):
+        async def start(
+            answer, *, store=f"sqlite:///{tmp_path}/echoic.db", service=None, audit=False, **settings
+        ):
             if service is None:
-                service = await stack.enter_async_context(echoic.open(store, embedder="lexical"))
+                service = await stack.enter_async_context(echoic.open(store, embedder="lexical", audit=audit))
             script = Script(answer)
             # simulated speech takes no time, and a busy machine as much as there is to answer in
             at_once = Pace(characters_per_s=1e9, answer_within_s=1.5)

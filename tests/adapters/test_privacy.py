@@ -109,6 +109,23 @@ async def test_a_caller_can_have_a_kept_call_destroyed_with_what_was_learned_fro
     assert not any(name in exported for name in PLANTED)
 
 
+async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line):
+    phone = await line(lambda said, _given: f"You said {said}")
+    call = await phone.call()
+    await call.say("My name is Quillhilda and I live in Wexcombe.")
+    await phone.service.distil()
+    assert "Wexcombe" in str(await phone.memory().export()), "control"
+    assert "remember this call" in await call.say("Please don't remember this call.")
+    assert "Wexcombe" in await call.say("I moved to Wexcombe.")
+    await call.hang_up()
+    await phone.memory().set_consent("never")
+    again = await phone.call()
+    assert "Wexcombe" in await again.say("I live in Wexcombe.")
+    await again.hang_up()
+    exported = str(await phone.memory().export())
+    assert not any(name in exported for name in PLANTED)
+
+
 async def test_what_is_stored_on_request_is_whole_whatever_the_retention(line):
     def answer(said, given):
         if "store" in said and not given:

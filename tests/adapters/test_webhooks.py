@@ -391,3 +391,20 @@ def test_a_pace_that_cannot_keep_its_promises_is_refused():
         Pace(answer_within_s=3)
     with pytest.raises(ValueError, match="not asked more often"):
         Pace(sound_every_s=2)
+
+
+@pytest.mark.parametrize("channel", ["gather", "relay"])
+async def test_what_a_call_writes_is_logged_as_the_telephones_under_the_callers_pseudonym(line, channel):
+    phone = await line(lambda said, given: "Gladly.", channel=channel, audit=True)
+    call = await phone.call()
+    await call.say("I live in zanqtown")
+    await call.hang_up()
+    await phone.phone.aclose()
+    await phone.service.audit.flush()
+    whom = phone.service.pseudonym(phone.phone.callers.line_of("+15550100001"))
+    entries = [e for e in phone.service.audit.log.entries() if e["scope"] == whom and e["kind"] == "turn"]
+    written = [e for e in entries if e["did"] == "write"]
+    assert written
+    assert {(e["role"], e["who"]) for e in written} == {("telephone", "")}
+    assert all(e["why"].startswith("phone ") for e in written)
+    assert "zanq" not in str(entries)

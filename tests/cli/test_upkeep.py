@@ -61,3 +61,14 @@ def test_distil_learns_from_what_was_said_once(echoic, jsonl, document):
     assert [line.split("\t") for line in learned.out.splitlines()] == [["kept", "user_name", "Ana"]]
     assert echoic("get", "user_name", "--user", "ana").out == "Ana\n"
     assert echoic("distil", "--json").json["count"] == 0
+
+
+def test_consent_is_shown_and_set_for_the_user_that_is_named(echoic):
+    assert echoic("consent", "ana").out == "keep\n"
+    assert echoic("consent", "ana", "never").out == "never\n"
+    refused = echoic("set", "city", "Haifa", "--user", "ana")
+    assert (refused.code, "kept" in refused.err) == (64, True)
+    assert echoic("set", "city", "Haifa", "--user", "bea").code == 0
+    assert echoic("consent", "ana", "maybe").code == 64
+    echoic("consent", "ana", "keep")
+    assert echoic("set", "city", "Haifa", "--user", "ana").code == 0

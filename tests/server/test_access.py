@@ -65,6 +65,12 @@ BY_TOKEN = [
     ("DELETE", "/v1/keys/home", None),
     ("POST", "/v1/forget", {"everything": True}),
     ("GET", "/v1/export", None),
+    ("GET", "/v1/consent", None),
+    ("PUT", "/v1/consent", {"consent": "keep"}),
+    ("POST", "/v1/conversations/abc/off-the-record", None),
+    ("GET", "/api/consent", None),
+    ("PUT", "/api/consent", {"consent": "keep"}),
+    ("POST", "/api/conversations/abc/off-the-record", None),
     LISTENING,
     REVOKING,
 ]

@@ -713,3 +713,35 @@ async def test_every_route_of_v1_is_on_the_page(server):
     assert len(routes) >= 20
     for method, path in routes:
         assert f"`{method.upper()} {path}`" in text, (method, path)
+
+
+async def test_of_a_user_who_chose_never_nothing_is_kept_and_their_backend_is_answered(server, somebody):
+    await somebody.ask("PUT", "/keys/pet", {"value": "a newt"})
+    assert await somebody.ask("GET", "/consent") == {"consent": "keep"}
+    assert await somebody.ask("PUT", "/consent", {"consent": "never"}) == {"consent": "never"}
+    await somebody.ask("PUT", "/consent", {"consent": "perhaps"}, status=422)
+    await somebody.call()
+    assert (await somebody.say("I live in Zanqrimo."))["text"] == "I live in Zanqrimo."
+    assert (await somebody.ask("GET", "/conversations/call-1/turns"))["turns"] == []
+    assert (await somebody.post("/conversations/call-1/complete"))["status"] == "completed"
+    refused = await somebody.ask("PUT", "/keys/pet", {"value": "a goat"}, status=403)
+    assert refused["code"] == "not_allowed"
+    chat = await server.client.post(
+        "/api/chat", json={"text": "I live in Zanqrimo."}, headers=bearer(somebody.token)
+    )
+    assert chat.json()["text"] == "Nothing of this conversation is kept."
+    exported = json.dumps(await somebody.ask("GET", "/export"))
+    assert "newt" in exported
+    assert "Zanqrimo" not in exported
+
+
+async def test_a_conversation_off_the_record_is_kept_no_more(server, somebody):
+    await somebody.call()
+    await somebody.say("I live in Zanqrimo.")
+    receipt = await somebody.post("/conversations/call-1/off-the-record")
+    assert (receipt["conversations"], receipt["turns"], receipt["verified"]) == (1, 1, True)
+    await somebody.say("My name is Quokka.")
+    await somebody.post("/conversations/call-9/off-the-record", status=404)
+    exported = json.dumps(await somebody.ask("GET", "/export"))
+    assert "Zanqrimo" not in exported
+    assert "Quokka" not in exported

@@ -55,6 +55,35 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
     assert all(turn[2] is None for turn in await turns_of(memory, "first"))
 
 
+@pytest.mark.parametrize("consent", ["keep", "never"])
+async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
+    consent, memory, provider, serve, phone, eventually
+):
+    asking = "please don't remember this call" if consent == "keep" else "good morning"
+    script = Script(
+        Says("hello there"),
+        UserSays("my name is Pavel and I live in Lisbon", after_ms=500),
+        Says("nice to meet you Pavel"),
+        UserSays(asking, after_ms=500),
+        Says("very well Pavel"),
+    )
+    ana = memory.user("ana")
+    await ana.set_consent(consent)
+    async with (
+        serve(provider, script) as (server, model),
+        VoiceSession(
+            memory, user="ana", agents=[robin(greeting="Greet.")], model=model, session_id="one"
+        ) as session,
+        phone(session),
+    ):
+        await eventually(lambda: server.sessions and server.sessions[0].script_over)
+        await eventually(lambda: session.live.playback.idle and session.live.kept == 5)
+        assert session.state == "active"
+    assert session.state == "closed"
+    assert "Pavel" not in str(await ana.export())
+    assert await ana.conversations() == []
+
+
 async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_and_one_that_hangs(
     memory, provider, serve, phone, eventually
 ):

@@ -26,7 +26,14 @@ from echoic.cli.memories import (
 from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import mcp_command, serve_command, tools_command
-from echoic.cli.upkeep import copy_command, distil_command, hold_command, reindex_command, users_command
+from echoic.cli.upkeep import (
+    consent_command,
+    copy_command,
+    distil_command,
+    hold_command,
+    reindex_command,
+    users_command,
+)
 
 
 def _version() -> str:
@@ -69,6 +76,7 @@ root.add_section(
         keys_group,
         users_command,
         hold_command,
+        consent_command,
         global_group,
         proposals_group,
         lessons_group,

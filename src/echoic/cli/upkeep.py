@@ -23,7 +23,7 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
-from echoic.types import EmbeddingSpec
+from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.deferred import DeferredEmbedder
@@ -50,6 +50,27 @@ def hold_command(ctx: click.Context, /, *, release: bool) -> int:
         words = "released" if release else "on hold: nothing stored about this user is destroyed"
         held = {"user": desk.settings.user, "held": not release}
         return CommandResult(data=held, text=words, count=1)
+
+    return run(ctx, work)
+
+
+@command("consent")
+@click.argument("whose", metavar="USER")
+@click.argument("choice", metavar="[keep|never]", required=False, type=click.Choice(["keep", "never"]))
+@click.pass_context
+def consent_command(ctx: click.Context, /, *, whose: str, choice: Consent | None) -> int:
+    """Print or set whether anything USER says may be kept.
+
+    With never, agents work on, and nothing of what USER says is kept beyond the running call. What is kept
+    already stays until `echoic forget` destroys it.
+    """
+
+    async def work(desk: Desk) -> CommandResult:
+        memory = desk.memory.user(whose, desk.settings.deployment)
+        if choice is not None:
+            await memory.set_consent(choice)
+        consent = await memory.consent()
+        return CommandResult(data={"user": whose, "consent": consent}, text=consent, count=1)
 
     return run(ctx, work)
 

@@ -58,6 +58,8 @@ _FAR: Final = pattern("requests.far")
 _NAMES_IT: Final = pattern("requests.names_it")
 
 
+_THIS_CALL: Final = pattern("requests.this_call")
+_CALL_UNKEPT: Final = pattern("requests.call_unkept")
 _THAT: Final = pattern("requests.that")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
 """Verbs that nobody uses of anything else."""
@@ -85,6 +87,17 @@ class ForgetRequest:
     """Whether it speaks of what was said at some other time."""
     months: tuple[int, ...]
     """Months it was said in, as numbers."""
+
+
+def asks_off_the_record(text: str) -> bool:
+    """Whether `text` asks that the call it is said in be not kept: "don't remember this call"."""
+    text = text[:_MAX_CHARACTERS]
+    if not _THIS_CALL.search(text.lower()):
+        return False
+    return any(
+        _CALL_UNKEPT.search(_low(said[0])) and not _NOT_MEANT.search(_low(said[0]))
+        for said in SENTENCE.finditer(text)
+    )
 
 
 def forget_request(text: str) -> ForgetRequest | None:

@@ -12,8 +12,10 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
-from echoic.errors import InvalidInput, WriteConflict, brief
+from echoic.english.forget_requests import asks_off_the_record
+from echoic.errors import InvalidInput, NotAllowed, WriteConflict, brief
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import keeps_nothing, write_off_the_record
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -30,7 +32,7 @@ from echoic.memory.records import (
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.text.heard import heard_ends, share_ends
-from echoic.types import Conversation, Scope, Turn, checked_name, checked_text
+from echoic.types import Conversation, Receipt, Scope, Turn, checked_name, checked_text
 from echoic.words import STOP, cut, sound
 
 if TYPE_CHECKING:
@@ -68,12 +70,18 @@ class OpenConversation:
         self._agent = agent
         self._noted = False
         self.id = conversation_id
+        self.silent = False
+        """Whether nothing of it is kept for as long as this is held: it began so, or became so in between."""
 
     async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
 
         An id is known by its conversation. Where another conversation of the user has a turn of that id, the
         new one is kept as "conversation:id", which is what the turn returned is called.
+
+        Where nothing may be kept of the user, or of this conversation, the turns are returned all the same.
+        A turn in which the user says "don't remember this call" makes it so, for those before it as well
+        (`off_the_record`).
 
         Args:
             turns: in the order they were said.
@@ -88,6 +96,10 @@ class OpenConversation:
         """
         new = [self._own(turn) for turn in turns]
         self._note_others(new)
+        if not self.silent and any(t.speaker == USER and asks_off_the_record(t.heard_text) for t in new):
+            await self._obey()
+        if self.silent:
+            return await self._masked(new)
         # a turn of what was forgotten would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         wanted: dict[str, Turn] = {}
@@ -109,6 +121,43 @@ class OpenConversation:
                 known |= {name: turn_of(kept[turn.id]) for name, turn in missing.items()}
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
+
+    async def off_the_record(self) -> Receipt:
+        """Keep nothing of this conversation from now on, and destroy what was kept of it.
+
+        What was learned from it alone goes too. The call goes on, and it stays so in every process.
+
+        Raises:
+            NotAllowed: what is kept of the user is on hold, and stays; nothing more is kept.
+            StoreUnavailable: some of it may still be there; call it again.
+        """
+        from echoic.memory.erasure import Erasing
+        from echoic.memory.retention import refuse_held
+
+        await write_off_the_record(self._parts.store, self._scope, self.id, self._parts.clock())
+        self.silent = True
+        await refuse_held(self._parts.store, self._scope)
+        receipt = await Erasing(self._parts, self._scope).forget_call(self.id)
+        compliance = self._parts.compliance
+        if compliance is None:
+            return receipt
+        return await compliance.receipt(self._scope, "conversation", receipt)
+
+    async def _obey(self) -> None:
+        try:
+            await self.off_the_record()
+        except NotAllowed:
+            log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
+        except BaseException:
+            self.silent = False  # asked for again with the same turn
+            raise
+
+    async def _masked(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
+        """Turns as they would be kept."""
+        puts = [Put.over(None, record_of_turn(turn)) for turn in turns]
+        prepared = await self._parts.door.prepare(self._scope, puts)
+        said = {c.record.id: c.record for c in prepared if isinstance(c, Put)}
+        return tuple(turn_of(said[turn.id]) for turn in turns)
 
     async def _elsewhere(self, missing: Mapping[str, Turn], known: dict[str, Turn]) -> dict[str, Turn]:
         """Add to `known` those that are there; those whose id is another conversation's get a new one."""
@@ -161,6 +210,8 @@ class OpenConversation:
 
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
+            if not records and await self._is_unkept():
+                return []
             answer = _answer([(turn_of(record), record) for record in records], after, self._qualified)
             ends = _heard_ends([turn.text for turn, _ in answer], heard, fraction, words)
             cut = [_cut(turn, end) for (turn, _), end in zip(answer, ends, strict=True)]
@@ -185,15 +236,21 @@ class OpenConversation:
         """The conversation as it stands."""
         records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
         if not records:
-            raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
+            return await self._unkept()
         kept = conversation_of(records[0])
         if self._seen is self._parts.store or await self._seen.read(self._scope, CONVERSATION, [self.id]):
             return kept
         return replace(kept, summary=None, recall_key=None)
 
     async def store(self, key: str, summary: str | None = None) -> Conversation:
-        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
+        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has.
+
+        Raises:
+            NotAllowed: nothing of it may be kept.
+        """
         checked_name(key, "recall key")
+        if await self._is_unkept():
+            raise NotAllowed(f"conversation {brief(self.id)} is not kept, as the user chose")
         if summary is None:
             return await self._change(recall_key=key)
         return await self._change(recall_key=key, summary=checked_text(summary, "summary"))
@@ -222,6 +279,9 @@ class OpenConversation:
 
     async def begin(self) -> None:
         """Make the conversation exist; one that does is continued."""
+        self.silent = await self._is_unkept()
+        if self.silent:
+            return
         now = self._parts.clock()
         new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
         try:
@@ -229,11 +289,25 @@ class OpenConversation:
         except WriteConflict:
             return
 
+    async def _is_unkept(self) -> bool:
+        return self.silent or await keeps_nothing(self._parts.store, self._scope, self.id)
+
+    async def _unkept(self) -> Conversation:
+        """What there is to say of a conversation of which nothing is kept.
+
+        Raises:
+            InvalidInput: it was to be kept, and was forgotten.
+        """
+        if not await self._is_unkept():
+            raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
+        now = self._parts.clock()
+        return Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
+
     async def _change(self, **fields: Any) -> Conversation:
         async def attempt() -> Conversation:
             records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
             if not records:
-                raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
+                return replace(await self._unkept(), **fields)
             changed = replace(conversation_of(records[0]), updated_at=self._parts.clock(), **fields)
             record = record_of_conversation(changed, cursor=cursor_of(records[0]))
             await self._parts.store.write(self._scope, [Put.over(records[0], record)])

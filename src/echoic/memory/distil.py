@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.errors import StoreError
+from echoic.memory.consent import keeps_nothing
 from echoic.memory.hooks import Extraction, Hooks, Trouble
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
@@ -143,6 +144,10 @@ class Distiller:
 
     async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
         """Let the rules read what is new in `conversation`: cheap, after every turn."""
+        from echoic.memory.distilling.reconcile import Distilled
+
+        if await keeps_nothing(self._store, scope):
+            return Distilled()
         started = time.perf_counter()
         with self._telemetry.operation("distil", scope) as doing:
             rules, _ = await self._readers()
@@ -168,7 +173,7 @@ class Distiller:
         total = await self.apply_rules(scope, conversation)
         _, model = await self._readers()
         run = Run()
-        while model is not None:
+        while model is not None and not await keeps_nothing(self._store, scope):
             run = await self._read(model, scope, conversation, now=now, parked=parked)
             if run.distilled is None:
                 break
@@ -266,6 +271,8 @@ class Distiller:
     async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
         """Conversations it is time to read: what a process that died left behind, and what others wrote."""
         for scope in await self._store.scopes(deployment):
+            if scope.user is None or await keeps_nothing(self._store, scope):
+                continue
             for record in await scan_all(self._store, scope, CONVERSATION):
                 last = await self._last(scope, record)
                 if await self._unread(record, last) or await self._is_due(scope, record, last):

@@ -52,7 +52,7 @@ Secrets = Literal["mask", "keep"]
 """What becomes of passwords, card numbers and the like. mask: a marker is kept. keep: they are, word for
 word."""
 
-_OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement"})
+_OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement", "consent"})
 """Kinds that hold hashes, ids and times of our own, and nothing anybody said: an id may look like a key."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32

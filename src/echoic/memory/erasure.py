@@ -153,6 +153,13 @@ class Erasing:
         receipts += [await self.forget(None, None, name) for name in unkeyed]
         return _total(receipts)
 
+    async def forget_call(self, conversation: str) -> Receipt:
+        """A conversation with what was learned from it alone."""
+        turns = await scan_all(self._parts.store, self._scope, TURN, key=conversation)
+        # the conversation first: whoever is distilling it then writes nothing more
+        gone = await self.forget(None, conversation, None)
+        return _total([gone, await self.forget_learned([record.id for record in turns])])
+
     async def forget_span(self, since: datetime | None, until: datetime | None) -> Receipt:
         """See `UserMemory.forget`: what was said or kept from `since` on and before `until`."""
         first = None if since is None else checked_time(since, "since")

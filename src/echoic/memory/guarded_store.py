@@ -1,4 +1,4 @@
-"""Store and embedder as everything above sees them: masked, within quotas, traced and counted.
+"""Store and embedder as everything above sees them: masked, with consent, within quotas, traced and counted.
 
 A store refuses what a quota forbids, and verbs in another event loop than the service's. A quota is counted,
 not looked up at each write: a user's records are read when this process first adds to them, and again after
@@ -25,6 +25,7 @@ from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vecto
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.audit import AuditLog
 from echoic.memory.compliance import Compliance
+from echoic.memory.consent import CONSENT, admitted
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
@@ -432,7 +433,7 @@ class _ObservedStore:
 
         def verb(*args: Any, **kwargs: Any) -> Any:
             self._home.check()  # only now: whoever hands a verb on, as echoic.sync does, may be elsewhere
-            if self._audit is not None and name in _READS:
+            if self._audit is not None and name in _READS and args[1:2] != (CONSENT,):
                 scope = args[0] if args else kwargs["scope"]
                 self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
             return found(*args, **kwargs)
@@ -442,6 +443,11 @@ class _ObservedStore:
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         self._home.check()
         prepared = await self._door.prepare(scope, changes)
+        allowed = await admitted(self._observed, scope, prepared)
+        if len(allowed) < len(prepared):
+            if not allowed:
+                return
+            prepared[:] = allowed
         if self._audit is not None:
             for kind in {c.record.kind if isinstance(c, Put) else c.kind for c in prepared if _alters(c)}:
                 self._audit.note("write", scope, kind)

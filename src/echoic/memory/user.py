@@ -14,6 +14,7 @@ from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory import tasks
 from echoic.memory.assurance import Level, Visibility, VisibleStore
+from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, write_consent
 from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.items import Items
@@ -29,6 +30,7 @@ from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
 from echoic.types import (
     Category,
+    Consent,
     Conversation,
     Directives,
     Hit,
@@ -39,6 +41,7 @@ from echoic.types import (
     Scope,
     Sharing,
     Turn,
+    checked_name,
 )
 
 if TYPE_CHECKING:
@@ -564,6 +567,31 @@ class UserMemory:
     async def held(self) -> bool:
         """Whether everything kept about the user is on hold."""
         return await is_held(self._parts.store, self.scope)
+
+    async def consent(self) -> Consent:
+        """Whether anything the user says may be kept."""
+        return await read_consent(self._parts.store, self.scope)
+
+    async def set_consent(self, consent: Consent) -> None:
+        """Say whether anything the user says may be kept, in every process from the next write on.
+
+        "never": no turn, memory or record of a call is kept, nor learned from. Agents work on, with what is
+        known already: nothing is destroyed, `forget` does that. `set` and the like raise NotAllowed. A change
+        to "keep" holds from the next conversation on. `forget` leaves the choice as it is.
+
+        Raises:
+            InvalidInput: no such consent.
+            NotAllowed: "keep", and the level of this handle does not see everything.
+        """
+        if checked_consent(consent) == "keep":
+            self._visible.needed("keeping again what is said")
+        await write_consent(self._parts.store, self.scope, consent, self._parts.clock())
+
+    async def keeps_nothing(self, conversation: str) -> bool:
+        """Whether nothing may be kept of a conversation: the user chose "never", or it is off the record."""
+        return await keeps_nothing(
+            self._parts.store, self.scope, checked_name(conversation, "conversation id")
+        )
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
         """Nothing, where the asker may be told what is to be destroyed, all of it.

@@ -278,7 +278,7 @@ class CallRecorder:
         await self._keep_turns()
         if checkpoint and not self._live.lost:
             await self._save()
-        if not self._live.lost and self._live.host is None:
+        if not self._live.lost and self._live.host is None and not self._live.conversation.silent:
             try:
                 await self._live.log.write(self._live.store, self._live.memory.scope)
             except WriteConflict:
@@ -491,6 +491,8 @@ class CallRecorder:
 
     async def _save(self) -> None:
         live = self._live
+        if live.host is None and live.conversation.silent:
+            return
         if live.host is not None:
             await live.host.recorder.save(
                 live.provider.setup.agent.name,

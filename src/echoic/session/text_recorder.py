@@ -275,7 +275,8 @@ class TextRecorder:
             pending: calls of tools that have no result yet.
         """
         async with self._writing:
-            if self._over or not (self.keeping and self._durable and self._opened is not None):
+            opened = self._opened
+            if self._over or not (self.keeping and self._durable and opened is not None) or opened.silent:
                 return
             unkept = [*self.turns[self._durable :], *saying]
             checkpoint = replace(await self._checkpoint(agent, messages, unkept), pending=tuple(pending))

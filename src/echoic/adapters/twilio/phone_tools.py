@@ -162,6 +162,7 @@ UNPROVEN: Final = (
 THIS_CALL: Final = "I know you in this call; the phone itself is not linked."
 NO_CODE: Final = "That code is wrong or has expired. Get a new one."
 WITHHELD: Final = "Your number is withheld, so there is no phone to link. Call with it shown."
+UNKEPT: Final = "Nothing of this call is kept, as you asked."
 FORGOTTEN: Final = "Nothing of this call will be remembered. Goodbye!"
 AFTER_FORGETTING: Final = "Say good-bye and call hang_up, unless the user wants to go on."
 GOODBYE: Final = "Goodbye!"
@@ -361,6 +362,8 @@ class PhoneTools(MemoryTools):
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
         if not await words.keep():
             raise TimeoutError  # what was said is not durable: then the key would name half a conversation
+        if words.opened is not None and words.opened.silent:
+            return {"success": False, "say": UNKEPT}
         answer = await super()._store(key, summary)
         alike = [other for other in others if sound_alike(other, key)]
         if alike:
@@ -412,6 +415,9 @@ class PhoneTools(MemoryTools):
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         if not await self._call.recorder.keep():
             raise TimeoutError
+        opened = self._call.recorder.opened
+        if opened is not None and opened.silent:
+            return {"success": False, "say": UNKEPT}
         return {"success": True, "result": {"remembered": True}}
 
     async def _link(self, code: str) -> Answer:

@@ -26,6 +26,7 @@ from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.relay import serve_relay
 from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.adapters.twilio.signing import SignatureRefused, call_of
+from echoic.memory.audit import act
 
 log = logging.getLogger(__name__)
 
@@ -415,9 +416,11 @@ def phone_router(phone: Phone) -> APIRouter:
         )
 
     async def relay(socket: WebSocket, token: str) -> None:
+        act("telephone", "", "phone relay")
         await serve_relay(phone, socket, token)
 
     async def media(socket: WebSocket, token: str) -> None:
+        act("telephone", "", "phone media")
         await serve_media(phone, socket, token)
 
     router.add_api_websocket_route("/relay/{token}", relay)
@@ -427,6 +430,7 @@ def phone_router(phone: Phone) -> APIRouter:
 
 def _guarded(hook: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def guarded(request: Request) -> Response:
+        act("telephone", "", f"phone {hook.__name__}")  # for the audit log
         try:
             return await hook(request)
         except SignatureRefused as error:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import keeps_nothing
 from echoic.memory.experience.check import objection, repeats, suspects
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import MEMORY, memory_id, memory_of, scan_all
@@ -145,6 +146,8 @@ class AgentExperience:
             )
         if repeats(text, said):
             raise NotAllowed("this lesson may not be kept for everyone: it repeats what somebody said")
+        if author is not None and await keeps_nothing(self._store, author):
+            raise NotAllowed("this lesson may not be kept: its author chose that nothing of them is")
         await self._check(text, author)
         name = memory_id(EXPERIENCE, self.agent, kind, *sorted(_stems(text)))
         lesson = Lesson(id=_shown_id(name, text), kind=kind, text=text)

@@ -183,6 +183,7 @@ UNCLEAR: Final = (
 NOTED: Final = (
     "I've kept that word for word. My rules hear no single fact in it, but you can ask me about it."
 )
+UNKEPT: Final = "Nothing of this conversation is kept."
 ASK_NAME: Final = "Hello. I know nothing about you yet. What should I call you?"
 COURTESIES: Final = {
     "thanks": "You're welcome.",
@@ -273,7 +274,8 @@ class KeylessAgent:
 
     async def _turn(self, conversation: OpenConversation, steps: Steps, intent: Intent, text: str) -> Reply:
         before = await self._memory.facts()
-        named = intent.name if intent.name and await self._asked_last(conversation, ASK_NAME) else None
+        asked = intent.name and not conversation.silent and await self._asked_last(conversation, ASK_NAME)
+        named = intent.name if asked else None
         with steps.step("append"):
             (heard,) = await conversation.append(Turn(speaker="user", text=text))
         learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
@@ -289,6 +291,8 @@ class KeylessAgent:
             timings={},
         )
         reply = await self._said(reply, intent, learned, steps)
+        if conversation.silent and reply.text == NOTED:
+            reply = replace(reply, text=UNKEPT)
         return await self._answered(conversation, steps, reply, None)
 
     async def _said(self, reply: Reply, intent: Intent, learned: TurnChanges, steps: Steps) -> Reply:

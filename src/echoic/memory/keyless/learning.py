@@ -66,7 +66,7 @@ async def learn(
     """
     with steps.step("distil"):
         await conversation.learn()
-    for key, value in ours:
+    for key, value in [] if conversation.silent else ours:
         with steps.step("set"):
             await memory.set(key, value)
     return _difference(heard, before, await memory.facts())

@@ -119,13 +119,27 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> ShownCon
     return ShownConversation.of(await opened.complete())
 
 
+@router.post(
+    "/api/conversations/{conversation}/off-the-record",
+    summary="Keep nothing of a conversation",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)
+async def off_the_record(caller: AsCaller, conversation: str) -> ShownReceipt:
+    """Destroys what was kept of it, with what was learned from it alone; nothing more of it is kept. It goes
+    on, but answers no longer know what was said in it before.
+    """
+    opened = await known_conversation(caller, conversation)
+    return ShownReceipt.of(await opened.off_the_record())
+
+
 async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
     """The caller's conversation of that id.
 
     Raises:
         Refused: 404, there is none, or it was forgotten.
     """
-    if await caller.memory.find_conversation(conversation) is None:
+    known = await caller.memory.find_conversation(conversation)
+    if known is None and not await caller.memory.keeps_nothing(conversation):
         raise not_found("conversation")
     return await caller.memory.conversation(conversation, begin=False)
 

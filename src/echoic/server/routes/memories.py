@@ -27,7 +27,7 @@ from echoic.server.models import (
 )
 from echoic.server.problems import responses
 from echoic.server.request_callers import AsBodyCaller, AsCaller, AsQueryCaller, Shared
-from echoic.types import Category, Memory, Outcome, Recall, Sharing
+from echoic.types import Category, Consent, Memory, Outcome, Recall, Sharing
 
 router = APIRouter(tags=["memory"])
 
@@ -288,6 +288,35 @@ def _versions(key: str, memories: list[Memory]) -> Versions:
 
 
 MAX_BUDGET_TOKENS = 8000
+
+
+class ChosenConsent(RequestBody):
+    """Whether anything the user says may be kept."""
+
+    consent: Consent = Field(description="keep, or never: nothing is kept beyond the running conversation.")
+
+
+class ShownConsent(Shown):
+    """Whether anything the user says is kept."""
+
+    consent: Consent
+
+
+@router.get("/api/consent", summary="Get the user's consent", responses=responses(401, 429, 503))
+async def get_consent(caller: AsCaller) -> ShownConsent:
+    """`keep` unless the user chose otherwise."""
+    return ShownConsent(consent=await caller.memory.consent())
+
+
+@router.put(
+    "/api/consent", summary="Set the user's consent", responses=responses(401, 403, 413, 422, 429, 503)
+)
+async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ShownConsent:
+    """With `never`, nothing of what the user says is kept from now on; what is kept already stays until it is
+    forgotten.
+    """
+    await caller.memory.set_consent(asked.consent)
+    return ShownConsent(consent=asked.consent)
 
 
 class ShownDirectives(Shown):

@@ -195,6 +195,13 @@ async def complete(caller: AsCaller, shared: Shared, conversation: str) -> Shown
     return ShownConversation.of(await opened.complete())
 
 
+router.post(
+    "/conversations/{conversation:path}/off-the-record",
+    summary="Keep nothing of a conversation",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)(conversations.off_the_record)
+
+
 def _derived(key: str | None, *more: str) -> str:
     """An id that follows from an idempotency key; empty without one."""
     if key is None:
@@ -483,6 +490,10 @@ def _deleted(deleted: bool) -> memories.Deleted:
     return memories.Deleted(deleted=deleted, deleted_count=int(deleted))
 
 
+router.get("/consent", summary="Get the user's consent", responses=_READS)(memories.get_consent)
+router.put("/consent", summary="Set the user's consent", responses=responses(401, 403, 413, 422, 429, 503))(
+    memories.set_consent
+)
 router.post("/forget", summary="Destroy memories", responses=_WRITES)(memories.forget)
 router.get(
     "/export", summary="Export everything about the user", response_model=dict[str, object], responses=_READS
