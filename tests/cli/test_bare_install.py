@@ -111,6 +111,7 @@ COMMANDS = {
     "lessons withdraw": ["films", "l1"],
     "phone line": ["+15550100001"],
     "hold": ["--release"],
+    "consent": [],
     "backup": ["{folder}/echoic.backup"],
     "restore": ["{folder}/echoic.backup"],
     "keys create": ["--role", "auditor"],

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
 from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import EXPERIENCE
@@ -351,6 +352,7 @@ KINDS = (
     DECISION,
     REVOCATION,
     HOLD,
+    CONSENT,
     *CALL_PARTS,
     CHECKPOINT,
     LINK_CODE,
