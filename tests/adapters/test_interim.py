@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from echoic.session.turn_recall import InterimRecall, TurnMemory
+from echoic.session.turn_recall import InterimRecall, MemoryInTurn
 
 QUESTION = "What is the name of my boat in the harbour"
 
@@ -119,7 +119,7 @@ async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once
     interim.hear(QUESTION)
     await asyncio.sleep(0.2)
     heard = await interim.final(QUESTION, 500)
-    assert isinstance(heard, TurnMemory)
+    assert isinstance(heard, MemoryInTurn)
     assert (await heard.recall("room 7", limit=3)).hits == (await memory.recall("room 7", limit=3)).hits
     looked = await memory.recall(QUESTION, limit=limit)
     assert (await heard.recall(QUESTION, limit=limit)).hits == looked.hits

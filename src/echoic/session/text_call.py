@@ -33,7 +33,7 @@ from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.playback import SpokenReply, TextPlayback
 from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
 from echoic.session.text_runner import TextRunner
-from echoic.session.turn_recall import InterimRecall, TurnMemory
+from echoic.session.turn_recall import InterimRecall, MemoryInTurn
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -259,7 +259,7 @@ class TextCall(CallTasks):
         own, said = await self._screened(said)
         self.moment = said
         if interim is not self.interim:  # somebody else is served by now
-            memory = TurnMemory(self.memory, said, self.name)
+            memory = MemoryInTurn(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard)
         self._unanswered.pop(turn, None)
@@ -278,9 +278,9 @@ class TextCall(CallTasks):
             await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
-            await self._run(said, out, TurnMemory(self.memory, said, self.name))
+            await self._run(said, out, MemoryInTurn(self.memory, said, self.name))
 
-    async def _run(self, said: str, out: Out, memory: TurnMemory) -> None:
+    async def _run(self, said: str, out: Out, memory: MemoryInTurn) -> None:
         made: list[CallerMemory] = []
 
         def capabilities() -> list[AbstractCapability[Any]]:

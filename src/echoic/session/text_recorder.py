@@ -37,7 +37,7 @@ from echoic.session.checkpoints import RecordSessionStore, kept_of_earlier_calls
 from echoic.session.history import CallSummary, given_in, read, settled, trimmed, with_summary, written
 from echoic.session.playback import TextPlayback
 from echoic.session.text_runner import TextRunner
-from echoic.session.turn_recall import TurnMemory
+from echoic.session.turn_recall import MemoryInTurn
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -223,7 +223,7 @@ class TextRecorder:
         self.log.call.gaps_ms.append(0.0)
         self.log.changed()
 
-    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: TurnMemory) -> None:
+    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: MemoryInTurn) -> None:
         """Note what an agent's run was given, and what was recalled for it.
 
         Args:

@@ -275,7 +275,7 @@ class InterimRecall:
             self._heard = True
             self._listening.partial(partial[:_MAX_PARTIAL])
 
-    async def final(self, said: str, deadline_ms: float) -> TurnMemory:
+    async def final(self, said: str, deadline_ms: float) -> MemoryInTurn:
         """The memory to answer `said` from, with what `said` calls to mind at hand if that was found ahead.
 
         Ask for it before `said` is kept: what is written makes what was found before it old.
@@ -286,7 +286,7 @@ class InterimRecall:
         """
         heard, self._heard = self._heard, False
         if not heard or not said.strip():
-            return TurnMemory(self.memory, said, self.conversation)
+            return MemoryInTurn(self.memory, said, self.conversation)
         self.recalls += 1
         # what was found for one utterance is old by the next: that one is written in between
         listening, self._listening = self._listening, self._listen()
@@ -295,13 +295,13 @@ class InterimRecall:
             recall = await listening.final(said, deadline_ms=deadline_ms)
         except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
             log.warning("recall ahead of an answer failed: %s", type(error).__name__)
-            return TurnMemory(self.memory, said, self.conversation)
+            return MemoryInTurn(self.memory, said, self.conversation)
         finally:
             self.ready += listening.statistics.ready
             await listening.aclose()
         if recall.outcome != "complete":
-            return TurnMemory(self.memory, said, self.conversation)
-        memory = TurnMemory(self.memory, said, self.conversation, recall)
+            return MemoryInTurn(self.memory, said, self.conversation)
+        memory = MemoryInTurn(self.memory, said, self.conversation, recall)
         memory.ready = listening.statistics.ready > ready_before
         memory.delay_ms = 1000 * (time.perf_counter() - began)
         return memory
@@ -311,7 +311,7 @@ class InterimRecall:
         await self._listening.aclose()
 
 
-class TurnMemory(UserMemory):
+class MemoryInTurn(UserMemory):
     """A user's memory in the moment in which they said something: it notes what that calls to mind.
 
     An answer that was found ahead is given once. Whoever asks the same again may have written meanwhile, and
