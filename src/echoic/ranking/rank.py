@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
-from echoic.ranking.candidates import Candidates
-from echoic.ranking.channels import Channels
+from echoic.ranking.channels import Channels, Scored
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
-from echoic.ranking.layout import Floats, Layout
+from echoic.ranking.layout import Candidates, Floats, Layout
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, relevance
 from echoic.types import Rank
@@ -24,11 +23,11 @@ from echoic.types import Rank
 class Explained:
     """The hits of one search in each channel."""
 
-    def __init__(self, channels: Mapping[str, Callable[[], Floats]], hits: NDArray[np.intp]) -> None:
+    def __init__(self, channels: Mapping[str, Scored], hits: NDArray[np.intp]) -> None:
         """Nothing is worked out yet.
 
         Args:
-            channels: by name, makes the scores: [rows], NaN where it does not find a row.
+            channels: scores by name.
             hits: rows, in the order of the hits.
         """
         self._channels, self._hits = channels, hits
@@ -37,8 +36,8 @@ class Explained:
     def __getitem__(self, hit: int) -> dict[str, Rank]:
         if self._by_hit is None:
             by_hit: list[dict[str, Rank]] = [{} for _ in self._hits]
-            for name, made in self._channels.items():
-                for ranks, rank in zip(by_hit, ranks_of(made(), self._hits), strict=True):
+            for name, scored in self._channels.items():
+                for ranks, rank in zip(by_hit, ranks_of(scored.found(), self._hits), strict=True):
                     if rank is not None:
                         ranks[name] = rank
             self._by_hit, self._channels = by_hit, {}
@@ -206,8 +205,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
     likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
-    later = {name: channels.later(name) for name in fusion.finding}
-    explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
+    explained = Explained(channels.scored(fusion.finding), order.rows)
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
