@@ -50,7 +50,8 @@ class Reference:
 
     def __init__(self, folder: Path) -> None:
         self.tensors = {
-            name: array.astype(np.float64) for name, array in read_safetensors(folder / "model.safetensors").items()
+            name: array.astype(np.float64)
+            for name, array in read_safetensors(folder / "model.safetensors").items()
         }
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
