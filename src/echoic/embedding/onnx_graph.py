@@ -133,7 +133,7 @@ class _GraphWriter:
 
     def constant(self, array: NDArray[Any] | np.generic) -> str:
         name = f"constant_{len(self.constants)}"
-        kept = np.ascontiguousarray(array).reshape(array.shape)
+        kept: NDArray[Any] = np.ascontiguousarray(array).reshape(array.shape)
         shape = b"".join(_field(1, size) for size in kept.shape)
         self.constants.append(
             b"".join((shape, _field(2, _TYPES[kept.dtype]), _field(8, name), _field(9, kept.tobytes())))
