@@ -1,9 +1,9 @@
 """Random histories, kills and power cuts, at growing scale, for as long as it is given.
 
 A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then each
-round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter of full
-scale; each next one is twice as large while the time left is enough for it, then as large as fits. A failure
-ends it, and names the seed and the scale that show it again.
+round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
+of full scale; each next one is twice as large while the time left is enough for it, then as large as fits.
+A failure ends it, and names the seed and the scale that show it again.
 
     .venv/bin/python scripts/soak.py --minutes 15
 """
