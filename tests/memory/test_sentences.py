@@ -253,6 +253,7 @@ class TestWeights:
             keep=vectors[:, 0] > 0,
             kind=(vectors[:, 0] > 0).astype(np.int64),
             weight=np.ones(count, np.float32),
+            said=np.full(count, script.ALONE),
         )
         terms = script.terms_in(table)
         once, again = (script.likelihoods(script.fitted(table, terms), table, terms) for _ in range(2))
