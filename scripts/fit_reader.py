@@ -62,12 +62,12 @@ WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.
 """Of an example: what the corpus does not label may be durable all the same, what it calls a trap is none."""
 MOST_WAYS = 8
 """Sentences made of one frame."""
-LEAST_SEEN = 8
+LEAST_SEEN = 10
 """Clauses that a term must occur in to count."""
-AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 24, 3
+AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 40, 3
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
-ALL_ALIKE = 2
-"""Epochs in which every clause of a statement counts; later those count that look most like it."""
+ALL_ALIKE, HARD = 2, 3.0
+"""Epochs in which all clauses count alike; how much more a trap counts later that looks like a statement."""
 ALIKE = 16
 """Batches among which examples of a length are gathered."""
 BESIDE = 0.2
@@ -401,7 +401,7 @@ class Network:
         counts = np.flatnonzero(table.weight > 0)
         given = table.weight
         for epoch in range(EPOCHS):
-            if epoch >= ALL_ALIKE and (table.said != ALONE).any():
+            if epoch >= ALL_ALIKE:
                 table = replace(table, weight=self._weights(table, told, given))
             batches = [counts[rows] for rows in self._batches(lengths[counts])]
             for at, rows in enumerate(batches):
@@ -409,17 +409,17 @@ class Network:
                 self._step(table, told, rows, rate)
 
     def _weights(self, table: Table, told: Told, given: Floats) -> Floats:
-        """`given`, less for clauses of a statement that look less like one than others of it do.
+        """`given`, more for traps that look like statements, less for clauses that look less like one.
 
-        Of "your driver went to Bristol, I moved to Bath in May" only one is a statement.
+        Of "your driver went to Bristol, I moved to Bath in May" only one clause is a statement.
         """
+        scores, weight = self.scores(table, told), given.copy()
+        weight[~table.keep] *= 1 + HARD / (1 + np.exp(-np.clip(scores[~table.keep], -30, 30)))
         shared = np.flatnonzero(table.said != ALONE)
-        scores = self.scores(table.some(shared), told.some(shared))
         _, of = np.unique(table.said[shared], return_inverse=True)
         highest = np.full(len(shared), -np.inf, np.float32)
-        np.maximum.at(highest, of, scores)
-        weight = given.copy()
-        weight[shared] *= np.exp(scores - highest[of])
+        np.maximum.at(highest, of, scores[shared])
+        weight[shared] *= np.exp(scores[shared] - highest[of])
         return weight
 
     def _batches(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
