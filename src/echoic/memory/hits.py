@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
-from echoic.memory.shares import unsigned
+from echoic.memory.service_context import unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Flag, Partition, number_of
 from echoic.ranking.indexing import AGENT, USER

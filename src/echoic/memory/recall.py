@@ -21,7 +21,7 @@ from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.hits import as_stored, chosen, hit_of, rooted, told
 from echoic.memory.records import CONVERSATION, scan_all
-from echoic.memory.shares import Shares
+from echoic.memory.service_context import Shares
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of

@@ -23,8 +23,7 @@ from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, To
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
-from echoic.memory.service_context import GlobalWrites, Parts
-from echoic.memory.shares import Shares
+from echoic.memory.service_context import GlobalWrites, Parts, Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
@@ -215,7 +214,7 @@ class MemoryService:
         compliance = self._parts.compliance
         if compliance is None or not await compliance.missing(self._parts.store):
             return 0
-        from echoic.memory.forget_again import forget_again
+        from echoic.memory.erasure import forget_again
 
         return await forget_again(self._parts, compliance)
 

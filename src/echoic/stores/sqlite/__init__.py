@@ -37,9 +37,8 @@ from echoic.stores.base import (
 )
 from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.sqlite import schema, scrub
-from echoic.stores.sqlite.backup import write_snapshot
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
-from echoic.stores.sqlite.writer import Writer
+from echoic.stores.sqlite.writer import Writer, write_snapshot
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
