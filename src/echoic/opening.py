@@ -88,8 +88,8 @@ def open(  # noqa: A001 - echoic.open is the way in
     """
     from echoic import embedding
     from echoic.memory.compliance import Compliance
+    from echoic.memory.recall import shares_from
     from echoic.memory.service import MemoryService
-    from echoic.memory.service_context import shares_from
     from echoic.stores import store_of
 
     folder = compliance if compliance is not None else compliance_folder(url)

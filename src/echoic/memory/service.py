@@ -20,10 +20,10 @@ from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.recall import Recaller
+from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
-from echoic.memory.service_context import GlobalWrites, Parts, Shares
+from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
