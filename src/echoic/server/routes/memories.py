@@ -293,7 +293,10 @@ MAX_BUDGET_TOKENS = 8000
 class ChosenConsent(RequestBody):
     """Whether anything the user says may be kept."""
 
-    consent: Consent = Field(description="keep, or never: nothing is kept beyond the running conversation.")
+    consent: Consent = Field(
+        description="keep; never: nothing is kept beyond the running conversation; ask: so it is in each "
+        "conversation until the user agrees to keep it."
+    )
 
 
 class ShownConsent(Shown):

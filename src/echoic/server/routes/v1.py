@@ -200,6 +200,11 @@ router.post(
     summary="Keep nothing of a conversation",
     responses=responses(401, 403, 404, 422, 429, 503),
 )(conversations.off_the_record)
+router.post(
+    "/conversations/{conversation:path}/remember",
+    summary="Keep a conversation that waits for the user's consent",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)(conversations.remember_conversation)
 
 
 def _derived(key: str | None, *more: str) -> str:
