@@ -187,6 +187,13 @@ class BlockingUserMemory(Protocol):
     def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
         """Retract what the user keeps under `key`, or one memory or turn by its id."""
 
+    def find_memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id: any version of the user's own, or a global one that is current."""
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whoever has this handle may be told all that is kept."""
+
     def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
 

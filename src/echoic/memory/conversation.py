@@ -230,16 +230,24 @@ class OpenConversation:
         """Add to `known` those that are there; those whose id is another conversation's get a new one."""
         ids = [turn.id for turn in missing.values()]
         there = {r.id: turn_of(r) for r in await self._parts.store.read(self._scope, TURN, ids)}
+        told = {turn.id for turn in await self._told([*there.values()])}
         renamed = {}
         for name, turn in missing.items():
             found = there.get(turn.id)
             if found is not None and found.conversation == self.id:
-                known[name] = found
+                known[name] = found if found.id in told else turn
             elif found is not None and turn.id == name:
                 renamed[name] = replace(turn, id=self._qualified(name))
             elif found is not None:
                 raise InvalidInput(f"turn ids {brief(name)} and {brief(turn.id)} are taken: give it another")
         return renamed
+
+    async def _told(self, turns: list[Turn]) -> list[Turn]:
+        """Those of `turns` that whoever holds this may be told."""
+        if self._seen is self._parts.store or not turns:
+            return turns
+        told = {record.id for record in await self._seen.read(self._scope, TURN, [turn.id for turn in turns])}
+        return [turn for turn in turns if turn.id in told]
 
     def _qualified(self, name: str) -> str:
         """The id of a turn where another conversation has one of that name."""
@@ -290,7 +298,7 @@ class OpenConversation:
             if changed:
                 await self._parts.store.write(self._scope, changed)
                 self._parts.background.poke()
-            return cut
+            return await self._told(cut)
 
         return await until_written(attempt, f"conversation {brief(self.id)}")
 

@@ -21,7 +21,7 @@ from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
-from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
+from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all
 from echoic.memory.retention import hold, is_held, refuse_held
 from echoic.memory.service_context import Parts
 from echoic.memory.speculation import InterimSearches, Speculation
@@ -151,6 +151,15 @@ class UserMemory:
             found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
             doing.count, doing.record = int(found), key if key is not None else id
         return found
+
+    async def find_memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id: any version of the user's own, or a global one that is current."""
+        return await memory_with_id(self._seen.store, self.scope, memory_id)
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whoever has this handle may be told all that is kept."""
+        return self._visible.is_whole
 
     async def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
