@@ -39,9 +39,9 @@ from echoic.embedding import embedder_from
 from echoic.memory.records import index
 from echoic.partition import Partition, Pieces
 from echoic.ranking import FLOOR, query_of
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FUSIONS
+from echoic.ranking.layout import Candidates
 from echoic.ranking.relevance import ANSWERED_BY, CLOSE, IDLE_FROM, KINDS, RIGHT_BY, features, hits_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Memory, Scope, Turn

@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import Stemmer
@@ -60,10 +60,11 @@ class Word:
     codes: tuple[str, ...]
     """How it may sound: one or two Double Metaphone codes; empty where it has no letters a-z."""
 
-    @property
-    def term(self) -> int:
-        """The stem as a 32-bit number. Two stems of one user share one with probability about n/2³²."""
-        return zlib.crc32(self.stem.encode())
+    term: int = field(init=False, compare=False, repr=False)
+    """The stem as a 32-bit number. Two stems of one user share one with probability about n/2³²."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "term", zlib.crc32(self.stem.encode()))
 
 
 def fold(text: str) -> str:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from echoic.ranking.bm25 import text_scores
-from echoic.ranking.candidates import Candidates, TermStatistics
+from echoic.ranking.bm25 import TermStatistics, text_scores
+from echoic.ranking.layout import Candidates
 from echoic.ranking.query import query_of
 
 BOX = "The quick brown fox"

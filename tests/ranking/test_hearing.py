@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from echoic.ranking import query_of, rank
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
-from echoic.ranking.signals import heard_right
+from echoic.ranking.layout import Candidates
+from echoic.ranking.query import heard_right
 from echoic.words import word_of
 
 
@@ -18,7 +18,7 @@ def talk(partition, turn):
 
 
 def heard(text, partition):
-    return dict(heard_right(query_of(text), [Candidates.of(partition)]).meant)
+    return dict(heard_right(query_of(text), Candidates.of(partition).names).meant)
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_other_words_are_left_alone(talk, text):
 def test_nobody_is_put_into_the_mouth_of_a_caller_who_talks_to_an_agent(partition, turn):
     plain = partition([turn("I like garlic"), turn("Noted.", "agent", minute=1)])
     query = query_of("when did garlic go up")
-    assert heard_right(query, [Candidates.of(plain)]) is query
+    assert heard_right(query, Candidates.of(plain).names) is query
 
 
 def test_a_name_put_right_counts_in_every_channel(talk):
-    query = heard_right(query_of("when did garlic go to porto"), [Candidates.of(talk)])
+    query = heard_right(query_of("when did garlic go to porto"), Candidates.of(talk).names)
     assert word_of("caroline") in query.words
     assert word_of("garlic") not in query.words
     assert query.text == "when did garlic go to porto", "word pieces are of what was heard"

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from echoic.partition import AXES, SEGMENT_ROWS, TURN, Entry, Partition, Pieces, Segment, unpacked
 from echoic.ranking import query_of, rank
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.fusion import CANDIDATES
 from echoic.ranking.late_interaction import (
     MOST_WEIGHT,
@@ -19,6 +18,7 @@ from echoic.ranking.late_interaction import (
     piece_weights,
     vector_without,
 )
+from echoic.ranking.layout import Candidates
 from echoic.words import word_of
 from scale import many
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, Entry, Partition, Segment
-from echoic.ranking.candidates import Postings
+from echoic.ranking.bm25 import Postings
 from echoic.words import Word, content_words, word_of
 from scale import many
 

@@ -9,8 +9,8 @@ import pytest
 
 from echoic.partition import Partition, Segment
 from echoic.ranking import entry_of_memory, entry_of_turn
-from echoic.ranking.candidates import Candidates, rows_saying
-from echoic.ranking.layout import Layout, Sources
+from echoic.ranking.bm25 import find, rows_saying
+from echoic.ranking.layout import Candidates, Layout, Sources
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
 from echoic.words import word_of
@@ -91,7 +91,7 @@ def test_what_a_turn_and_a_memory_both_say_is_counted_once(turn, memory, partiti
         assert Layout.of(made).current.count == 2
     with made.lock:
         place = Candidates.of(made)
-        own = place.find(np.array([word_of("lamp").term], np.uint32))
+        own = find(place, np.array([word_of("lamp").term], np.uint32))
         assert rows_saying([place], [own]).tolist() == [1]
 
 

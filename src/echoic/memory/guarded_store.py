@@ -18,13 +18,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakValueDictionary
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
-from echoic.memory.audit import AuditLog
-from echoic.memory.compliance import Compliance
 from echoic.memory.consent import CONSENT, admitted
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
@@ -32,20 +29,24 @@ from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXPERIENCE,
     INDEXED_ITEM,
     ITEM,
     MEMORY,
     PROPOSAL,
+    RESULT,
     TURN,
 )
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Change, Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 
+if TYPE_CHECKING:
+    from echoic.memory.audit import AuditLog
+    from echoic.memory.compliance import Compliance
+
 log = logging.getLogger(__name__)
 
-RESULT: Final = "result"
-EXPERIENCE: Final = "experience"
 _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
 """Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
@@ -389,9 +390,9 @@ def observed_store(
     store: Store,
     telemetry: Telemetry,
     door: Door,
-    *,
     meter: Meter | None = None,
     home: HomeLoop | None = None,
+    *,
     compliance: Compliance | None = None,
     audit: AuditLog | None = None,
 ) -> Store:
@@ -497,46 +498,3 @@ _READS: Final = frozenset({"read", "rows", "load", "narrow"})
 def _alters(change: Change) -> bool:
     """Whether it changes what is kept: not a vector, which follows from it, nor a condition."""
     return isinstance(change, Put | Drop)
-
-
-class ObservedEmbedder:
-    """An embedder whose work is traced and counted."""
-
-    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
-        self._observed = embedder
-        self._telemetry = telemetry
-        self._pieces = getattr(embedder, "embed_pieces", None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._observed, name)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """The embedder's; one that is opened on first use may claim another for a while."""
-        return self._observed.spec
-
-    @property
-    def semantic(self) -> bool:
-        """The embedder's; one whose weights are missing knows no meaning once it is open."""
-        return self._observed.semantic
-
-    async def open(self) -> None:
-        """Open the embedder."""
-        await self._observed.open()
-
-    async def aclose(self) -> None:
-        """Close the embedder."""
-        await self._observed.aclose()
-
-    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Embed as the embedder does."""
-        return (await embedded(self, texts, kind)).vectors
-
-    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """Embed as the embedder does; without pieces where it has none."""
-        with self._telemetry.operation("embed") as doing:
-            doing.count = len(texts)
-            doing.attributes = {"kind": kind, "texts": doing.count}
-            if self._pieces is None:
-                return Embedded(await self._observed.embed(texts, kind))
-            return cast("Embedded", await self._pieces(texts, kind))

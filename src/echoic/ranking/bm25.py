@@ -1,4 +1,4 @@
-"""The channels that go by words: BM25 of each row, the same over windows of turns, and near words.
+"""The channels that go by words: BM25 of each row, the same over windows of turns, near words, and keys.
 
 BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1
 0.9 and b 0.4, the values of Anserini's baselines, which suit short texts. Frequencies and mean lengths are
@@ -7,6 +7,10 @@ those of the given partitions taken together: nobody else's words weigh in.
 Near words stand in, at a discount, for a word that nobody said ("Caitlyn" for "Kaitlin"), which was misheard
 or mistyped, and for half as much for one that is written like a name, which may be spelled otherwise
 elsewhere. Exact words are the text channel's; the near channel never scores them.
+
+`Postings` holds a partition's postings in buckets by the low bits of the word's number: about as many buckets
+as postings. What was patched since they were filled is looked through as it is; when there is much of it,
+they are filled again. They are kept in the partition's scratch.
 """
 
 from __future__ import annotations
@@ -14,19 +18,209 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.ranking.candidates import Candidates, SpeakerCounts, TermStatistics, rows_saying
-from echoic.ranking.layout import Floats
+from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.ranking.fuzzy import Lexicon
+from echoic.ranking.indexing import key_term
+from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
 from echoic.ranking.query import Query
 from echoic.words import Word, word_of
 
 K1, B = 0.9, 0.4
 
+Terms = NDArray[np.uint32]
+"""Stems as numbers, each once."""
+
+_KEY = "ranking.postings"
+_FEWEST_BITS, _MOST_BITS = 6, 16  # of a bucket's number
+_NOBODY = np.zeros(0, np.int32), np.zeros(0, np.uint8)
+# Segments that may have been patched since the buckets were filled: so many, or this share of all.
+_FEW, _FEW_SHARE = 8, 0.05
+_REACHED = np.arange(REACH, -REACH - 1, -1)
 _CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCounts:
+    """Who says some terms, and how often: term by term, and nobody says one twice but with a count of 0."""
+
+    bounds: NDArray[np.int64]
+    """[terms + 1] Where the postings of each term begin, and where those of the last one end."""
+    row: NDArray[np.int32]
+    count: NDArray[np.uint8]
+
+    @property
+    def which(self) -> NDArray[np.int64]:
+        """The term of each posting, by its place among those looked up."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+
+    def some(self, keep: NDArray[np.bool_]) -> SpeakerCounts:
+        """Those postings to be kept."""
+        ends = np.concatenate([[0], np.cumsum(keep)])
+        return SpeakerCounts(ends[self.bounds], self.row[keep], self.count[keep])
+
+    def of(self, terms: slice) -> SpeakerCounts:
+        """Those of the terms in the slice."""
+        bounds = self.bounds[terms.start : terms.stop + 1]
+        part = slice(int(bounds[0]), int(bounds[-1]))
+        return SpeakerCounts(bounds - part.start, self.row[part], self.count[part])
+
+
+class Postings:
+    """The postings of one partition, found by term."""
+
+    def __init__(self, partition: Partition) -> None:
+        rows, terms, counts = partition.postings
+        bits = min(max(len(terms).bit_length(), _FEWEST_BITS), _MOST_BITS)
+        self._mask = (1 << bits) - 1
+        bucket = (terms & np.uint32(self._mask)).astype(np.uint16)
+        order = np.argsort(bucket, kind="stable")  # of 16 bits: a radix sort, 0.6 ms for 120,000
+        self._rows, self._terms, self._counts = rows[order], terms[order], counts[order]
+        self._starts = np.zeros(self._mask + 2, np.int32)
+        np.cumsum(np.bincount(bucket, minlength=self._mask + 1), out=self._starts[1:])
+        self._revision = self._seen = partition.revision
+        self._patched: NDArray[np.bool_] | None = None
+        self._fresh = partition.postings_of(())
+
+    @classmethod
+    def of(cls, partition: Partition) -> Postings:
+        """The postings of `partition`, brought up to date. The caller holds the partition's lock."""
+        kept = partition.scratch.get(_KEY)
+        assert kept is None or isinstance(kept, cls)
+        if kept is None or not kept.catch_up(partition):
+            kept = partition.scratch[_KEY] = cls(partition)
+        return kept
+
+    def catch_up(self, partition: Partition) -> bool:
+        """Take in what was patched; False, and nothing done, where that is too much."""
+        if self._seen == partition.revision:
+            return True
+        patched = partition.patched > self._revision
+        fresh = np.flatnonzero(patched)
+        if len(fresh) > max(_FEW, _FEW_SHARE * len(patched)):
+            return False
+        self._seen, self._patched = partition.revision, patched
+        self._fresh = partition.postings_of(fresh.tolist())
+        return True
+
+    def find(self, terms: Terms) -> SpeakerCounts:
+        """Every posting of `terms`, of which there is one at least."""
+        bucket = terms.astype(np.intp) & self._mask
+        spans = zip(terms, self._starts[bucket].tolist(), self._starts[bucket + 1].tolist(), strict=True)
+        found = [self._of(term, first, last) for term, first, last in spans]
+        bounds = np.cumsum([0, *(len(rows) for rows, _ in found)])
+        if len(found) == 1:
+            return SpeakerCounts(bounds, *found[0])
+        rows, counts = zip(*found, strict=True)
+        return SpeakerCounts(bounds, np.concatenate(rows), np.concatenate(counts))
+
+    def _of(self, term: np.uint32, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Rows and counts of one term, whose bucket reaches from `first` to `last`."""
+        fresh = len(self._fresh[0])
+        if first == last and not fresh:
+            return _NOBODY
+        rows, counts = self._rows[first:last], self._counts[first:last]
+        same = self._terms[first:last] == term
+        if self._patched is not None:
+            same &= ~self._patched[rows // SEGMENT_ROWS]
+        if not same.all():
+            rows, counts = rows[same], counts[same]
+        if fresh:
+            late = self._fresh[1] == term
+            rows = np.concatenate([rows, self._fresh[0][late]])
+            counts = np.concatenate([counts, self._fresh[2][late]])
+        return rows, counts
+
+    @property
+    def nbytes(self) -> int:
+        """What this takes."""
+        arrays = (self._rows, self._terms, self._counts, self._starts, *self._fresh)
+        return sum(array.nbytes for array in arrays)
+
+
+def find(place: Candidates, terms: Terms) -> SpeakerCounts:
+    """Who of the rows that may be found says any of `terms`."""
+    said = Postings.of(place.partition).find(terms)
+    # a row that says nothing is no row of anybody's
+    return said if place.eligible.all else said.some(place.eligible.rows[said.row])
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Those slots of a place for which some terms mean anything: of rare words, a few of many."""
+
+    slots: NDArray[np.intp]
+    counts: Floats
+    """[terms, slots] How often each says each of the terms."""
+    around: Floats
+    """[terms, slots] Likewise, neighbours weighted in."""
+
+
+def touched_by(said: SpeakerCounts, layout: Layout) -> Touched:
+    """The slots that say one of the terms that were looked up, or have a neighbour that does."""
+    which, slot = said.which, layout.slot_of[said.row]
+    inside = np.flatnonzero(slot < layout.head)
+    # A turn counts for the slots whose windows reach it; beside a session lie gaps, which hold no row.
+    near = (slot[inside, None] + _REACHED).reshape(-1)
+    mark = np.zeros(layout.width, np.bool_)
+    mark[near] = mark[slot] = True
+    slots = np.flatnonzero(mark)
+    place_of = np.empty(layout.width, np.intp)
+    place_of[slots] = np.arange(len(slots))
+    shape = len(said.bounds) - 1, len(slots)
+    counts = _summed(which * len(slots) + place_of[slot], said.count, shape)
+    cells = np.repeat(which[inside] * len(slots), len(_REACHED)) + place_of[near]
+    around = _summed(cells, (said.count[inside, None] * TEXT_WINDOW).reshape(-1), shape)
+    tail = slots >= layout.head
+    around[:, tail] = counts[:, tail]
+    return Touched(slots, counts, around)
+
+
+def _summed(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, int]) -> Floats:
+    # in 64 bits these sums are exact: in whatever order postings stand, equal rows stay equal
+    summed = np.bincount(cells, weights, minlength=shape[0] * shape[1])
+    return summed.astype(np.float32).reshape(shape)
+
+
+class TermStatistics:
+    """What is counted over all rows that may be found, of all places together."""
+
+    def __init__(self, places: Sequence[Candidates]) -> None:
+        self.rows = sum(place.eligible.count for place in places)
+        """How many."""
+        count = max(self.rows, 1)
+        self.mean_length = max(sum(place.eligible.words for place in places) / count, 1e-9)
+        """Content words of a row."""
+        self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
+        """Likewise, neighbours weighted in."""
+
+    def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
+        """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, of terms that so many rows say."""
+        idf: Floats = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5)).astype(np.float32)
+        return idf
+
+
+def rows_saying(places: Sequence[Candidates], found: Sequence[SpeakerCounts]) -> NDArray[np.int64]:
+    """[terms] How many rows of all places say each term: one at least, where any row does."""
+    by_place = [
+        [np.count_nonzero(said.count[first:last]) for first, last in pairwise(said.bounds.tolist())]
+        for said in found
+    ]
+    total: NDArray[np.int64] = np.array(by_place, np.int64).sum(axis=0)
+    for place, said in zip(places, found, strict=True):
+        counted = place.eligible.counted
+        if counted is not None:
+            twice = np.flatnonzero((said.count > 0) & ~counted[said.row])
+            terms = np.searchsorted(said.bounds, twice, "right") - 1
+            there = total > 0
+            total -= np.bincount(terms, minlength=len(total))
+            np.maximum(total, 1, out=total, where=there)
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +265,7 @@ def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStat
         nothing = [np.zeros(place.partition.size, np.float32) for place in places]
         return TextScores(nothing, nothing, nothing, {}, frozenset())
     terms = np.fromiter(asked, np.uint32, len(asked))
-    found = [place.find(terms) for place in places]
+    found = [find(place, terms) for place in places]
     saying = rows_saying(places, found)
     idf = statistics.idf(saying)
     there = saying > 0
@@ -111,9 +305,10 @@ def _window(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) 
     turns = said.some(inside)
     for first in range(0, len(worth), size):  # a matrix at a time stays small however many rows there are
         some = slice(first, min(first + size, len(worth)))
-        touched = place.touched(turns.of(some))
+        touched = touched_by(turns.of(some), layout)
         norm = norms(layout.window_lengths[touched.slots], mean)
-        place.add(touched.slots, bm25(touched.around, norm, worth[some]).sum(axis=0), window)
+        # what sits in a gap is no row's: it is added behind all
+        window[layout.row_at[touched.slots]] += bm25(touched.around, norm, worth[some]).sum(axis=0)
     return window[:-1]
 
 
@@ -150,15 +345,16 @@ def near_scores(
     terms = np.array(list(dict.fromkeys(term for stand_ins in words for term in stand_ins)), np.uint32)
     at = {term: i for i, term in enumerate(terms.tolist())}
     words = [{at[term]: closeness for term, closeness in stand_ins.items()} for stand_ins in words]
-    found = [place.find(terms) for place in places]
+    found = [find(place, terms) for place in places]
     idf = statistics.idf(rows_saying(places, found))
     own, window = ([np.zeros(p.partition.size + 1, np.float32) for p in places] for _ in range(2))
-    for i, (place, touched) in enumerate(zip(places, map(Candidates.touched, places, found), strict=True)):
-        layout, slots = place.layout, touched.slots
-        norm = norms(layout.lengths[slots], statistics.mean_length)
-        place.add(slots, _best(bm25(touched.counts, norm, idf), words), own[i])
-        norm = norms(layout.window_lengths[slots], statistics.mean_window)
-        place.add(slots, _best(bm25(touched.around, norm, idf), words), window[i])
+    for i, (place, said) in enumerate(zip(places, found, strict=True)):
+        layout, touched = place.layout, touched_by(said, place.layout)
+        rows = layout.row_at[touched.slots]
+        norm = norms(layout.lengths[touched.slots], statistics.mean_length)
+        own[i][rows] += _best(bm25(touched.counts, norm, idf), words)
+        norm = norms(layout.window_lengths[touched.slots], statistics.mean_window)
+        window[i][rows] += _best(bm25(touched.around, norm, idf), words)
     return NearScores([scores[:-1] for scores in own], [scores[:-1] for scores in window])
 
 
@@ -177,20 +373,65 @@ def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int
     """The terms of the stand-ins of each word asked for that has any, with what each is worth."""
     asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
     found = []
+    lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
     for word in asked[:MAX_ASKED]:
         share = 1.0 if word.term in unsaid else _SAID_TOO
-        closeness = _nearest(word, places, name=word.text in query.names)
+        closeness = _nearest(word, lexicons, name=word.text in query.names)
         if closeness:
             found.append({term: share * close for term, close in closeness.items()})
     return found
 
 
-def _nearest(word: Word, places: Sequence[Candidates], *, name: bool) -> dict[int, float]:
+def _nearest(word: Word, lexicons: Sequence[Lexicon], *, name: bool) -> dict[int, float]:
     """Terms of the nearest words, with their closeness."""
     closeness: dict[int, float] = {}
-    for place in places:
-        vocabulary = place.partition.vocabulary
-        for other, weight in place.lexicon.near(word, vocabulary, name=name).items():
-            term = vocabulary.terms[other]
+    for lexicon in lexicons:
+        for other, weight in lexicon.near(word, name=name).items():
+            term = lexicon.vocabulary.terms[other]
             closeness[term] = max(weight, closeness.get(term, 0.0))
     return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
+
+
+MAX_KEY_WORDS = 4
+"""The most words of a key that a question can name."""
+
+
+def key_scores(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
+    """The share of the question's words that make up a row's whole key, as neighbours in any order.
+
+    "What's my wife's name?" names wife_name wholly, and user_name by half.
+    """
+    if not any(place.layout.remembers for place in places):
+        return None
+    stems, named = [word.stem for word in query.words], dict[int, float]()
+    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # of one key the longest wording counts
+        share = count / len(stems)
+        named |= {key_term(stems[i : i + count]): share for i in range(len(stems) - count + 1)}
+    if not named:
+        return None
+    found = [find(place, np.fromiter(named, np.uint32, len(named))) for place in places]
+    if not any(len(said.row) for said in found):
+        return None
+    shares = np.fromiter(named.values(), np.float32, len(named))
+    by_row = [np.zeros(place.partition.size, np.float32) for place in places]
+    for scores, said in zip(by_row, found, strict=True):
+        np.maximum.at(scores, said.row, shares[said.which])
+    return by_row
+
+
+class WordScores(NamedTuple):
+    """Everything that the words of a question say of each row."""
+
+    rows: int
+    """How many rows count in how rare a word is."""
+    text: TextScores
+    near: NearScores | None
+    keys: list[Floats] | None
+
+
+def word_scores(query: Query, places: Sequence[Candidates]) -> WordScores:
+    """What the words of `query` find, and near words for those that nobody says; which keys it names."""
+    statistics = TermStatistics(places)
+    text = text_scores(query, places, statistics)
+    near = near_scores(query, places, statistics, text.unsaid)
+    return WordScores(statistics.rows, text, near, key_scores(query, places))

@@ -1,4 +1,4 @@
-"""Everything that is known of every row, as scored channels: computed when a fusion asks for them.
+"""Everything that is known of every row, as scored channels: computed in one pass before they are fused.
 
 A channel has one score for each row of all partitions, one partition behind the other. NaN says that the
 channel does not find the row. A signal finds nothing; it says how well a row fits, and is absent where the
@@ -7,29 +7,29 @@ question says nothing of the kind, or no row does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch
-from echoic.partition import Flag
-from echoic.ranking import signals
-from echoic.ranking.bm25 import NearScores, TextScores, near_scores, text_scores
-from echoic.ranking.candidates import Candidates, TermStatistics
+from echoic.partition import Flag, number_of
+from echoic.ranking.bm25 import word_scores
+from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
-from echoic.ranking.layout import Floats, Mask, Pairs
+from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
 from echoic.ranking.quantised_scan import Coarse
-from echoic.ranking.query import Query
-from echoic.ranking.signals import heard_right
+from echoic.ranking.query import Query, heard_right
+from echoic.temporal import Span
+from echoic.temporal.dates import DAY_MS, spans_of
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.
 
 What words or near words find, the window finds as well.
 """
+DATE_DECAY_DAYS = 7.0
 
 _NAN = np.float32(np.nan)
 
@@ -42,32 +42,49 @@ class LookedAt(NamedTuple):
     closer: Closer
 
 
-class Channels(Mapping[str, Floats]):
-    """The channels of one query over some places, each computed once and when first asked for.
+class Scored(NamedTuple):
+    """Scores of a channel, and which of them find a row."""
+
+    scores: Floats
+    least: float = -np.inf
+    above: float = -np.inf
+
+    def found(self) -> Floats:
+        """The scores, NaN where they do not reach `least` or do not lie above `above`."""
+        found = self.scores.copy()
+        np.copyto(found, _NAN, where=(self.scores < self.least) | (self.scores <= self.above))
+        return found
+
+
+class Channels(dict[str, Floats]):
+    """The channels of one query over some places.
 
     | channel | score |
     | --- | --- |
     | vector | cosine, where it reaches the floor |
     | text | BM25 |
-    | fuzzy | near words, as `near` scores them; absent where there are none |
+    | fuzzy | near words, as `near_scores` scores them; absent where there are none |
     | window | `text_window`, where it is above 0 |
     | text_window | BM25 and near words of a turn and its neighbours, found or not |
     | vector_own | cosine, whatever it is; NaN without a vector |
     | vector_window | cosine of a turn's and its neighbours' summed vector; NaN without a vector of its own |
     | late | see `late`; only of the candidates that `look_closer` was given |
     | answer | how well the question before it matches (its BM25, from 0 to 1) |
-    | speaker, date, key | see `signals` |
+    | speaker | 1 where the one whom the question names said it, or the role that "I" and "you" mean |
+    | date | how near to the time the question names it was said: e^(-days / 7) |
+    | key | the share of the question that names its key, see `key_scores` |
     | length | characters up to 200, over 200; 1 for a memory |
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
 
-    Channels are not to be written to: some are the partition's own.
+    Channels are not to be written to: some are the partition's own. `vector`, `text` and `window` are made
+    from the others when they are asked for.
     """
 
     def __init__(
         self, query: Query, places: Sequence[Candidates], floor: float, *, calls: bool = False
     ) -> None:
-        """Nothing is computed yet.
+        """Compute every channel but `late`.
 
         Args:
             query: what is asked.
@@ -75,117 +92,47 @@ class Channels(Mapping[str, Floats]):
             floor: the least cosine at which the vector channel finds a row.
             calls: whether people speak with an agent here, whatever its turns call it.
         """
-        self.calls = calls
-        # here, so that whoever weighs channels weighs those of what was meant
-        self._floor = floor
-        self.query, self.places = heard_right(query, places), places
+        super().__init__()
+        self.places, self.calls, self._floor = places, calls, floor
+        # corrected here, so that whoever weighs channels weighs those of what was meant
+        names = {number: name for place in places for number, name in place.names.items()}
+        self.query = query = heard_right(query, names)
+        called = {word for _, word in query.called}
+        self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
+        """The words of the question, folded and as they were heard, that call speakers by name."""
         self.looked_at: LookedAt | None = None
         """What was looked at closely, once something was."""
-        self._made: dict[str, Floats | None] = {}
         self.starts = np.cumsum([0, *(place.partition.size for place in places)])
-        self._size = int(self.starts[-1])
-
-    def __getitem__(self, name: str) -> Floats:
-        scores: Floats | None = self.get(name)
-        if scores is None:
-            raise KeyError(name)
-        return scores
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping; most signals are absent, and need not be raised to be missed."""
-        if name not in self._made:
-            self._made[name] = self.STEPS[name](self) if name in self.STEPS else None
-        scores = self._made[name]
-        return default if scores is None else scores
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in self.STEPS if self.get(name) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def later(self, name: str) -> Callable[[], Floats] | None:
-        """`self[name]` when it is called, without the places and their locks. None: it is absent."""
-        if name in FINDING:
-            scored = self._scored(name)
-            return None if scored is None else partial(_where, *scored)
-        scores = self.get(name)
-        return None if scores is None else partial(_where, scores)
-
-    def _scored(self, name: str) -> tuple[Floats, float, float] | None:
-        """Of a channel that finds: its scores, the least that finds a row, and what it has to lie above."""
-        if name == "vector":
-            return self["vector_own"], self._floor, -np.inf
-        if name == "window":
-            return self["text_window"], -np.inf, 0.0
-        words = self.words if name == "text" else self.near_words
-        return None if words is None else (_joined(words.own), -np.inf, 0.0)
-
-    def _found(self, name: str) -> Floats | None:
-        scored = self._scored(name)
-        return None if scored is None else _where(*scored)
-
-    def missed(self) -> Mask:
-        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
-        missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
-        return missed
-
-    @property
-    def rows(self) -> int:
-        """How many rows count in how rare a word is."""
-        return self._statistics.rows
-
-    @cached_property
-    def _statistics(self) -> TermStatistics:
-        return TermStatistics(self.places)
-
-    @cached_property
-    def words(self) -> TextScores:
-        return text_scores(self.query, self.places, self._statistics)
-
-    @cached_property
-    def near_words(self) -> NearScores | None:
-        return near_scores(self.query, self.places, self._statistics, self.words.unsaid)
-
-    @cached_property
-    def _cosines(self) -> list[Floats]:
-        return [_cosines(self.query.vector, place) for place in self.places]
-
-    @cached_property
-    def _cosines_without_names(self) -> list[Floats]:
-        """Who is meant is the speaker signal's; what is said about is found better without the name."""
-        query = self.query
-        called = self.called if query.pieces and query.vector is not None else None
-        if not called or query.pieces is None:
-            return self._cosines
-        vector = vector_without(query.text, query.pieces, called)
-        return self._cosines if vector is None else [_cosines(vector, place) for place in self.places]
-
-    @cached_property
-    def called(self) -> frozenset[str]:
-        """The words of the question that call speakers by name; see `signals.names`."""
-        return signals.names(self.query, self.places)
-
-    @cached_property
-    def _hidden(self) -> NDArray[np.intp]:
-        return self._counted([place.eligible.hidden for place in self.places])
-
-    @cached_property
-    def _without_vector(self) -> NDArray[np.intp]:
-        if self.query.vector is None:
-            return np.arange(self._size)
-        return self._counted([place.eligible.without_vector for place in self.places])
-
-    @cached_property
-    def sources(self) -> Pairs | None:
+        self.sources = self._sources()
         """Memories and the turns they were learned from, counted over all partitions; None: none."""
-        found = [place.sources for place in self.places]
-        if not any(len(pairs) for pairs in found):
-            return None
-        return Pairs(
-            self._counted([pairs.memories for pairs in found]),
-            self._counted([pairs.turns for pairs in found]),
-        )
+        by_words = word_scores(query, places)
+        self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
+        self._add_words(by_words.keys)
+        self._add_vectors()
+        self._add("speaker", _speaker(query, places))
+        self._add("date", _date(query, places))
+        self._add_flags()
+        self.missed: Mask = ~((self["vector_own"] >= floor) | (self["text_window"] > 0))
+        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
+
+    def __missing__(self, name: str) -> Floats:
+        scored = self.scored((name,)) if name in FINDING else {}
+        if not scored:
+            raise KeyError(name)
+        found = self[name] = scored[name].found()
+        return found
+
+    def scored(self, names: Iterable[str]) -> dict[str, Scored]:
+        """What finds a row in each of these channels that is there, without the places and their locks."""
+        known: dict[str, Scored] = {
+            "vector": Scored(self["vector_own"], self._floor),
+            "window": Scored(self["text_window"], above=0.0),
+            "text": Scored(_joined(self.words.own), above=0.0),
+        }
+        if self.near_words is not None:
+            known["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0)
+        known |= {name: Scored(self[name]) for name in names if name not in known and name in self}
+        return {name: known[name] for name in names if name in known}
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.
@@ -199,64 +146,86 @@ class Channels(Mapping[str, Floats]):
         split = np.split(order, np.searchsorted(order, self.starts[1:-1]))
         by_place = [rows - start for rows, start in zip(split, self.starts.tolist(), strict=False)]
         weights = piece_weights(self.query.text, pieces, self.words.worth, self.query.meant)
-        scores = np.full(self._size, _NAN)
+        scores = np.full(self.starts[-1], _NAN)
         closer = late(pieces, weights, self.places, by_place)
         scores[order] = closer.scores
-        self._made["late"], self.looked_at = scores, LookedAt(order, closer)
+        self["late"], self.looked_at = scores, LookedAt(order, closer)
         return scores[candidates]
 
-    def _vector_own(self) -> Floats:
-        own = _joined(self._cosines).copy()
-        own[self._without_vector] = _NAN
-        return own
+    def _add(self, name: str, parts: Sequence[Floats] | None) -> None:
+        if parts is not None:
+            self[name] = _joined(parts)
 
-    def _vector_window(self) -> Floats:
-        cosines = self._cosines_without_names
-        if cosines is self._cosines and not any(len(place.layout.turns) for place in self.places):
-            return self["vector_own"]
-        pairs = zip(self.places, cosines, strict=True)
-        window = _joined([place.layout.spread_vectors(own) for place, own in pairs])
-        if any(window is own for own in cosines):
-            window = window.copy()
-        window[self._without_vector] = _NAN
-        return window
+    def _sources(self) -> Pairs | None:
+        found = [place.sources for place in self.places]
+        if not any(pairs.memories.size for pairs in found):
+            return None
+        return Pairs(
+            self._counted([pairs.memories for pairs in found]),
+            self._counted([pairs.turns for pairs in found]),
+        )
 
-    def _text_window(self) -> Floats:
+    def _add_words(self, keys: Sequence[Floats] | None) -> None:
         window = _joined(self.words.window)
         window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
-        window[self._hidden] = _NAN
-        return window
-
-    def _answer(self) -> Floats | None:
-        own = self.words.nameless
+        window[self._counted([place.eligible.hidden for place in self.places])] = _NAN
+        self["text_window"] = window
+        if self.near_words is not None:
+            self["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0).found()
+        self._add("key", keys)
         if not any(len(place.layout.asked) for place in self.places):
-            return None
+            return
+        own = self.words.nameless
         high = max(float(scores.max()) for scores in own if len(scores))
         answer = [np.zeros(len(scores), np.float32) for scores in own]
         for place, into, scores in zip(self.places, answer, own, strict=True):
             # From 0, the least there is: some row always says nothing of it.
             into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
-        return _joined(answer)
+        self["answer"] = _joined(answer)
 
-    def _asking(self) -> Floats | None:
-        given = [place.layout.asking for place in self.places]
-        if not any(asking is not None for asking in given):
-            return None
-        sizes = [place.partition.size for place in self.places]
-        return _joined(
-            [np.zeros(n, np.float32) if a is None else a for n, a in zip(sizes, given, strict=True)]
+    def _add_vectors(self) -> None:
+        query, places = self.query, self.places
+        cosines = [_cosines(query.vector, place) for place in places]
+        without_vector = (
+            np.arange(self.starts[-1])
+            if query.vector is None
+            else self._counted([place.eligible.without_vector for place in places])
         )
+        own = _joined(cosines).copy()
+        own[without_vector] = _NAN
+        self["vector_own"] = self["vector_window"] = own
+        # who is meant is the speaker signal's; what is said about is found better without the name
+        nameless = None
+        if self.called and query.pieces is not None and query.vector is not None:
+            nameless = vector_without(query.text, query.pieces, self.called)
+        if nameless is None and not any(len(place.layout.turns) for place in places):
+            return
+        around = cosines if nameless is None else [_cosines(nameless, place) for place in places]
+        pairs = zip(places, around, strict=True)
+        window = _joined([place.layout.spread_vectors(cosine) for place, cosine in pairs])
+        if any(window is cosine for cosine in around):
+            window = window.copy()
+        window[without_vector] = _NAN
+        self["vector_window"] = window
 
-    def _keyed(self) -> Floats | None:
-        rows = self._counted([place.layout.keyed for place in self.places])
-        if not len(rows):
-            return None
-        keyed = np.zeros(self._size, np.float32)
-        keyed[rows] = 1
-        return keyed
-
-    def _flagged(self, flag: Flag) -> Floats:
-        return _joined([(place.layout.flags & flag != 0).astype(np.float32) for place in self.places])
+    def _add_flags(self) -> None:
+        query, places = self.query, self.places
+        self["length"] = _joined([place.layout.fullness for place in places])
+        given = [(place.layout.asking, place.partition.size) for place in places]
+        if any(asking is not None for asking, _ in given):
+            self["asking"] = _joined([np.zeros(n, np.float32) if a is None else a for a, n in given])
+        rows = self._counted([place.layout.keyed for place in places])
+        if len(rows):
+            self["keyed"] = np.zeros(self.starts[-1], np.float32)
+            self["keyed"][rows] = 1
+        wanted = {
+            "when": (Flag.TIME, query.asks_when),
+            "many": (Flag.NUMBER, query.asks_many),
+            "past": (Flag.PAST, query.include_past and not query.wants_past),
+        }
+        for name, (flag, is_wanted) in wanted.items():
+            if is_wanted:
+                self[name] = _joined([(p.layout.flags & flag != 0).astype(np.float32) for p in places])
 
     def _counted(self, rows: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Rows of each place, counted over all."""
@@ -265,44 +234,9 @@ class Channels(Mapping[str, Floats]):
         starts = self.starts.tolist()
         return _joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
 
-    STEPS: ClassVar[Mapping[str, Callable[[Channels], Floats | None]]] = {
-        "vector": lambda self: self._found("vector"),
-        "text": lambda self: self._found("text"),
-        "fuzzy": lambda self: self._found("fuzzy"),
-        "window": lambda self: self._found("window"),
-        "text_window": _text_window,
-        "vector_own": _vector_own,
-        "vector_window": _vector_window,
-        "late": lambda _: None,  # until somebody looks closer
-        "answer": _answer,
-        "speaker": lambda self: _joined_if_any(signals.speaker(self.query, self.places)),
-        "date": lambda self: _joined_if_any(signals.date(self.query, self.places)),
-        "key": lambda self: _joined_if_any(signals.key(self.query, self.places)),
-        "length": lambda self: _joined([place.layout.fullness for place in self.places]),
-        "asking": _asking,
-        "keyed": _keyed,
-        "when": lambda self: self._flagged(Flag.TIME) if self.query.asks_when else None,
-        "many": lambda self: self._flagged(Flag.NUMBER) if self.query.asks_many else None,
-        "past": lambda self: (
-            self._flagged(Flag.PAST) if self.query.include_past and not self.query.wants_past else None
-        ),
-    }
-    """How each channel is computed, by name; None: it is absent."""
-
-
-def _where(scores: Floats, least: float = -np.inf, above: float = -np.inf) -> Floats:
-    """`scores`, NaN where they do not reach `least` or do not lie above `above`."""
-    found = scores.copy()
-    np.copyto(found, _NAN, where=(scores < least) | (scores <= above))
-    return found
-
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
-
-
-def _joined_if_any(parts: Sequence[Floats] | None) -> Floats | None:
-    return None if parts is None else _joined(parts)
 
 
 def _cosines(vector: Floats | None, place: Candidates) -> Floats:
@@ -322,3 +256,49 @@ def _cosines(vector: Floats | None, place: Candidates) -> Floats:
     # a linear algebra library is waited for (two busy cores, 10,000 rows: 0.3 ms instead of 16).
     cosines: Floats = np.vecdot(vectors, vector)
     return cosines
+
+
+def _speaker(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
+    """1 where a row's speaker is the one the question means: one person named, or by "I" and "you" a role.
+
+    What is remembered in the first place, the caller's own, counts as said by the caller.
+    """
+    named = {number for number, _ in query.called}
+    person = named.pop() if len(named) == 1 else None
+    if person is None and query.role is None:
+        return None
+    number = number_of(query.role) if person is None else person
+    means = [place.layout.speakers == number for place in places]
+    if person is None and query.role == USER and places:
+        means[0] |= places[0].layout.memories
+    return [mask.astype(np.float32) for mask in means]
+
+
+def _date(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
+    """e^(-days / 7), with the days from when a row was said to the nearest that the question names."""
+    if not (query.spans or query.dates):
+        return None
+    spans = query.spans or spans_of(query.dates, _years(places))
+    if not spans:
+        return None
+    return [_nearness(place.layout.said_at, spans) for place in places]
+
+
+def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:
+    gap_ms = np.full(len(said_at), np.iinfo(np.int64).max, np.int64)
+    for first, last in spans:
+        np.minimum(gap_ms, np.maximum(np.maximum(first - said_at, said_at - last), 0), out=gap_ms)
+    # Rounded up, so that the evening before the day asked for is a day away and not hours.
+    days = np.ceil(gap_ms / DAY_MS)
+    return np.exp(-days / DATE_DECAY_DAYS).astype(np.float32)
+
+
+def _years(places: Sequence[Candidates]) -> range:
+    """Those in which something was said that may be found."""
+    said = [place.layout.said_at[place.eligible.rows] for place in places]
+    moments = [(int(at.min()), int(at.max())) for at in said if len(at)]
+    if not moments:
+        return range(0)
+    ends = np.array([min(m[0] for m in moments), max(m[1] for m in moments)], "datetime64[ms]")
+    first, last = ends.astype("datetime64[Y]").astype(int) + 1970
+    return range(max(1, int(first)), min(9998, int(last)) + 1)

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
-from echoic.ranking.candidates import Candidates
-from echoic.ranking.layout import REACH, Floats
+from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.words import content_words, cut, fold
 
 STOP_WEIGHT = 1.0

@@ -15,12 +15,14 @@ window's summed vector is.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
+from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.indexing import AGENT, USER
 
 Rows = NDArray[np.intp]
@@ -463,3 +465,36 @@ def _window_norms(
         weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
         square += np.correlate(product, weights, "same")
     return np.where(square > 1e-9, np.sqrt(np.maximum(square, 0)), 1).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """One partition as a query sees it. Where it stands among several is its number."""
+
+    partition: Partition
+    layout: Layout
+    eligible: Eligible
+    """The rows this query may find."""
+    sources: Pairs
+    """Memories and the turns they were learned from, of the turns that are not left out."""
+    names: Mapping[int, tuple[str, ...]]
+    """Number of each speaker who is called by name -> the words of the name."""
+
+    @classmethod
+    def of(
+        cls, partition: Partition, *, include_past: bool = False, without: Collection[int] = ()
+    ) -> Candidates:
+        """`partition` as it stands, without the turns of some sessions, by number.
+
+        The caller holds its lock for as long as the candidates are used.
+        """
+        layout = Layout.of(partition)
+        eligible = layout.with_past if include_past else layout.current
+        sources = layout.sources
+        left_out = partition.turns_of(without) if without else None
+        if left_out is not None and left_out.any():
+            eligible = layout.without(eligible, left_out)
+            there = eligible.rows[sources.turns]
+            sources = Pairs(sources.memories[there], sources.turns[there])
+        names = Lexicon.of(partition).speakers if layout.persons else {}
+        return cls(partition, layout, eligible, sources, names)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Levenshtein
 
 from echoic.errors import InvalidInput
 from echoic.partition import Pieces
+from echoic.ranking.fuzzy import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
 from echoic.ranking.indexing import AGENT, USER
 from echoic.temporal import NamedDate, Span, dates_in
-from echoic.words import STOP, Word, content_words, cut
+from echoic.words import STOP, Word, content_words, cut, sound, word_of
 
 MAX_WORDS = 128
 """Content words of a query that are looked up, the first ones. Nobody asks at greater length."""
+
+Name = tuple[str, ...]
+"""The words of a speaker's name, folded."""
+
+_LEAST_LETTERS = 3
+_LEAST_CODE = 2
+_BEFORE_A_PERSON = frozenset(
+    "did does do has have had is are was were will would can could should might and to with from".split()
+)
+_POSSESSIVE = "'s"
 
 _ME = frozenset("i me my mine myself i'm i've i'd i'll im ive we us our ours ourselves we're we've".split())
 _YOU = frozenset("you your yours yourself you're you've you'd you'll youre youve".split())
@@ -73,7 +85,9 @@ class Query:
     names: frozenset[str] = frozenset()
     """Content words, folded, that are written like names."""
     meant: Mapping[str, str] = field(default_factory=dict)
-    """Words as they were heard, folded, and the speakers' names they were taken for; see `hearing`."""
+    """Words as they were heard, folded, and the speakers' names they were taken for; see `heard_right`."""
+    called: tuple[tuple[int, str], ...] = ()
+    """Speakers the question calls by name: the number of each, and the folded word that does it."""
     dates: tuple[NamedDate, ...] = ()
     """Dates the text names in so many words."""
     spans: tuple[Span, ...] = ()
@@ -112,17 +126,17 @@ def query_of(
                 f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
             )
     asked = _unwrapped(text)
-    folded = cut(asked)
+    folded, words, dates = cut(asked), content_words(asked), dates_in(asked)
     return Query(
         text=text,
-        words=tuple(content_words(asked)[:MAX_WORDS]),
+        words=tuple(words[:MAX_WORDS]),
         folded=tuple(folded),
         vector=None if vector is None else _unit(vector),
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past or wants_past,
         wants_past=wants_past,
         names=_names_in(asked),
-        dates=dates_in(asked),
+        dates=dates,
         spans=tuple(spans),
         role=_role(folded),
         asks_when=asks_when(asked),
@@ -173,3 +187,87 @@ def _role(words: list[str]) -> str | None:
     if me == you:
         return USER if not me and not _CALLER.isdisjoint(words) else None
     return USER if me else AGENT
+
+
+def heard_right(query: Query, known: Mapping[int, Name]) -> Query:
+    """`query` with the speakers it names, and with misheard names of speakers in their own spelling.
+
+    A recogniser writes the words it knows: "garlic" for Caroline. Where a question names nobody as they are
+    spelled, its words are tried by sound: first those that stand where a person stands ("when did garlic
+    move?", "garlic's job"), and if there is none any word that is spelled alike, too. Only names of speakers
+    are corrected; all other words that were misheard find their like through near words. LoCoMo with every
+    name misheard: R@10 81, 79.5 without; clean questions are not touched.
+
+    Args:
+        query: what is asked.
+        known: the names of speakers, by number.
+    """
+    if not known:
+        return query
+    called = _calls(query.folded, known)
+    if called:
+        return replace(query, called=called)
+    meant = _meant(query.folded, list(known.values()))
+    if not meant:
+        return query
+    words = tuple(word_of(meant.get(word.text, word.text)) for word in query.words)
+    folded = tuple(meant.get(word, word) for word in query.folded)
+    return replace(query, words=words, folded=folded, meant=meant, called=_calls(folded, known))
+
+
+def _calls(folded: Sequence[str], known: Mapping[int, Name]) -> tuple[tuple[int, str], ...]:
+    """Speakers whom words call by name, as it is spelled or, if nobody's is so, shortened: number, word."""
+    words = [word for word in folded if word not in STOP]
+    for is_name in (str.__eq__, _shortens):
+        called = tuple(
+            (number, word)
+            for number, name in known.items()
+            for word in words
+            if any(is_name(word.removesuffix(_POSSESSIVE), part) for part in name)
+        )
+        if called:
+            return called
+    return ()
+
+
+def _meant(folded: Sequence[str], names: Sequence[Name]) -> dict[str, str]:
+    """Words and what they are taken for, where that is one name and not several."""
+    parts = sorted({part for name in names for part in name if len(part) >= _LEAST_LETTERS})
+    persons: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for before, word in zip(("", *folded), folded, strict=False):
+        bare = word.removesuffix(_POSSESSIVE)
+        if len(bare) < _LEAST_LETTERS or bare in STOP:
+            continue
+        person = before in _BEFORE_A_PERSON or bare != word
+        near = sorted(
+            (apart, -alike(bare, part), part)
+            for part in parts
+            if (apart := _apart(bare, part, person=person)) is not None
+        )
+        if near and (len(near) == 1 or near[0][:2] < near[1][:2]):
+            (persons if person else others)[word] = near[0][2] + word[len(bare) :]
+    return persons or others
+
+
+def _apart(word: str, name: str, *, person: bool) -> int | None:
+    """How many sounds lie between them, 0 or 1; None: it cannot be meant."""
+    apart = min((_codes_apart(a, b) for a in sound(word) for b in sound(name)), default=2)
+    if apart > 1:
+        return None
+    if person:
+        return apart
+    if apart and word[0] != name[0]:
+        return None
+    return apart if alike(word, name) >= (NEAR_SOUND_SPELLING if apart else SAME_SOUND_SPELLING) else None
+
+
+def _codes_apart(code: str, other: str) -> int:
+    if code[0] != other[0] or min(len(code), len(other)) < _LEAST_CODE:
+        return 0 if code == other else 2
+    return Levenshtein.distance(code, other)
+
+
+def _shortens(word: str, name: str) -> bool:
+    # "Mel" of Melanie, or a name that ran together with what follows ("Johns")
+    return (len(word) >= _LEAST_LETTERS and name.startswith(word)) or word in {name + "s", name + "es"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
-from echoic.ranking.candidates import Candidates
-from echoic.ranking.channels import Channels
+from echoic.ranking.channels import Channels, Scored
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
-from echoic.ranking.layout import Floats, Layout
+from echoic.ranking.layout import Candidates, Floats, Layout
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, relevance
 from echoic.types import Rank
@@ -24,11 +23,11 @@ from echoic.types import Rank
 class Explained:
     """The hits of one search in each channel."""
 
-    def __init__(self, channels: Mapping[str, Callable[[], Floats]], hits: NDArray[np.intp]) -> None:
+    def __init__(self, channels: Mapping[str, Scored], hits: NDArray[np.intp]) -> None:
         """Nothing is worked out yet.
 
         Args:
-            channels: by name, makes the scores: [rows], NaN where it does not find a row.
+            channels: scores by name.
             hits: rows, in the order of the hits.
         """
         self._channels, self._hits = channels, hits
@@ -37,8 +36,8 @@ class Explained:
     def __getitem__(self, hit: int) -> dict[str, Rank]:
         if self._by_hit is None:
             by_hit: list[dict[str, Rank]] = [{} for _ in self._hits]
-            for name, made in self._channels.items():
-                for ranks, rank in zip(by_hit, ranks_of(made(), self._hits), strict=True):
+            for name, scored in self._channels.items():
+                for ranks, rank in zip(by_hit, ranks_of(scored.found(), self._hits), strict=True):
                     if rank is not None:
                         ranks[name] = rank
             self._by_hit, self._channels = by_hit, {}
@@ -187,17 +186,6 @@ def unembedded(partitions: Sequence[Partition]) -> int:
     return count
 
 
-def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
-    """With the rows' numbers in the store, where a partition has numbers of its own."""
-    origins = [partition.origin for partition in partitions]
-    return [
-        one
-        if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
-        for one in found
-    ]
-
-
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     scores = order.scores
@@ -205,13 +193,12 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
+    explained = Explained(channels.scored(fusion.finding), order.rows)
     likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
-    later = {name: channels.later(name) for name in fusion.finding}
-    explained = Explained({name: made for name, made in later.items() if made is not None}, order.rows)
+    silence = default_floor(channels)
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
-    silence = default_floor(channels)
     firsts = starts[places].tolist()
     return [
         RankedRow(

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.indexing import AGENT
 from echoic.ranking.late_interaction import words_of_pieces
-from echoic.ranking.layout import REACH, Floats
+from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.ranking.query import Query
 from echoic.words import Word, content_words, word_of
 

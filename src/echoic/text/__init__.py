@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from types import MappingProxyType
 from typing import Final
 
@@ -34,7 +34,7 @@ def word_lists(package: str) -> Mapping[str, str]:
     """
     lists: dict[str, list[str]] = {}
     here: list[str] = []
-    for line in files(package).joinpath("words.txt").read_text(encoding="utf-8").splitlines():
+    for line in (get_data(package, "words.txt") or b"").decode().splitlines():
         if line.startswith("["):
             here = lists.setdefault(line.strip("[] "), [])
             continue

@@ -5,9 +5,8 @@ What is costly about a question, its channels, is computed once; weighing them a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 from echoic.embedding.base import embedded
 from echoic.memory.records import index
 from echoic.ranking import FLOOR, LEXICAL_FLOOR
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import FusionWeights, blend
+from echoic.ranking.layout import Candidates
 from echoic.ranking.query import query_of
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Scope
@@ -35,26 +34,12 @@ class KeptChannels(Channels):
     # what the living ones are made from is let go of: nothing is computed again
     def __init__(self, channels: Channels) -> None:
         """Computes all of `channels`; whoever holds their partitions' locks calls this."""
-        self._scores = {name: channels[name].copy() for name in channels}
-        rows = np.arange(len(self._scores["text_window"]))
+        dict.__init__(self, {name: scores.copy() for name, scores in channels.items()})
+        rows = np.arange(len(self["text_window"]))
         closer = channels.look_closer(rows)
         self._closer = None if closer is None else closer.copy()
-        self._missed = channels.missed()
+        self.missed = channels.missed
         self.sources = channels.sources
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping."""
-        return self._scores.get(name, default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
-    def missed(self) -> NDArray[np.bool_]:
-        """[rows] As `Channels.missed`."""
-        return self._missed
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""

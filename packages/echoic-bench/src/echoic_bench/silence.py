@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from echoic.embedding.base import Embedder
 from echoic.memory.records import index
 from echoic.ranking import FLOOR, query_of
-from echoic.ranking.candidates import Candidates
 from echoic.ranking.channels import Channels
+from echoic.ranking.layout import Candidates
 from echoic.ranking.relevance import SILENCE, SILENCE_AMONG_PEOPLE, default_floor
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Scope
