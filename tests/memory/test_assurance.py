@@ -113,7 +113,6 @@ SURFACES = {
     "append": lambda ana, level: each(ana, level, appended),
     "truncate": lambda ana, level: each(ana, level, truncated),
     "find_memory": lambda ana, level: each(ana, level, by_id),
-    "asked_to_forget": lambda ana, level: each(ana, level, meant),
     "listen": listened,
     "export": exported,
     "an agent's prompt and tools": prompt_of,
@@ -143,13 +142,6 @@ async def truncated(memory, sensitivity):
 async def by_id(memory, sensitivity):
     known = await memory.at("account").get(f"{sensitivity}_pet")
     return await memory.find_memory(known.id)
-
-
-async def meant(memory, sensitivity):
-    about = {"personal": "the jazz", "sensitive": "the insulin"}[sensitivity]
-    now = await memory.conversation(f"now-{sensitivity}")
-    (turn,) = await now.append(Turn(speaker="user", text=f"Please erase what I told you about {about}."))
-    return await memory.asked_to_forget(turn)
 
 
 def by_tool(name):
@@ -196,7 +188,8 @@ TELLS_NOTHING_KEPT = {
 """Verbs that write, count or destroy; what they may not destroy is tested below."""
 TELLS_EVERYTHING = {"backing_store"}
 """As its own documentation says: for what is built on a memory."""
-ELSEWHERE = {"pack": "brief"}
+ELSEWHERE = {"pack": "brief", "asked_to_forget": "turns"}
+"""What is made of the same hits, and what reads the same turns."""
 
 
 def test_every_verb_and_tool_has_a_row_in_the_matrix():
@@ -222,7 +215,7 @@ async def test_nobody_is_told_anything_above_their_level(service, surface):
         told = words_in(await SURFACES[surface](ana, level))
         allowed = set(SENSITIVITIES[: SENSITIVITIES.index(TABLE[level]) + 1])
         assert told == (whole & allowed if surface != "export" or "sensitive" in allowed else set()), level
-    if surface not in {"past", "profile", "directives", "asked_to_forget"}:
+    if surface not in {"past", "profile", "directives"}:
         assert "sensitive" in whole, "control: to an account all is told"
 
 

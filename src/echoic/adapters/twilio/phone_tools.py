@@ -410,8 +410,8 @@ class PhoneTools(MemoryTools):
             recorder = self._call.recorder
             await recorder.drop()
             if not self._call.caller_session.is_guest:
-                opened = await recorder.memory.conversation(recorder.name, begin=False)
-                await opened.off_the_record()
+                dropped = await recorder.memory.conversation(recorder.name, begin=False)
+                await dropped.off_the_record()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
