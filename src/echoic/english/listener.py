@@ -181,7 +181,7 @@ class _Passage:
     def _statement(self, index: int) -> int | None:
         """Where to go on after a statement at `index`, if a rule reads one there."""
         elided = self._elided(index)
-        for rule in RULES if elided else _BY_WORD.get(self._said.low(index), ()):
+        for rule in RULES if elided else _BY_WORD.get(self._said.tokens[index].low, ()):
             spot = self._spot(rule, index, elided=elided)
             reading = rule.read(spot) if spot else None
             end = self._keep(rule, spot, reading) if spot and reading else None
@@ -196,7 +196,7 @@ class _Passage:
 
     def _spot(self, rule: Rule, index: int, *, elided: bool) -> Spot | None:
         said = self._said
-        match = said.match(rule.trigger, index)
+        match = rule.trigger.match(said.line, said.starts[index])
         end = said.at.get(match.end()) if match else None
         if match is None and elided and rule.elides:
             offset = said.starts[index]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, cast, get_args
 
 from echoic.errors import InvalidInput, NotAllowed
@@ -154,6 +155,7 @@ async def _note(store: Store, scope: Scope, name: str, at: datetime) -> None:
     await store.write(scope.everyone, [Put(record=record)])
 
 
+@lru_cache(maxsize=1024)  # asked for at every write
 def _name(scope: Scope, conversation: str | None = None) -> str:
     """The id of a choice: a hash, from which nobody reads whose it is."""
     return memory_id(CONSENT, scope.user or "", *([] if conversation is None else [conversation]))
