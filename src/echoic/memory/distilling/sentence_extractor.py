@@ -33,8 +33,8 @@ from echoic.memory.distilling.clause_reader import (
     read_clauses,
     weights,
 )
-from echoic.memory.distilling.grounded import MOST_CHANGES, instructs
-from echoic.memory.distilling.known import statement_of
+from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
+from echoic.memory.distilling.known_facts import statement_of
 from echoic.memory.distilling.rules import told_by_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
