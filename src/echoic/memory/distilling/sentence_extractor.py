@@ -21,7 +21,7 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.explicit import asks_to_remember
+from echoic.english.commands import asks_to_remember
 from echoic.english.lexicon import NUMBERS
 from echoic.english.sentences import sentences
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
