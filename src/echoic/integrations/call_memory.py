@@ -33,7 +33,7 @@ from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
 from echoic.prompt.block import directives_draft
 from echoic.session.speech_alignment import heard_part, says
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
-from echoic.text.heard import heard_ends
+from echoic.text.heard_words import heard_ends
 from echoic.types import Outcome, Turn
 
 log = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal, cast, get_args
 
 from echoic.errors import InvalidInput, NotKept
@@ -307,6 +308,7 @@ def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) ->
     return Put(record=Record(kind=CONSENT, id=name, data=data))
 
 
+@lru_cache(maxsize=1024)  # asked for at every write
 def _name(scope: Scope, conversation: str | None = None) -> str:
     """The id of a choice: a hash, from which nobody reads whose it is."""
     return memory_id(CONSENT, scope.user or "", *([] if conversation is None else [conversation]))

@@ -248,7 +248,7 @@ async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConv
     if shared.talker is None:
         agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
         return await agent.reply(conversation, text)
-    from echoic.capability.talking import ModelFailed
+    from echoic.capability.talker import ModelFailed
 
     try:
         async for piece in shared.talker.reply(caller.memory, conversation, text):
@@ -267,7 +267,7 @@ async def _at_once(said: AgentAnswer) -> AsyncIterator[bytes]:
 async def _spoken(
     caller: RequestCaller, shared: AppState, conversation: OpenConversation, text: str
 ) -> AsyncIterator[bytes]:
-    from echoic.capability.talking import ModelFailed, TextPiece, ToolCall
+    from echoic.capability.talker import ModelFailed, TextPiece, ToolCall
 
     assert shared.talker is not None
     try:
