@@ -21,7 +21,7 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.explicit import asks_to_remember
+from echoic.english.commands import asks_to_remember
 from echoic.english.lexicon import NUMBERS
 from echoic.english.sentences import sentences
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
@@ -35,8 +35,8 @@ from echoic.memory.distilling.clause_reader import (
     read_clauses,
     weights,
 )
-from echoic.memory.distilling.grounded import MOST_CHANGES, instructs
-from echoic.memory.distilling.known import statement_of
+from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
+from echoic.memory.distilling.known_facts import statement_of
 from echoic.memory.distilling.rules import told_by_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
