@@ -21,7 +21,9 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
+from echoic.english.explicit import asks_to_remember
 from echoic.english.lexicon import NUMBERS
+from echoic.english.sentences import sentences
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.distilling.clause_reader import (
     MODEL,
@@ -153,6 +155,10 @@ _MOST_COMPARED = 24
 """Memories that are compared with what was said: each costs the encoder some milliseconds."""
 _MOST_ENDED = 3
 """Memories that one reading ends: a caller corrects a few things in a call."""
+_DISBELIEVED = 0.3
+"""Likelihood of a clause below which what the rules heard in it is not believed."""
+_ALWAYS_BELIEVED = re.compile(r"(?:.*_)?name\Z|note:")
+"""Keys that only the rules know to read: "Good morning, Ada here" is hardly a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,8 @@ class _SaidClause:
     clause: Clause
     heard: bool
     """Whether the rules heard it."""
+    asked: bool
+    """Whether the user asked to remember something in the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +227,8 @@ class SentenceExtractor:
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
-        return _changes(list(zip(said, found, made.vectors, strict=False)), known, by)
+        read = list(zip(said, found, made.vectors, strict=False))
+        return [*_disbelieved(read, reading.known), *_changes(read, known, by)]
 
 
 def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
@@ -229,8 +238,9 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     # what the rules heard may hold no longer: it is not kept as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
+    asked = any(asks_to_remember(said) for said in sentences(told))
     for clause in clauses(told)[:_PER_TURN]:
-        yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard))
+        yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
 def _says(heard: str, clause: Clause) -> bool:
@@ -238,6 +248,25 @@ def _says(heard: str, clause: Clause) -> bool:
     told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
     known = {word.stem for word in content_words(heard)}
     return not told or len(told & known) >= _HEARD * len(told)
+
+
+def _disbelieved(
+    said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
+) -> Iterator[Retract]:
+    """Ends what the rules heard in clauses that look like none of the speaker's own: "so I'm a vegan now"."""
+    for memory in known:
+        if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
+            continue
+        told = _stems(memory.text)
+        beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
+        naming = [likely for one, likely in beside if told & _stems(one.clause.text)]
+        likely = max(naming or [likely for _, likely in beside], default=1.0)
+        if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
+            yield Retract(known=(memory.id,), source=memory.source)
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in content_words(text))
 
 
 def _changes(
