@@ -7,13 +7,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from echoic.partition import AXES, SEGMENT_ROWS, Partition, Pieces, Segment
+from echoic.partition import Partition, Segment
 from echoic.ranking import entry_of_memory, entry_of_turn
 from echoic.ranking.bm25 import find, rows_saying
 from echoic.ranking.layout import Candidates, Layout, Sources
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
-from echoic.types import Turn
 from echoic.words import word_of
 
 
@@ -114,28 +113,6 @@ def test_learning_changes_no_score_of_a_turn_that_taught_nothing(turn, memory, p
     before = {one.row: one.score for one in rank(asked, [partition(turns)])}
     after = rank(asked, [partition([*turns, memory("sister Marta", source=("t0",))])])
     assert {one.row: one.score for one in after if one.row == 1} == pytest.approx({1: before[1]})
-
-
-@pytest.fixture
-def closely(partition):
-    """Items as a partition with the word pieces of each, all with one vector; and a query of such pieces."""
-    vector = np.eye(8, dtype=np.float32)[0]
-
-    def pieces(axes):
-        rows = np.eye(AXES, dtype=np.float32)[list(axes)]
-        return Pieces(axes=rows, hidden=rows, spans=tuple((n, n + 1) for n in range(len(rows))))
-
-    def make(items, axes):
-        segment = Segment()
-        for row, (item, each) in enumerate(zip(items, axes, strict=True)):
-            entry = entry_of_turn(item) if isinstance(item, Turn) else entry_of_memory(item)
-            segment.put(row % SEGMENT_ROWS, entry)
-            segment.attach(row % SEGMENT_ROWS, vector, pieces(each).packed())
-        made = Partition(8)
-        made.patch([(0, segment)])
-        return made
-
-    return make, lambda text, axes: query_of(text, vector, pieces=pieces(axes))
 
 
 def test_a_value_under_a_key_stands_no_higher_than_its_turn_unless_it_is_liker(turn, memory, closely):

@@ -89,8 +89,9 @@ CANDIDATES = 64
 class FusionWeights:
     """What each channel and signal is worth beside the others. Meaning and text are scaled from 0 to 1.
 
-    Found on the development half of LoCoMo (turns) and on the key/value set; rounded. They are not delicate:
-    fitting all of them gains nothing on questions it has not seen. docs/ranking.md says what each is worth.
+    Where nothing else is said, found on the development half of LoCoMo (turns) and on the key/value set;
+    rounded. They are not delicate: fitting all of them gains nothing on questions it has not seen.
+    docs/ranking.md says what each is worth.
     """
 
     late: float = 0.0
@@ -129,7 +130,24 @@ CLOSE = FusionWeights(
     answer=0.15,
     when=0.25,
 )
-"""The weights for the candidates, where word pieces are known."""
+"""The weights for the candidates, where word pieces are known, in conversations between people."""
+CLOSE_IN_CALLS = FusionWeights(
+    late=1.40,
+    text=0.10,
+    meaning=0.35,
+    own_meaning=0.10,
+    keyed_meaning=0.30,
+    speaker=0.15,
+    date=0.45,
+    length=0.25,
+    asking=-0.18,
+    answer=0.08,
+    when=0.12,
+    many=0.12,
+)
+"""Likewise, where a user speaks with an agent. Found by `scripts/fit_fusion.py` on the telephone corpus's
+training callers, rounded: questions there are less often put in the words that were said, so meaning counts
+for more, and an agent's brief phrases rarely answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +192,16 @@ def _rank_fusion(channels: Mapping[str, Floats], limit: int) -> Order:
 
 
 def blend(
-    channels: Mapping[str, Floats], limit: int, broad: FusionWeights = BROAD, close: FusionWeights = CLOSE
+    channels: Mapping[str, Floats],
+    limit: int,
+    broad: FusionWeights = BROAD,
+    close: FusionWeights | None = None,
 ) -> Order:
     """Weighted sum of scores, each scaled from 0 to 1 over all rows (min-max), and of signals.
 
     The `CANDIDATES` it puts first are then weighed again, with what late interaction says of them, and stay
-    ahead of the others. Without word pieces the first order stands.
+    ahead of the others: with `close`, or else as suits calls or conversations between people. Without word
+    pieces the first order stands.
 
     A memory shares the place of the best of the turns it was learned from, and is a key of it: the turn is as
     like the question as the likest of its memories. So 64 candidates are 64 places, and not 40. Scores are
@@ -189,7 +211,9 @@ def blend(
     words to be blamed for those it lacks: its text counts for no less than its meaning.
     """
     pairs = channels.sources if isinstance(channels, Channels) else None
-    parts = _parts(channels, pairs)
+    if close is None:
+        close = CLOSE_IN_CALLS if isinstance(channels, Channels) and channels.in_calls else CLOSE
+    parts = parts_of(channels, pairs)
     fused = _weighed(parts, broad)
     np.copyto(fused, np.float32(np.nan), where=_missed(channels))
     shared = Shared.of(pairs, fused) if pairs is not None else None
@@ -261,7 +285,7 @@ def _missed(channels: Mapping[str, Floats]) -> Mask:
     return missed
 
 
-def _parts(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict[str, Floats]:
+def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict[str, Floats]:
     """[rows] of everything that is weighed, by the names of `FusionWeights`."""
     ranged = None
     if pairs is not None:
@@ -391,7 +415,7 @@ def _told(weights: FusionWeights) -> dict[str, float]:
 
 BLENDED = (
     {"weigh": {"weights": _told(BROAD)}},
-    {"weighClosely": {"first": CANDIDATES, "weights": _told(CLOSE)}},
+    {"weighClosely": {"first": CANDIDATES, "weights": _told(CLOSE), "inCalls": _told(CLOSE_IN_CALLS)}},
 )
 RANK_FUSED = ({"rankFusion": {"weights": dict(RRF_WEIGHTS), "k": RRF_K, "limit": RRF_DEPTH}},)
 
