@@ -41,7 +41,7 @@ async def call(service, serve, phone, eventually, settings, script, during=None)
         async with session, phone(session):
             await eventually(lambda: server.sessions[0].script_over, 60)
             await eventually(lambda: session.live.playback.idle, 60)
-            await eventually(lambda: session.live.kept >= 2, 60)
+            await eventually(lambda: session.recorder.kept >= 2, 60)
             if during is not None:
                 await during(session)
         return server.sessions[0]
@@ -130,7 +130,7 @@ async def test_what_was_said_on_a_call_without_memory_is_not_learned_by_whoever_
         first = VoiceSession(memory, session_id="call", settings=FORGETFUL, **options)
         async with first, phone(first):
             await eventually(lambda: server.sessions[0].script_over, 60)
-            await eventually(lambda: first.live.kept >= 2, 60)
+            await eventually(lambda: first.recorder.kept >= 2, 60)
             await first.suspend()
         checkpoint = from_json((await kinds(memory, CHECKPOINT))[CHECKPOINT][0].data)
         assert not checkpoint.learns

@@ -16,7 +16,7 @@ async def said(memory, serve, phone, eventually, *steps, name="d"):
         session = VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id=name)
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.playback.idle and session.live.kept == len(steps))
+            await eventually(lambda: session.live.playback.idle and session.recorder.kept == len(steps))
     return server
 
 

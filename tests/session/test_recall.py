@@ -43,7 +43,7 @@ async def one_turn(
         )
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
     ana = memory.user("ana", deployment)
     exchanges = await read_exchanges(store_of(ana), ana.scope, name)
     return next(e for e in exchanges if e.user_turn), server
@@ -120,7 +120,7 @@ async def test_a_memory_that_cannot_be_read_does_not_hold_up_the_reply(
 
             monkeypatch.setattr(session.live.recall._listening, "final", broken)
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            recalls = [exchange.recall for exchange in session.live.log.exchanges if exchange.recall]
+            recalls = [exchange.recall for exchange in session.recorder.log.exchanges if exchange.recall]
             assert [recall.outcome for recall in recalls] == ["unavailable"]
 
 

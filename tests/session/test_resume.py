@@ -150,7 +150,7 @@ async def test_what_was_being_said_on_a_killed_call_is_kept_when_the_caller_call
             assert (await checkpoint_in(memory)).unkept == ()
             kept = (await ana.task("call")).turns
         async with await VoiceSession.resume(memory, "call", **options) as resumed:
-            assert resumed.live.kept == before.cursor + len(before.unkept) == 2
+            assert resumed.recorder.kept == before.cursor + len(before.unkept) == 2
         assert (await ana.task("call")).turns == kept
     assert [turn.text for turn in kept] == ["count for me", LONG]
     assert kept[1].heard == before.unkept[-1].heard
@@ -281,7 +281,7 @@ async def test_a_call_can_be_gone_on_with_on_another_provider(memory, serve, pho
     async with serve("openai", first) as (server, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="moves")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await session.suspend()
         assert session.reason == "suspended"
     async with serve("gemini", Script(UserSays("what do I like", after_ms=300), Says("jazz"))) as (
@@ -346,13 +346,13 @@ async def test_a_call_that_another_process_took_over_writes_nothing_more(memory,
     async with serve("openai", script, Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="two")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await asyncio.sleep(0.3)
             other = await VoiceSession.resume(memory, "two", user="ana", agents=[robin], model=model)
             async with other:
-                await eventually(lambda: other.live.kept)
+                await eventually(lambda: other.recorder.kept)
                 await asyncio.sleep(0.2)
-                session.live.kept += 1
+                session.recorder._before += 1
                 session.live.dirty.set()
                 async with asyncio.timeout(10):
                     assert await session.wait_closed() == "taken over"
@@ -365,18 +365,18 @@ async def test_a_process_that_ends_leaves_the_call_to_whoever_took_it_over(memor
     async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")
         async with session:
-            recorder = session._running._recorder
+            recorder = session._running._collector
             await recorder._stop()  # it hangs, and does not notice
             await recorder._cycle(checkpoint=True)
             other = await VoiceSession.resume(memory, "call", user="ana", agents=[robin], model=model)
             async with other:
-                await other._running._recorder._stop()
-                await other._running._recorder._cycle(checkpoint=True)
+                await other._running._collector._stop()
+                await other._running._collector._cycle(checkpoint=True)
                 await session.close("idle")
                 assert await checkpoint_in(memory) is not None
                 assert (await ours.find_conversation("call")).status == "active"
-                other.live.kept = 99
-                await other._running._recorder._cycle(checkpoint=True)
+                other.recorder._before = 99
+                await other._running._collector._cycle(checkpoint=True)
                 assert (await checkpoint_in(memory)).cursor == 99
                 assert other.state == "active"
     assert await checkpoint_in(memory) is None, "whoever has the call ends it"
@@ -439,11 +439,11 @@ async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, ser
     async with serve("openai", script) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="gone")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await eventually(lambda: not session.live.dirty.is_set())
             await asyncio.sleep(0.2)
             await memory.user("ana").forget()
-            session.live.kept += 1
+            session.recorder._before += 1
             session.live.dirty.set()
             async with asyncio.timeout(10):
                 assert await session.wait_closed() == "forgotten"

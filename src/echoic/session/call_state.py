@@ -14,23 +14,21 @@ from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
 from echoic.session.agents import InCall, Restart, VoiceAgent
 from echoic.session.asr_confidence import THRESHOLD, Confidences
 from echoic.session.call_record import CallLog
-from echoic.session.checkpoints import SessionStore
-from echoic.session.history import CallSummary, masked_messages
+from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
 from echoic.session.playback import Playback
 from echoic.session.provider_session import ProviderSession
+from echoic.session.recorder import HISTORY_TOKENS, CallRecorder
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
-from echoic.stores.base import Store
+from echoic.session.webrtc_control import ProviderCall
 from echoic.types import Turn
 
 if TYPE_CHECKING:
     from echoic.capability import CallerMemory
-    from echoic.session.text_recorder import TextRecorder
 
 State = Literal["created", "connecting", "active", "reconnecting", "transferring", "closed"]
 RecallMode = Literal["before_reply", "beside", "off"]
@@ -65,7 +63,7 @@ class SessionSettings:
     """How long an agent that hands the call over may take to finish its sentence."""
     doubt_below: float = THRESHOLD
     block_tokens: int = DEFAULT_BUDGET_TOKENS
-    history_tokens: int = 6000
+    history_tokens: int = HISTORY_TOKENS
     """Of the call so far, as whoever resumes it or takes it over is given it in its own words; for what is
     before them stands a summary.
     """
@@ -112,26 +110,15 @@ class SessionSettings:
 class CallState:
     """One call while it goes on."""
 
-    session_id: str
     settings: SessionSettings
-    memory: UserMemory
-    """Where the words of the call are kept."""
-    opened: OpenConversation | None
-    """What they are kept in; None where a host keeps them."""
-    store: Store
-    sessions: SessionStore
+    recorder: CallRecorder
+    """What lasts of the call, in the memory of whom it serves."""
     playback: Playback
-    log: CallLog
     hooks: CallHooks
     recall: CallRecall
     confidences: Confidences
-    call_summary: CallSummary
     providers: list[ProviderSession] = field(default_factory=list)
     """The one that listens last; before it those whose words are not all kept yet."""
-    turns: dict[str, Turn] = field(default_factory=dict)
-    """What was said in this call and is kept, by id: the last of it."""
-    kept: int = 0
-    """How many turns the conversation has of this call."""
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -139,9 +126,11 @@ class CallState:
     cut_at_s: float = 0.0
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
-    """Whether the call was taken over by another process, or forgotten: nothing more is kept."""
+    """Whether nothing more is kept by this session."""
     host: SessionHost | None = None
     """The call that this is the voice of."""
+    provider_call: ProviderCall | None = None
+    """The provider's, where the audio goes between it and the caller."""
 
     @property
     def provider(self) -> ProviderSession:
@@ -149,15 +138,9 @@ class CallState:
         return self.providers[-1]
 
     @property
-    def conversation(self) -> OpenConversation:
-        """What the words of the call are kept in."""
-        assert self.opened is not None
-        return self.opened
-
-    @property
-    def learning(self) -> OpenConversation | None:
-        """The conversation that is learned from; None: none of it is kept yet."""
-        return self.opened if self.host is None else self.host.recorder.opened
+    def log(self) -> CallLog:
+        """When what happened in the call."""
+        return self.recorder.log
 
     def masked(self, said: str) -> str:
         """What the caller said, as it may be kept and searched for."""
@@ -188,7 +171,7 @@ class SessionHost(Protocol):
 
     memory: UserMemory
     """Of whom it serves, as far as they may be told of it."""
-    recorder: TextRecorder
+    recorder: CallRecorder
     """What lasts of the call, in the memory of whom it serves."""
 
     @property
@@ -238,6 +221,8 @@ class Session(InCall, Protocol):
     settings: SessionSettings
     deps: Any
     """The application's own."""
+    recorder: CallRecorder
+    """What lasts of the call."""
     host: SessionHost | None
     """The call that the session is the voice of, if it is part of one."""
 

@@ -93,20 +93,6 @@ class RecordSessionStore:
         self._version = None
 
 
-class NoSessionStore:
-    """Of a call that nobody goes on with: nothing is kept."""
-
-    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """See `SessionStore`."""
-
-    async def load(self, scope: Scope, session: str) -> Checkpoint | None:  # noqa: ARG002
-        """See `SessionStore`."""
-        return None
-
-    async def delete(self, scope: Scope, session: str) -> None:
-        """See `SessionStore`."""
-
-
 def store_of(memory: UserMemory) -> Store:
     """Where a user's memory is kept."""
     return memory.backing_store
@@ -148,7 +134,6 @@ async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> N
 
 __all__ = [
     "CHECKPOINT",
-    "NoSessionStore",
     "RecordSessionStore",
     "SessionStore",
     "as_json",

@@ -421,7 +421,7 @@ async def _hooked(work: Awaitable[None]) -> None:
 
 async def _checked(live: CallState) -> None:
     try:
-        if live.learning is not None:
-            await live.learning.learn_soon()
+        if live.recorder.opened is not None:
+            await live.recorder.opened.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)

@@ -368,7 +368,7 @@ class CallSummary:
 
     Args:
         memory: the caller's.
-        turns: what was said in the call, and before it in the same conversation.
+        turns: what was said in the call.
         summarizer: a language model's; None: there is none.
         budget_tokens: of the messages that are handed on.
     """
@@ -413,18 +413,16 @@ class CallSummary:
         """Another line was opened with these messages: from here on the call begins with them."""
         self._evicted = condensed.evicted
 
-    async def summarize(self, evicted: int, kept: int) -> None:
+    async def summarize(self, evicted: int) -> None:
         """Bring `text` up to date, where more was evicted since. What cannot be looked up stays as it was.
 
         Args:
             evicted: turns of the call, as `condensed` counted them.
-            kept: how many of the turns are of this call.
         """
         if evicted <= self._told:
             return
         try:
-            turns = await self._turns()
-            call = turns[max(0, len(turns) - kept) :]
+            call = await self._turns()
             facts = [
                 with_context(sentence_of(fact), fact.context)
                 for fact in await self._memory.facts()

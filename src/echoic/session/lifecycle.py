@@ -6,32 +6,27 @@ Its parts do the work; here is only the order in which they are put together and
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, RealtimeOutputSpeechStartEvent
 
-from echoic.errors import EchoicError, NotOpen
+from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool
-from echoic.memory.conversation import OpenConversation
-from echoic.memory.distilling import Summarizer
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_record import CallLog, CallRecord, read_call, read_exchanges
 from echoic.session.call_state import CallState, Session, State
-from echoic.session.checkpoints import SessionStore, kept_of_earlier_calls, store_of
+from echoic.session.checkpoints import kept_of_earlier_calls
 from echoic.session.event_handler import EventHandler
-from echoic.session.history import CallSummary, read, run_again, settled, with_summary, without_requests
+from echoic.session.history import read, run_again, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener, caption_of
 from echoic.session.playback import Playback
 from echoic.session.provider_connections import ProviderConnections, hand_over, reattach
 from echoic.session.provider_session import ProviderSession
-from echoic.session.recorder import CallRecorder
+from echoic.session.turn_collector import TurnCollector
 from echoic.session.turn_recall import CallRecall
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback
 
@@ -39,103 +34,6 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class CallSetup:
-    """Of one session."""
-
-    session: Session
-    agent: VoiceAgent
-    """Who begins."""
-    model: RealtimeModel
-    sessions: SessionStore
-    listener: Listener | None
-    resumed: Checkpoint | None
-    summarizer: Summarizer | None = None
-    """A language model's, for a long call."""
-
-    async def live(self, confidences: Confidences, playback: Playback, given: Callable[[], str]) -> CallState:
-        """The parts of the call, once both partitions, the encoder and the dates' parser are warm.
-
-        Args:
-            confidences: what the recogniser says of itself.
-            playback: where audio goes.
-            given: the block, as the model has it.
-
-        Raises:
-            StoreUnavailable: could not look, or could not keep that the call began.
-        """
-        session = self.session
-        host = session.host
-        _, conversation = await asyncio.gather(
-            session.memory.warm() if session.settings.memory else asyncio.sleep(0), self._conversation()
-        )
-        memory = session.memory if host is None else host.recorder.memory
-        return CallState(
-            session_id=session.session_id,
-            settings=session.settings,
-            memory=memory,
-            opened=conversation,
-            store=store_of(memory),
-            sessions=self.sessions,
-            playback=playback,
-            log=await self._log() if host is None else host.recorder.log,
-            hooks=CallHooks(self.listener),
-            recall=CallRecall(
-                session.memory,
-                session.conversation_id,
-                given,
-                deadline_ms=session.settings.recall_deadline_ms,
-            ),
-            confidences=confidences,
-            call_summary=self._call_summary(conversation),
-            host=host,
-            kept=len(host.recorder.turns) if host is not None and host.history else 0,
-        )
-
-    async def _conversation(self) -> OpenConversation | None:
-        session = self.session
-        if session.host is not None:  # it is opened with the first words that are kept, if any are
-            return None
-        return await session.memory.conversation(session.conversation_id, agent=self.agent.name)
-
-    def _call_summary(self, conversation: OpenConversation | None) -> CallSummary:
-        session = self.session
-        if session.host is not None:
-            return session.host.recorder.call_summary
-        assert conversation is not None
-        return CallSummary(
-            session.memory,
-            conversation.turns,
-            self.summarizer,
-            budget_tokens=session.settings.history_tokens,
-        )
-
-    async def _log(self) -> CallLog:
-        session, first = self.session, 0
-        if self.resumed is not None:  # what was written down of it so far stays
-            before = await read_exchanges(
-                store_of(session.memory), session.memory.scope, session.conversation_id, session.session_id
-            )
-            first = max((exchange.number for exchange in before), default=-1) + 1
-        recorded = session.settings.record and session.settings.history
-        return CallLog(await self._call(), enabled=recorded, first=first)
-
-    async def _call(self) -> CallRecord:
-        session = self.session
-        known = await read_call(store_of(session.memory), session.memory.scope, session.session_id)
-        if self.resumed is not None and known is not None:
-            return known
-        model = self.agent.model or self.model
-        return CallRecord(
-            id=session.session_id,
-            conversation=session.conversation_id,
-            provider=model.system,
-            model=model.model_name,
-            started_at=datetime.now(UTC),
-            agents=[self.agent.name],
-        )
 
 
 async def taken_up(
@@ -149,17 +47,11 @@ async def taken_up(
         StoreUnavailable: what was said could not be kept.
     """
     history = read(checkpoint.messages)
-    # whoever still goes on with this call finds at its next write that it is no longer theirs
-    await live.sessions.save(live.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
-    live.call_summary.take_up(checkpoint)
-    live.kept = checkpoint.cursor
-    if checkpoint.unkept:
-        kept = await live.conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        live.kept += len(kept)
-        live.turns |= {turn.id: turn for turn in kept}
+    handle = live.provider_call.handle if live.provider_call else checkpoint.resumption
+    await live.recorder.claim(replace(checkpoint, resumption=handle))
     # what the other process kept and died before learning from: the model is to know it from its first word
-    if live.settings.memory:
-        await live.conversation.learn()
+    if live.settings.memory and live.recorder.opened is not None:
+        await live.recorder.opened.learn()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}
@@ -236,7 +128,7 @@ async def line_lost(live: CallState) -> str:
 async def wind_up(
     live: CallState,
     lines: ProviderConnections,
-    recorder: CallRecorder | None,
+    collector: TurnCollector | None,
     tasks: Sequence[asyncio.Task[Any] | None],
     *,
     reason: str,
@@ -247,7 +139,7 @@ async def wind_up(
     Args:
         live: the call.
         lines: to the provider.
-        recorder: what keeps it; None: it did not come so far.
+        collector: of its turns; None: it did not come so far.
         tasks: of the session, to be ended with those of the call.
         reason: for hooks and the record.
         keep_checkpoint: the call is to be taken up again.
@@ -263,12 +155,8 @@ async def wind_up(
         await lines.hang_up()
     live.playback.close()
     if live.host is None:  # else the call may go on
-        live.log.call.ended_at, live.log.call.reason = datetime.now(UTC), reason
-        live.log.changed()
-    kept = await recorder.finish(keep_checkpoint=keep_checkpoint) if recorder is not None else False
-    if kept and not keep_checkpoint and not live.lost and live.host is None:
-        with contextlib.suppress(EchoicError):  # it is distilled by the next process then
-            await live.conversation.complete()
+        live.recorder.note_end(reason)
+    kept = await collector.finish(keep_checkpoint=keep_checkpoint) if collector is not None else False
     if live.providers:
         live.hooks.tell(live.provider.setup.context, "session_end", reason=reason, kept=kept)
 
@@ -279,7 +167,10 @@ class CallLifecycle:
     Args:
         session: whose call it is.
         service: the memory, open.
-        setup: what it begins with.
+        agent: who begins.
+        model: that speaks, unless an agent has its own.
+        listener: told what happens.
+        resumed: what it goes on from; None: it is a new call.
         call: the provider's, where the audio goes between it and the caller.
         captions: told what is being said.
         on_closed: called once all is over.
@@ -289,24 +180,29 @@ class CallLifecycle:
         self,
         session: Session,
         service: MemoryService,
-        setup: CallSetup,
+        agent: VoiceAgent,
+        model: RealtimeModel,
         *,
+        listener: Listener | None,
+        resumed: Checkpoint | None,
         call: ProviderCall | None,
         captions: Captions | None,
         on_closed: Callable[[], None],
     ) -> None:
         self._session = session
-        self._setup = setup
+        self._agent, self._model = agent, model
+        self._listener = listener
+        self._resumed = resumed
         self._confidences = Confidences()
         self._lines = ProviderConnections(
-            session, service, with_confidence(setup.model, self._confidences), self._confidences, call
+            session, service, with_confidence(model, self._confidences), self._confidences, call
         )
         self._captions = captions
         self._on_closed = on_closed
         self._live: CallState | None = None
         self._handler: EventHandler | None = None
         self._plans: PlannedActions | None = None
-        self._recorder: CallRecorder | None = None
+        self._collector: TurnCollector | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
@@ -342,8 +238,7 @@ class CallLifecycle:
 
     async def open(self) -> None:
         """Connect, and have the agent enter."""
-        setup, lines = self._setup, self._lines
-        agent, resumed = setup.agent, setup.resumed
+        lines, agent, resumed = self._lines, self._agent, self._resumed
         session, host = self._session, self._session.host
         if host is None:
             every_s = session.settings.checkpoint_every_s
@@ -351,20 +246,20 @@ class CallLifecycle:
         context = await lines.context(agent)
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
-        live = self._live = await setup.live(self._confidences, playback, self._given)
+        live = self._live = await self._prepared(playback)
         plans = self._plans = PlannedActions(live, transfer=self.transfer_to, end=self.end_soon)
         handler = self._handler = EventHandler(live, on_state=self.become, on_pause=plans.carry_out)
         history: list[ModelMessage] = [] if host is None else list(host.history)
         if resumed is not None:
-            history = await taken_up(resumed, live, agent, context, setup.model)
+            history = await taken_up(resumed, live, agent, context, self._model)
         provider = await lines.open(agent, context, without_requests(history), playback, self._take)
         live.providers.append(provider)
         if self._closing is not None:
             raise NotOpen("the call is over")
-        self._recorder = CallRecorder(
+        self._collector = TurnCollector(
             live, exchange_of=handler.exchange_of, on_idle=self.end_soon, on_lost=self.end_soon
         )
-        self._recorder.start()
+        self._collector.start()
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
         live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
@@ -374,10 +269,34 @@ class CallLifecycle:
         self._entered = True
         self.planned()
 
+    async def _prepared(self, playback: Playback) -> CallState:
+        """The parts of the call, once memory is warm.
+
+        Raises:
+            StoreUnavailable: could not look, or could not keep that the call began.
+        """
+        session = self._session
+        # a host opens its conversation with the first words that are kept, if any are
+        await asyncio.gather(
+            session.memory.warm() if session.settings.memory else asyncio.sleep(0),
+            session.recorder.open() if session.host is None else asyncio.sleep(0),
+        )
+        deadline_ms = session.settings.recall_deadline_ms
+        return CallState(
+            settings=session.settings,
+            recorder=session.recorder,
+            playback=playback,
+            hooks=CallHooks(self._listener),
+            recall=CallRecall(session.memory, session.conversation_id, self._given, deadline_ms=deadline_ms),
+            confidences=self._confidences,
+            host=session.host,
+            provider_call=self._lines.call,
+        )
+
     async def caught_up(self, within_s: float) -> None:
         """Wait until what was said so far is kept, or that long."""
-        if self._recorder is not None:
-            await self._recorder.caught_up(within_s)
+        if self._collector is not None:
+            await self._collector.caught_up(within_s)
 
     def become(self, state: State) -> None:
         """Enter a state, and have listeners told."""
@@ -418,9 +337,9 @@ class CallLifecycle:
 
     async def give_up(self) -> None:
         """End what did not begin wholly; a call that was taken up again can be taken up again."""
-        if self._recorder is None:
+        if self._collector is None:
             await self._let_go()
-        elif self._setup.resumed is None:
+        elif self._resumed is None:
             await self.close("ended", keep_checkpoint=False)
         else:
             await self.close("lost", keep_checkpoint=True)
@@ -429,7 +348,7 @@ class CallLifecycle:
         """Close what is open."""
         if self._live is not None:
             await self._live.recall.aclose()
-            await self._live.call_summary.aclose()
+            await self._live.recorder.call_summary.aclose()
             for provider in self._live.providers:
                 await provider.stop()
             await self._live.hooks.aclose()
@@ -492,7 +411,7 @@ class CallLifecycle:
             await wind_up(
                 self.live,
                 self._lines,
-                self._recorder,
+                self._collector,
                 [self._watch, self._moving],
                 reason=reason,
                 keep_checkpoint=keep_checkpoint,

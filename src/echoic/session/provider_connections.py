@@ -250,16 +250,17 @@ async def hand_over(
     await _until(lambda: not old.pending_tools(), _TOOLS_S)
     known = len(old.new_messages())
     history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
-    condensed = live.call_summary.condensed(live.history_so_far(history))
-    await live.call_summary.summarize(condensed.evicted, live.kept)
-    history = with_summary(condensed.messages, live.call_summary.text)
+    call_summary = live.recorder.call_summary
+    condensed = call_summary.condensed(live.history_so_far(history))
+    await call_summary.summarize(condensed.evicted)
+    history = with_summary(condensed.messages, call_summary.text)
     context = await lines.context(agent)
     new = await lines.open(agent, context, history, live.playback, on_event)
     began = time.perf_counter()
     try:
         async with sending:
             live.providers.append(new)
-            live.call_summary.handed_on(condensed)
+            call_summary.handed_on(condensed)
     except BaseException:
         await new.stop()  # hung up meanwhile: nobody else knows of it yet
         raise
@@ -271,9 +272,7 @@ async def hand_over(
 
 
 def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, gap_ms: float) -> None:
-    live.log.call.agents.append(context.agent)
-    live.log.call.gaps_ms.append(round(gap_ms, 3))
-    live.log.changed()
+    live.recorder.transferred(context.agent, gap_ms)
     if live.host is not None:
         live.host.transferred(context.agent)
     live.hooks.tell(

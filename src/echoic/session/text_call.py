@@ -31,7 +31,7 @@ from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
 from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.playback import SpokenReply, TextPlayback
-from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
+from echoic.session.recorder import CallOver, CallRecorder, turn_of
 from echoic.session.text_runner import TextRunner
 from echoic.session.turn_recall import InterimRecall, MemoryInTurn
 from echoic.types import Turn
@@ -114,7 +114,7 @@ class TextCall(CallTasks):
             keeping: whether they are kept as they are said; else once `recorder.keep` is called, if ever.
         """
         self.memory = memory
-        self.recorder = TextRecorder(
+        self.recorder = CallRecorder(
             kept_in or memory,
             self.name,
             self.talk.current,

@@ -28,14 +28,15 @@ from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.call_state import CallState, SessionHost, SessionSettings, State
-from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
+from echoic.session.checkpoints import SessionStore
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
-from echoic.session.lifecycle import CallLifecycle, CallSetup
+from echoic.session.lifecycle import CallLifecycle
 from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import ProviderProfile
-from echoic.session.webrtc_control import CallCheckpoints, ProviderCall, call_of
+from echoic.session.recorder import CallRecorder
+from echoic.session.webrtc_control import ProviderCall, call_of
 from echoic.types import Scope, checked_name, checked_text
 
 
@@ -177,9 +178,7 @@ class VoiceSession:
             raise InvalidInput(
                 "`sessions` is where checkpoints are stored, and the settings turn checkpoints off"
             )
-        saved = self.settings.checkpoints and host is None
-        kept = RecordSessionStore(store_of(self.memory)) if saved else NoSessionStore()
-        self._sessions: SessionStore = sessions or kept
+        self.recorder = host.recorder if host is not None else self._new_recorder(sessions)
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
         self._limits = limits
@@ -220,7 +219,7 @@ class VoiceSession:
             StoreUnavailable: could not look.
         """
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
-        checkpoint = await session._sessions.load(session.memory.scope, session_id)
+        checkpoint = await session.recorder.find()
         if checkpoint is None:
             raise InvalidInput(f"this user has no call {brief(session_id)} to resume; start a new one")
         if keep_media:
@@ -249,19 +248,13 @@ class VoiceSession:
             raise NotOpen("this session was entered before; create a new one, or resume the call")
         if self._limits is not None:
             self._limits.enter(self.memory.scope)
-        setup = CallSetup(
-            session=self,
-            agent=self.agent(self._start),
-            model=self._model,
-            sessions=CallCheckpoints(self._sessions, self._call) if self._call else self._sessions,
-            listener=self._listener,
-            resumed=self._resumed,
-            summarizer=self._service.summarizer,
-        )
         self._running = CallLifecycle(
             self,
             self._service,
-            setup,
+            self.agent(self._start),
+            self._model,
+            listener=self._listener,
+            resumed=self._resumed,
             call=self._call,
             captions=self._captions,
             on_closed=self._leave,
@@ -470,6 +463,24 @@ class VoiceSession:
         return self._at().live
 
     # -- inside
+
+    def _new_recorder(self, sessions: SessionStore | None) -> CallRecorder:
+        settings, model = self.settings, self.agents[self._start].model or self._model
+        return CallRecorder(
+            self.memory,
+            self.session_id,
+            self._start,
+            conversation=self.conversation_id,
+            model=(model.system, model.model_name),
+            words=settings.history,
+            learns=settings.memory,
+            record=settings.record,
+            checkpoints=settings.checkpoints,
+            sessions=sessions,
+            every_s=settings.checkpoint_every_s,
+            summarizer=self._service.summarizer,
+            history_tokens=settings.history_tokens,
+        )
 
     def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():

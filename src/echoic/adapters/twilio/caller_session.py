@@ -23,8 +23,8 @@ from echoic.adapters.twilio.verification import Verification
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
+from echoic.session.recorder import CallRecorder
 from echoic.session.text_call import TextCall
-from echoic.session.text_recorder import TextRecorder
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class CallerSession:
             await self._adopt(before, was.user, denied=denied)
         await self.prepare()
 
-    async def _adopt(self, before: TextRecorder, guest: str, *, denied: bool) -> None:
+    async def _adopt(self, before: CallRecorder, guest: str, *, denied: bool) -> None:
         """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
         try:
             noted = self._phone.memory_of(guest)

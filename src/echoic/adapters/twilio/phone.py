@@ -39,8 +39,8 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart, VoiceAgent
 from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
+from echoic.session.recorder import turn_of
 from echoic.session.text_call import Excuse, TextCall
-from echoic.session.text_recorder import turn_of
 from echoic.session.voice_session import VoiceSession
 from echoic.types import Turn
 

@@ -22,7 +22,7 @@ from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.agents import Restart
-from echoic.session.text_recorder import TextRecorder
+from echoic.session.recorder import CallRecorder
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
 
@@ -219,7 +219,7 @@ class ToolContext(Protocol):
 
     moment: str
     """What the caller said last."""
-    recorder: TextRecorder
+    recorder: CallRecorder
     """What lasts of what is said to whoever is calling."""
 
     @property
