@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
 
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance
-from echoic.session.turn_collector import TurnCollector
 from echoic.session.speech_alignment import SpeechTrace
+from echoic.session.turn_collector import TurnCollector
 
 WHOLE = "where do I live"
 

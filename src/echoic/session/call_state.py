@@ -1,21 +1,17 @@
-"""What the parts of one session share, how it was set up, and what they may ask of it. No behaviour."""
+"""What the parts of one voice session share, and how it is set up. No behaviour."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.user import UserMemory
-from echoic.session.agents import InCall, Restart, VoiceAgent
 from echoic.session.asr_confidence import THRESHOLD, Confidences
 from echoic.session.call_record import CallLog
 from echoic.session.history import masked_messages
@@ -25,10 +21,9 @@ from echoic.session.provider_session import ProviderSession
 from echoic.session.recorder import HISTORY_TOKENS, CallRecorder
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.session.webrtc_control import ProviderCall
-from echoic.types import Turn
 
 if TYPE_CHECKING:
-    from echoic.capability import CallerMemory
+    from echoic.session.text_call import TextCall
 
 State = Literal["created", "connecting", "active", "reconnecting", "transferring", "closed"]
 RecallMode = Literal["before_reply", "beside", "off"]
@@ -127,8 +122,9 @@ class CallState:
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
     """Whether nothing more is kept by this session."""
-    host: SessionHost | None = None
-    """The call that this is the voice of."""
+    host: TextCall | None = None
+    """The call that this is the voice of: it finds out who is speaking, and keeps its own words. Another
+    `recorder` of it means that it serves somebody else, and the session is over."""
     provider_call: ProviderCall | None = None
     """The provider's, where the audio goes between it and the caller."""
 
@@ -160,76 +156,3 @@ class CallState:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
-
-
-class SessionHost(Protocol):
-    """A call that finds out who is speaking and keeps its own words, such as a telephone's.
-
-    A session that is its voice reads the memory it is given, and hands over what was said. When the host
-    serves somebody else, which shows in another `recorder`, the session is over.
-    """
-
-    memory: UserMemory
-    """Of whom it serves, as far as they may be told of it."""
-    recorder: CallRecorder
-    """What lasts of the call, in the memory of whom it serves."""
-
-    @property
-    def history(self) -> Sequence[ModelMessage]:
-        """What was said before the session began."""
-        ...
-
-    @property
-    def usage(self) -> RunUsage:
-        """To which the session's is added."""
-        ...
-
-    def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
-        """Memory as `agent` is given it, and what it is given besides."""
-        ...
-
-    def masked(self, said: str) -> str:
-        """What the caller said, without what proves who they are."""
-        ...
-
-    def caller_speaks(self) -> None:
-        """The caller began to say something."""
-        ...
-
-    async def caller_said(self, turn: Turn) -> Turn:
-        """Keep what the caller said, screened before; how it is kept."""
-        ...
-
-    async def agent_said(self, turn: Turn) -> None:
-        """Keep what the agent said, as far as it was heard."""
-        ...
-
-    async def restarted(self, why: Restart) -> None:
-        """A tool found that somebody else is speaking: serve them."""
-        ...
-
-    def transferred(self, agent: str) -> None:
-        """The call was handed to `agent`."""
-        ...
-
-
-class Session(InCall, Protocol):
-    """The whole that a part belongs to."""
-
-    agents: Mapping[str, VoiceAgent]
-    """Who may serve, by name."""
-    settings: SessionSettings
-    deps: Any
-    """The application's own."""
-    recorder: CallRecorder
-    """What lasts of the call."""
-    host: SessionHost | None
-    """The call that the session is the voice of, if it is part of one."""
-
-    def agent(self, name: str) -> VoiceAgent:
-        """One of the session's agents.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
-        ...

@@ -31,7 +31,7 @@ from pydantic_ai.realtime import (
 from echoic.errors import EchoicError
 from echoic.prompt import quoted
 from echoic.prompt.block import framed
-from echoic.session.call_record import Exchange, ToolRun
+from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.provider_connections import GO_ON
@@ -339,13 +339,10 @@ class EventHandler:
     def _tool(
         self, provider: ProviderSession, event: FunctionToolCallEvent | FunctionToolResultEvent
     ) -> None:
-        live, exchange = self._live, self._live.log.current
-        part = event.part
+        live, part = self._live, event.part
+        live.recorder.seen(event, live.log.current)
         if isinstance(event, FunctionToolCallEvent):
             arguments = event.part.args_as_dict(raise_if_invalid=False)
-            exchange.tools.append(
-                ToolRun(call=part.tool_call_id, name=event.part.tool_name, began_ms=live.log.now_ms)
-            )
             live.hooks.tell(
                 provider.setup.context,
                 "tool_call",
@@ -355,9 +352,6 @@ class EventHandler:
             )
         else:
             outcome = str(getattr(part, "outcome", "retried"))
-            for run in (run for each in live.log.exchanges for run in each.tools):
-                if run.call == part.tool_call_id and run.ended_ms is None:
-                    run.ended_ms, run.outcome = live.log.now_ms, outcome
             live.hooks.tell(
                 provider.setup.context,
                 "tool_result",
@@ -367,7 +361,6 @@ class EventHandler:
             )
             live.spawn(_checked(live))
             self._on_pause()
-        live.log.touched(exchange)
         live.dirty.set()
 
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:

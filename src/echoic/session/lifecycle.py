@@ -18,7 +18,7 @@ from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import CallState, Session, State
+from echoic.session.call_state import CallState, State
 from echoic.session.checkpoints import kept_of_earlier_calls
 from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
@@ -32,6 +32,7 @@ from echoic.session.webrtc_control import ProviderCall, RemotePlayback
 
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
+    from echoic.session.voice_session import VoiceSession
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class CallLifecycle:
 
     def __init__(
         self,
-        session: Session,
+        session: VoiceSession,
         service: MemoryService,
         agent: VoiceAgent,
         model: RealtimeModel,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
@@ -36,9 +36,11 @@ from echoic.session.call_record import (
 from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of_earlier_calls, store_of
 from echoic.session.history import CallSummary, given_in, read, settled, trimmed, with_summary, written
 from echoic.session.playback import TextPlayback
-from echoic.session.text_runner import TextRunner
 from echoic.session.turn_recall import MemoryInTurn
 from echoic.types import Turn
+
+if TYPE_CHECKING:
+    from echoic.session.text_runner import TextRunner
 
 log = logging.getLogger(__name__)
 
@@ -270,24 +272,21 @@ class CallRecorder:
         self.log.stamp("transcript", self._exchange)
         return self._exchange
 
-    def seen(self, event: Any) -> None:
-        """Note which tools an agent's run calls."""
-        if self._exchange is None:
+    def seen(self, event: Any, exchange: Exchange | None = None) -> None:
+        """Note which tools are called, in `exchange` or the one that began last, and that they answered."""
+        exchange = exchange or self._exchange
+        if exchange is None or not isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
             return
-        tools = self._exchange.tools
+        call, outcome = event.part.tool_call_id, str(getattr(event.part, "outcome", "retried"))
         if isinstance(event, FunctionToolCallEvent):
-            part = event.part
-            tools.append(ToolRun(call=part.tool_call_id, name=part.tool_name, began_ms=self.log.now_ms))
-        elif isinstance(event, FunctionToolResultEvent):
-            for run in tools:
-                if run.call == event.part.tool_call_id and run.ended_ms is None:
-                    run.ended_ms, run.outcome = (
-                        self.log.now_ms,
-                        str(getattr(event.part, "outcome", "retried")),
-                    )
-        else:
+            run = ToolRun(call=call, name=event.part.tool_name, began_ms=self.log.now_ms)
+            self.log.touched(exchange).tools.append(run)
             return
-        self.log.touched(self._exchange)
+        for each in self.log.exchanges:
+            for run in each.tools:
+                if run.call == call and run.ended_ms is None:
+                    run.ended_ms, run.outcome = self.log.now_ms, outcome
+                    self.log.touched(each)
 
     def transferred(self, agent: str, gap_ms: float = 0.0) -> None:
         """The call was handed to `agent`; a frame of the caller's waited for it so long."""

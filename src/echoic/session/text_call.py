@@ -74,12 +74,7 @@ class TextCall(CallTasks):
     ) -> None:
         super().__init__()
         self.name = name
-        self.talk = TextRunner(
-            agents=agents,
-            conversation=name,
-            seen=lambda event: self.recorder.seen(event),  # noqa: PLW0108 - the recorder changes with the caller
-            transferred=lambda agent: self.recorder.transferred(agent),  # noqa: PLW0108 - likewise
-        )
+        self.talk = TextRunner(agents=agents, conversation=name)
         """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
@@ -123,6 +118,7 @@ class TextCall(CallTasks):
             summarizer=self._summarizer,
         )
         """What lasts of what is said to them."""
+        self.talk.recorder = self.recorder
         self._exchange = None
         if self._interims:  # what was found for one caller is never given to another
             self.later(self._interims[-1].aclose())
@@ -305,7 +301,7 @@ class TextCall(CallTasks):
         await self.durably(self.recorder.add(turn))
         return exchange
 
-    # -- with a `VoiceSession` for its voice: see `SessionHost`
+    # -- with a `VoiceSession` for its voice
 
     @property
     def history(self) -> Sequence[ModelMessage]:

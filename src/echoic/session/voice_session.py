@@ -27,7 +27,7 @@ from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
-from echoic.session.call_state import CallState, SessionHost, SessionSettings, State
+from echoic.session.call_state import CallState, SessionSettings, State
 from echoic.session.checkpoints import SessionStore
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
@@ -36,6 +36,7 @@ from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import ProviderProfile
 from echoic.session.recorder import CallRecorder
+from echoic.session.text_call import TextCall
 from echoic.session.webrtc_control import ProviderCall, call_of
 from echoic.types import Scope, checked_name, checked_text
 
@@ -132,7 +133,7 @@ class VoiceSession:
         provider_call: the provider's id of a call whose audio goes between it and the caller, as by WebRTC:
             the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
         captions: told what is being said, while it is said.
-        host: the call that the session is the voice of, if it is part of one; see `SessionHost`.
+        host: the call that the session is the voice of, if it is part of one: it keeps what is said.
         level: what is known of who is calling: they are told as much as that allows (docs/assurance.md).
 
     Raises:
@@ -157,7 +158,7 @@ class VoiceSession:
         limits: CallLimits | None = None,
         provider_call: str = "",
         captions: Captions | None = None,
-        host: SessionHost | None = None,
+        host: TextCall | None = None,
         level: Level = "account",
     ) -> None:
         self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}

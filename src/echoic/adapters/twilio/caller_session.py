@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_ai import Agent
-
-from echoic.adapters.twilio.callers import Caller, Callers
+from echoic.adapters.twilio.callers import Caller
 from echoic.adapters.twilio.identity_claims import claim_in
-from echoic.adapters.twilio.proofs import Code, LinkCodes
-from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.proofs import Code
 from echoic.adapters.twilio.verification import Verification
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
 from echoic.session.recorder import CallRecorder
+
+if TYPE_CHECKING:
+    from echoic.adapters.twilio.phone import Phone
 from echoic.session.text_call import TextCall
 
 log = logging.getLogger(__name__)
@@ -49,28 +49,6 @@ _UNPROVEN: Final = (
 _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
-class CalledNumber(Protocol):
-    """The number that was called, as far as serving a caller needs it: `Phone` is one."""
-
-    agent: Agent[Any, str]
-    settings: PhoneSettings
-    callers: Callers
-    links: LinkCodes
-
-    @property
-    def name(self) -> str:
-        """Of the agent."""
-        ...
-
-    def memory_of(self, user: str) -> UserMemory:
-        """The memory of one of the callers."""
-        ...
-
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work` beside everything else."""
-        ...
-
-
 class CallerSession:
     """The caller of one call, and what serves them. Made by `Call`.
 
@@ -83,7 +61,7 @@ class CallerSession:
     """
 
     def __init__(
-        self, phone: CalledNumber, call: TextCall, number: str, attestation: str, deps: Callable[[], Any]
+        self, phone: Phone, call: TextCall, number: str, attestation: str, deps: Callable[[], Any]
     ) -> None:
         self._phone = phone
         self._call = call

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.toolsets import FunctionToolset
 
-from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
@@ -22,9 +21,11 @@ from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.agents import Restart
-from echoic.session.recorder import CallRecorder
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
+
+if TYPE_CHECKING:
+    from echoic.adapters.twilio.phone import PhoneCall
 
 CLOSE: Final = 0.05
 """Two keys whose likeness to what was said differs by no more are not told apart by it."""
@@ -209,38 +210,6 @@ class AnotherCaller(Restart):
         self.name = name
 
 
-class ToolContext(Protocol):
-    """The call a set of tools belongs to."""
-
-    @property
-    def caller_session(self) -> CallerSession:
-        """Who is calling, and where their words go."""
-        ...
-
-    moment: str
-    """What the caller said last."""
-    recorder: CallRecorder
-    """What lasts of what is said to whoever is calling."""
-
-    @property
-    def recall_tokens(self) -> int:
-        """Of a recalled conversation."""
-        ...
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """What the line may speak."""
-        ...
-
-    def leave(self) -> bool:
-        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
-        ...
-
-    async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do `work`; the call is not over before it is done."""
-        ...
-
-
 class PhoneTools(MemoryTools):
     """The tools of one run in a call.
 
@@ -254,7 +223,7 @@ class PhoneTools(MemoryTools):
 
     def __init__(
         self,
-        call: ToolContext,
+        call: PhoneCall,
         user: UserMemory,
         agent: str,
         *,
@@ -462,7 +431,7 @@ class PhoneMemory(CallerMemory):
     what was heard.
     """
 
-    call: ToolContext
+    call: PhoneCall
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """Those of every agent, and those of a call."""
