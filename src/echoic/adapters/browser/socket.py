@@ -1,7 +1,4 @@
-"""One socket of a page: what is sent on it, in order, what comes in, and how much audio went each way.
-
-It knows no web framework: `Socket` is all it needs of one.
-"""
+"""One socket of a page: what is sent on it, in order, what comes in, and how much audio went each way."""
 
 from __future__ import annotations
 
@@ -11,50 +8,29 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.realtime import RealtimeError
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from echoic.adapters.browser.wire import (
     MAX_AUDIO_BYTES,
     MAX_TEXT_BYTES,
     REFUSED,
-    BargeIn,
-    HangUp,
-    Muted,
-    Played,
-    Said,
-    Typed,
     read,
     written,
 )
 from echoic.errors import InvalidInput, NotOpen, brief
-from echoic.session import VoiceSession
+
+if TYPE_CHECKING:
+    from echoic.adapters.browser.browser_call import BrowserCall
 
 WAITING: Final = 1000
 """Messages that may wait for a page that does not read; more, and it is let go."""
 _CLOSE_S: Final = 2.0
-
-
-class Socket(Protocol):
-    """A WebSocket that was accepted."""
-
-    async def receive(self) -> str | bytes | None:
-        """The next message; None: it is gone, as often as it is asked."""
-        ...
-
-    async def send(self, message: str | bytes) -> None:
-        """Send one. May be called while another is being sent.
-
-        Raises:
-            ConnectionError: it is gone.
-        """
-        ...
-
-    async def close(self, code: int = 1000) -> None:
-        """End it; nothing happens where it is gone."""
-        ...
+_GONE: Final = (WebSocketDisconnect, RuntimeError, OSError)
+"""What Starlette raises where the page is gone."""
 
 
 class Allowance:
@@ -82,9 +58,9 @@ class Allowance:
 
 
 class CallSocket:
-    """One socket of a call. Use `run` beside whatever speaks on it."""
+    """One socket of a call, accepted. Use `run` beside whatever speaks on it."""
 
-    def __init__(self, socket: Socket) -> None:
+    def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
         self._waiting: asyncio.Queue[str | bytes | int] = asyncio.Queue()
         self._gone = asyncio.Event()
@@ -139,9 +115,14 @@ class CallSocket:
         Raises:
             InvalidInput: it is larger than any that is expected.
         """
-        message = await self._socket.receive()
-        if message is None:
+        try:
+            received = await self._socket.receive()
+        except RuntimeError:  # it was gone before
             return None
+        if received["type"] == "websocket.disconnect":
+            return None
+        text = received.get("text")
+        message: str | bytes = text if text is not None else received.get("bytes", b"")
         most = MAX_AUDIO_BYTES if isinstance(message, bytes) else MAX_TEXT_BYTES
         if len(message) > most:
             raise InvalidInput(f"a message may have at most {most} bytes; send audio in frames of 20 ms")
@@ -155,8 +136,11 @@ class CallSocket:
                 if isinstance(message, int):
                     await self._close(message)
                     return
-                await self._socket.send(message)
-        except ConnectionError:
+                if isinstance(message, str):
+                    await self._socket.send_text(message)
+                else:
+                    await self._socket.send_bytes(message)
+        except _GONE:
             return
         finally:
             self._gone.set()
@@ -168,7 +152,7 @@ class CallSocket:
             self._gone.set()
 
     async def _close(self, code: int) -> None:
-        with contextlib.suppress(TimeoutError, ConnectionError):
+        with contextlib.suppress(TimeoutError, *_GONE):
             async with asyncio.timeout(_CLOSE_S):
                 await self._socket.close(code)
 
@@ -222,30 +206,6 @@ _MUTED_S: Final = 1.0
 """Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
 
 
-class Called(Protocol):
-    """The call that a page speaks to, as far as it is needed here."""
-
-    transport: Transport
-
-    @property
-    def session(self) -> VoiceSession | None:
-        """The call itself, while there is one."""
-        ...
-
-    @property
-    def page_settings(self) -> PageSettings:
-        """How it treats its sockets."""
-        ...
-
-    async def ready(self) -> VoiceSession | None:
-        """Wait until there is a call, or will be none any more."""
-        ...
-
-    def played(self, line: CallSocket, *, flushed: bool) -> None:
-        """The page has played what `line` says."""
-        ...
-
-
 class Uplink:
     """Of one socket.
 
@@ -254,7 +214,7 @@ class Uplink:
         line: the socket.
     """
 
-    def __init__(self, call: Called, line: CallSocket) -> None:
+    def __init__(self, call: BrowserCall, line: CallSocket) -> None:
         self._call = call
         self._line = line
         self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
@@ -266,13 +226,13 @@ class Uplink:
         sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
         try:
             while (message := await self._line.hear()) is not None:
-                said = read(message) if isinstance(message, str) else None
-                if isinstance(said, HangUp):
-                    return True
-                if said is not None:
-                    self._obey(said)
-                elif isinstance(message, bytes):
+                if isinstance(message, bytes):
                     self._take(message)
+                elif (said := read(message)) is not None:
+                    kind, fields = said
+                    if kind == "hang_up":
+                        return True
+                    self._obey(kind, fields)
         except InvalidInput as error:
             self._line.say("problem", error=str(error))
             self._line.end(REFUSED)
@@ -310,26 +270,26 @@ class Uplink:
                 with self._told():
                     await session.send_text(text)
 
-    def _obey(self, said: Said) -> None:
-        if isinstance(said, Typed):
+    def _obey(self, kind: str, fields: dict[str, Any]) -> None:
+        session = self._call.session
+        if kind == "text":
             if self._typed.full():
                 self._line.say(
                     "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
                 )
             else:
-                self._typed.put_nowait(said.text)
-        elif (session := self._call.session) is not None:
+                self._typed.put_nowait(fields["text"])
+        elif session is not None:
             with self._told():
-                self._do(said, session)
-
-    def _do(self, said: Said, session: VoiceSession) -> None:
-        match said:
-            case Played():
-                self._note_played(said)
-            case BargeIn():
-                session.barge_in()
-            case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
-                self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+                if kind == "played":
+                    self._line.played_bytes = max(
+                        self._line.played_bytes, min(fields["bytes"], self._line.sent_bytes)
+                    )
+                    self._call.played(self._line, flushed=fields["flushed"])
+                elif kind == "barge_in":
+                    session.barge_in()
+                elif fields["muted"] and self._call.transport == "websocket" and not self._sound.full():
+                    self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -342,8 +302,3 @@ class Uplink:
             return  # it is just ending; the page is told
         except FAILED as error:
             log.warning("on a call of a page: %s", type(error).__name__)
-
-    def _note_played(self, said: Played) -> None:
-        line = self._line
-        line.played_bytes = max(line.played_bytes, min(said.total_bytes, line.sent_bytes))
-        self._call.played(line, flushed=said.flushed)

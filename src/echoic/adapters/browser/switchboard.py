@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
 from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
-from echoic.adapters.browser.socket import FAILED, PageSettings, Socket, Transport
+from echoic.adapters.browser.socket import FAILED, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
@@ -313,12 +313,6 @@ class Switchboard:
         ticket = secrets.token_urlsafe(32)
         self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s)
         return ticket
-
-
-async def serve(call: BrowserCall, socket: Socket) -> None:
-    """Serve a socket that was let in."""
-    with contextlib.suppress(ConnectionError):
-        await call.serve(socket)
 
 
 MAX_SDP_CHARACTERS: Final = 64 * 1024
