@@ -41,7 +41,7 @@ def collector(provider):
         settings=SimpleNamespace(cut_grace_s=0.0),
         host=None,
     )
-    return TurnCollector(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
+    return TurnCollector(live, None)
 
 
 def kept(collector):

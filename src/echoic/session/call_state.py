@@ -115,6 +115,8 @@ class CallState:
     providers: list[ProviderSession] = field(default_factory=list)
     """The one that listens last; before it those whose words are not all kept yet."""
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
+    sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a frame is handed to a line."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
     """Those under way: what they are about is not yet in the memory they search."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -32,10 +32,13 @@ from echoic.errors import EchoicError
 from echoic.prompt import quoted
 from echoic.prompt.block import framed
 from echoic.session.call_record import Exchange
-from echoic.session.call_state import CallState, State
+from echoic.session.call_state import CallState
 from echoic.session.history import request
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
+
+if TYPE_CHECKING:
+    from echoic.session.lifecycle import CallLifecycle
 
 log = logging.getLogger(__name__)
 
@@ -47,16 +50,12 @@ class EventHandler:
 
     Args:
         live: the call.
-        on_state: told when the line breaks and is back.
-        on_pause: called when a tool has answered or the model's turn is over: the time for what was planned.
+        call: told when the line breaks and is back, and when there is time for what was planned.
     """
 
-    def __init__(
-        self, live: CallState, *, on_state: Callable[[State], None], on_pause: Callable[[], None]
-    ) -> None:
+    def __init__(self, live: CallState, call: CallLifecycle) -> None:
         self._live = live
-        self._on_state = on_state
-        self._on_pause = on_pause
+        self._call = call
         self._of_turn: dict[str, Exchange] = {}
         self._untranscribed: list[tuple[str | None, Exchange]] = []
         """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
@@ -360,7 +359,7 @@ class EventHandler:
                 outcome=outcome,
             )
             live.spawn(_checked(live))
-            self._on_pause()
+            self._call.carry_out_plan()
         live.dirty.set()
 
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
@@ -374,10 +373,10 @@ class EventHandler:
                 live.spawn(_tell_all(provider, notes))
             live.spawn(provider.setup.refresh())
             live.dirty.set()
-            self._on_pause()
+            self._call.carry_out_plan()
         elif isinstance(event, RealtimeSessionReconnectEvent):
-            self._on_state("reconnecting")
-            self._on_state("active")
+            self._call.become("reconnecting")
+            self._call.become("active")
             begun, self._replying = self._replying, False
             notes, provider.notes = provider.notes, []
             live.spawn(self._ask_again(provider, notes, begun=begun))

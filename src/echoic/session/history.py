@@ -119,9 +119,13 @@ def without_requests(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
     A line is opened with every system prompt of its history as an instruction, in force for the whole call.
     """
+    return _without(messages, lambda part: getattr(part, "dynamic_ref", None) == _ONCE)
+
+
+def _without(messages: Sequence[ModelMessage], left_out: Callable[[Any], bool]) -> list[ModelMessage]:
     kept: list[ModelMessage] = []
     for message in messages:
-        parts: Any = [part for part in message.parts if getattr(part, "dynamic_ref", None) != _ONCE]
+        parts: Any = [part for part in message.parts if not left_out(part)]
         if len(parts) == len(message.parts):
             kept.append(message)
         elif parts:
@@ -140,14 +144,7 @@ def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
     What was recalled for a turn stays where it was told.
     """
-    kept: list[ModelMessage] = []
-    for message in messages:
-        parts: Any = [part for part in message.parts if not _stands(looked_up(part))]
-        if len(parts) == len(message.parts):
-            kept.append(message)
-        elif parts:
-            kept.append(replace(message, parts=parts))
-    return kept
+    return _without(messages, lambda part: _stands(looked_up(part)))
 
 
 def _stands(text: str) -> bool:

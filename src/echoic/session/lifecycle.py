@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener, caption_of
 from echoic.session.playback import Playback
-from echoic.session.provider_connections import ProviderConnections, hand_over, reattach
+from echoic.session.provider_connections import ProviderConnections
 from echoic.session.provider_session import ProviderSession
 from echoic.session.turn_collector import TurnCollector
 from echoic.session.turn_recall import CallRecall
@@ -73,95 +73,6 @@ STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
 """Ends after which the provider's call may have somebody else beside it."""
 
 
-class PlannedActions:
-    """What a tool or hook asked for, done when the call has a pause.
-
-    Args:
-        live: the call.
-        transfer: hands it over.
-        end: ends it.
-    """
-
-    def __init__(
-        self, live: CallState, *, transfer: Callable[[str], Awaitable[None]], end: Callable[[str], None]
-    ) -> None:
-        self._live = live
-        self._transfer = transfer
-        self._end = end
-        self.agent: str | None = None
-        """Who is to go on."""
-        self.reason: str | None = None
-        """Why it is to end."""
-
-    def carry_out(self) -> None:
-        """Do what was planned, if anything was."""
-        live = self._live
-        if self.agent is not None:
-            agent, self.agent = self.agent, None
-            live.spawn(self._hand_over(agent))
-        if self.reason is not None and not live.provider.speaking:
-            reason, self.reason = self.reason, None
-            live.spawn(self._end_when_played(reason))
-
-    async def _hand_over(self, agent: str) -> None:
-        live = self._live
-        try:
-            await self._transfer(agent)
-        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
-            log.warning("on a call: %s", type(error).__name__)
-            live.hooks.tell(live.provider.setup.context, "error", kind=type(error).__name__)
-
-    async def _end_when_played(self, reason: str) -> None:
-        await self._live.playback.wait_idle()
-        self._end(reason)
-
-
-async def line_lost(live: CallState) -> str:
-    """Wait until the line of whoever serves is gone for good; the kind of what happened."""
-    while True:
-        provider = live.provider
-        await provider.ended.wait()
-        if provider is live.provider:
-            return type(provider.error).__name__ if provider.error is not None else "closed by the provider"
-        await asyncio.sleep(0)
-
-
-async def wind_up(
-    live: CallState,
-    lines: ProviderConnections,
-    collector: TurnCollector | None,
-    tasks: Sequence[asyncio.Task[Any] | None],
-    *,
-    reason: str,
-    keep_checkpoint: bool,
-) -> None:
-    """End everything that goes on, and keep what was heard.
-
-    Args:
-        live: the call.
-        lines: to the provider.
-        collector: of its turns; None: it did not come so far.
-        tasks: of the session, to be ended with those of the call.
-        reason: for hooks and the record.
-        keep_checkpoint: the call is to be taken up again.
-    """
-    if live.providers and reason not in GOES_ON:
-        await lines.leave(live.provider)
-    for task in [*tasks, *live.tasks]:
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-    for provider in live.providers:
-        await provider.stop()
-    if reason not in STAYS_UP:
-        await lines.hang_up()
-    live.playback.close()
-    if live.host is None:  # else the call may go on
-        live.recorder.note_end(reason)
-    kept = await collector.finish(keep_checkpoint=keep_checkpoint) if collector is not None else False
-    if live.providers:
-        live.hooks.tell(live.provider.setup.context, "session_end", reason=reason, kept=kept)
-
-
 class CallLifecycle:
     """Of one session.
 
@@ -196,20 +107,26 @@ class CallLifecycle:
         self._resumed = resumed
         self._confidences = Confidences()
         self._lines = ProviderConnections(
-            session, service, with_confidence(model, self._confidences), self._confidences, call
+            session,
+            service,
+            with_confidence(model, self._confidences),
+            self._confidences,
+            call,
+            on_event=self._take,
         )
         self._captions = captions
         self._on_closed = on_closed
         self._live: CallState | None = None
         self._handler: EventHandler | None = None
-        self._plans: PlannedActions | None = None
+        self._next_agent: str | None = None
+        """Who is to go on at the next pause."""
+        self._end_reason: str | None = None
+        """Why the call is to end then."""
         self._collector: TurnCollector | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
         self._entered = False
-        self.sending = asyncio.Lock()
-        """Held while a frame is handed to a line."""
         self.state: State = "connecting"
         self.reason: str | None = None
 
@@ -231,12 +148,6 @@ class CallLifecycle:
         assert self._handler is not None
         return self._handler
 
-    @property
-    def plans(self) -> PlannedActions:
-        """What is to be done at the next pause."""
-        assert self._plans is not None
-        return self._plans
-
     async def open(self) -> None:
         """Connect, and have the agent enter."""
         lines, agent, resumed = self._lines, self._agent, self._resumed
@@ -248,18 +159,15 @@ class CallLifecycle:
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
         live = self._live = await self._prepared(playback)
-        plans = self._plans = PlannedActions(live, transfer=self.transfer_to, end=self.end_soon)
-        handler = self._handler = EventHandler(live, on_state=self.become, on_pause=plans.carry_out)
+        self._handler = EventHandler(live, self)
         history: list[ModelMessage] = [] if host is None else list(host.history)
         if resumed is not None:
             history = await taken_up(resumed, live, agent, context, self._model)
-        provider = await lines.open(agent, context, without_requests(history), playback, self._take)
+        provider = await lines.open(agent, context, without_requests(history), playback)
         live.providers.append(provider)
         if self._closing is not None:
             raise NotOpen("the call is over")
-        self._collector = TurnCollector(
-            live, exchange_of=handler.exchange_of, on_idle=self.end_soon, on_lost=self.end_soon
-        )
+        self._collector = TurnCollector(live, self)
         self._collector.start()
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
@@ -268,7 +176,7 @@ class CallLifecycle:
             await lines.enter(provider, history=history, resumed=resumed is not None or host is not None)
         live.dirty.set()
         self._entered = True
-        self.planned()
+        self.plan()
 
     async def _prepared(self, playback: Playback) -> CallState:
         """The parts of the call, once memory is warm.
@@ -305,10 +213,32 @@ class CallLifecycle:
         if self._live is not None and self._live.providers:
             self._live.hooks.tell(self._live.provider.setup.context, "state", state=state)
 
-    def planned(self) -> None:
-        """Something was planned. Where all is quiet no pause would come: it is now."""
+    def plan(self, *, agent: str | None = None, reason: str | None = None) -> None:
+        """Hand the call to an agent, or end it, at the next pause. Where all is quiet, that is now."""
+        self._next_agent, self._end_reason = agent or self._next_agent, reason or self._end_reason
         if self._entered and self.state == "active" and self.handler.at_rest(self.live.provider):
-            self.plans.carry_out()
+            self.carry_out_plan()
+
+    def carry_out_plan(self) -> None:
+        """A tool has answered, or the model's turn is over: do what was planned, if anything was."""
+        live = self.live
+        if (agent := self._next_agent) is not None:
+            self._next_agent = None
+            live.spawn(self._hand_over(agent))
+        if (reason := self._end_reason) is not None and not live.provider.speaking:
+            self._end_reason = None
+            live.spawn(self._end_when_played(reason))
+
+    async def _hand_over(self, agent: str) -> None:
+        try:
+            await self.transfer_to(agent)
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
+            log.warning("on a call: %s", type(error).__name__)
+            self.live.hooks.tell(self.live.provider.setup.context, "error", kind=type(error).__name__)
+
+    async def _end_when_played(self, reason: str) -> None:
+        await self.live.playback.wait_idle()
+        self.end_soon(reason)
 
     async def transfer_to(self, agent: str) -> None:
         """Hand the call over; one transfer at a time.
@@ -389,17 +319,22 @@ class CallLifecycle:
         self.become("transferring")
         try:
             if live.provider.setup.profile.carries_audio:
-                await hand_over(live, self._lines, agent, self.sending, self._take)
+                await self._lines.hand_over(live, agent)
             else:
-                await reattach(live, self._lines, agent, self._take)
+                await self._lines.reattach(live, agent)
         finally:
             if self.state == "transferring":
                 self.become("active")
-                self.planned()
+                self.plan()
 
     async def _watch_line(self) -> None:
         """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""
-        kind = await line_lost(self.live)
+        live, provider = self.live, None
+        while provider is not live.provider:
+            provider = live.provider
+            await provider.ended.wait()
+            await asyncio.sleep(0)
+        kind = type(provider.error).__name__ if provider.error is not None else "closed by the provider"
         if self._closing is None:
             self.live.hooks.tell(self.live.provider.setup.context, "error", kind=kind)
             self.end_soon("lost", keep_checkpoint=True)
@@ -409,13 +344,25 @@ class CallLifecycle:
         if self._handler is not None:
             self._handler.close()
         try:
-            await wind_up(
-                self.live,
-                self._lines,
-                self._collector,
-                [self._watch, self._moving],
-                reason=reason,
-                keep_checkpoint=keep_checkpoint,
-            )
+            await self._wind_up(reason, keep_checkpoint=keep_checkpoint)
         finally:
             await self._let_go()
+
+    async def _wind_up(self, reason: str, *, keep_checkpoint: bool) -> None:
+        """End everything that goes on, and keep what was heard."""
+        live, lines = self.live, self._lines
+        if live.providers and reason not in GOES_ON:
+            await lines.leave(live.provider)
+        for task in [self._watch, self._moving, *live.tasks]:
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        for provider in live.providers:
+            await provider.stop()
+        if reason not in STAYS_UP:
+            await lines.hang_up()
+        live.playback.close()
+        if live.host is None:  # else the call may go on
+            live.recorder.note_end(reason)
+        kept = self._collector is not None and await self._collector.finish(keep_checkpoint=keep_checkpoint)
+        if live.providers:
+            live.hooks.tell(live.provider.setup.context, "session_end", reason=reason, kept=kept)

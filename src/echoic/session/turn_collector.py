@@ -10,10 +10,10 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -35,6 +35,9 @@ from echoic.session.history import given_in, looked_up, utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance, ProviderSession
 from echoic.types import Turn
+
+if TYPE_CHECKING:
+    from echoic.session.lifecycle import CallLifecycle
 
 log = logging.getLogger(__name__)
 
@@ -166,24 +169,13 @@ class TurnCollector:
 
     Args:
         live: the call.
-        exchange_of: to which exchange a turn belongs, by its id.
-        on_idle: called once nobody has said anything for too long, or the call has lasted too long.
-        on_lost: called when nothing more is kept here: the call was forgotten, or goes on in another process
-            or for another caller.
+        call: knows to which exchange a turn belongs. It is ended where nobody says anything for too long, or
+            nothing more is kept here: it was forgotten, or goes on in another process or for another caller.
     """
 
-    def __init__(
-        self,
-        live: CallState,
-        *,
-        exchange_of: Callable[[str], Exchange | None],
-        on_idle: Callable[[str], None],
-        on_lost: Callable[[str], None],
-    ) -> None:
+    def __init__(self, live: CallState, call: CallLifecycle) -> None:
         self._live = live
-        self._exchange_of = exchange_of
-        self._on_idle = on_idle
-        self._on_lost = on_lost
+        self._call = call
         self._task: asyncio.Task[None] | None = None
         self._begun_s = time.monotonic()
         self._noted: dict[str, int] = {}
@@ -259,9 +251,9 @@ class TurnCollector:
         if not self._live.playback.idle:
             self._live.sounds()
         if settings.idle_timeout_s is not None and now - self._live.sound_at_s > settings.idle_timeout_s:
-            self._on_idle("idle")
+            self._call.end_soon("idle")
         elif settings.max_duration_s is not None and now - self._begun_s > settings.max_duration_s:
-            self._on_idle("too long")
+            self._call.end_soon("too long")
 
     async def _cycle(self, *, checkpoint: bool) -> None:
         if self._live.lost:
@@ -396,7 +388,7 @@ class TurnCollector:
 
     def _kept(self, turn: Turn, ripe: _Ripe) -> None:
         live = self._live
-        exchange = self._exchange_of(turn.id)
+        exchange = self._call.handler.exchange_of(turn.id)
         unheard = turn.text[len(turn.heard_text) :]
         if exchange is not None:
             note_turn(exchange, turn, ripe.utterance)
@@ -475,7 +467,7 @@ class TurnCollector:
     def _lose(self, reason: str) -> None:
         """Nothing more of this call is to be kept."""
         self._live.lost = True
-        self._on_lost(reason)
+        self._call.end_soon(reason)
 
     def _saying(self) -> list[Turn]:
         """What is being said and is no turn yet, or is behind what is not settled."""

@@ -325,7 +325,7 @@ class VoiceSession:
         call = self._at()
         if self._call is not None:
             raise InvalidInput("the audio of this call goes directly between provider and caller")
-        async with call.sending:
+        async with call.live.sending:
             provider = call.live.provider
             with contextlib.suppress(RealtimeError, NotOpen):  # its own task tells why
                 await provider.session.send_audio(pcm)
@@ -434,14 +434,12 @@ class VoiceSession:
         """The same, as soon as the tool that asks has answered."""
         chosen = self.agent(agent)
         if self._running is not None:
-            self._running.plans.agent = chosen.name
-            self._running.planned()
+            self._running.plan(agent=chosen.name)
 
     def plan_end(self, reason: str) -> None:
         """End the call once what is being said has been played."""
         if self._running is not None:
-            self._running.plans.reason = reason
-            self._running.planned()
+            self._running.plan(reason=reason)
 
     def agent(self, name: str) -> VoiceAgent:
         """One of the session's agents.
