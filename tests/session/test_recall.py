@@ -189,7 +189,7 @@ async def test_what_was_found_while_the_caller_spoke_is_packed_by_the_time_they_
     await ana.remember("The user's dog is called Rex.")
     await memory.settle(5)
     recall = CallRecall(ana, "c", lambda: "", deadline_ms=2000)
-    recall.hear("what is the name of my dog")
+    recall.partial("what is the name of my dog")
     await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
 
     async def hangs(*_args, **_options):
@@ -208,7 +208,7 @@ async def test_what_was_packed_of_something_that_changed_meanwhile_is_not_handed
     await ana.set("dog", "The dog is called Rex")
     recall = CallRecall(ana, "c", lambda: "", deadline_ms=5000)
     for heard in ("what is the name of my", "what is the name of my dog"):
-        recall.hear(heard)
+        recall.partial(heard)
         await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
     await ana.set("dog", "The dog is called Bello")
     found = await recall.final("what is the name of my dog")
@@ -222,7 +222,7 @@ async def test_what_the_model_was_given_while_the_caller_spoke_is_not_given_agai
     dog = await ana.remember("The user's dog is called Rex.")
     block = ""
     recall = CallRecall(ana, "c", lambda: block, deadline_ms=5000)
-    recall.hear("what is the name of my dog")
+    recall.partial("what is the name of my dog")
     await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
     block = memory_line(dog)
     found = await recall.final("what is the name of my dog")

@@ -208,7 +208,7 @@ class EventHandler:
                 exchange.partials += 1
                 log_.stamp("first_partial", exchange)
                 if self._live.settings.recalls:
-                    self._live.recall.hear(self._live.masked(delta.transcript))
+                    self._live.recall.partial(self._live.masked(delta.transcript))
             self._live.sounds()
 
     def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:

@@ -319,7 +319,7 @@ class CallLifecycle:
         self.become("transferring")
         try:
             if live.provider.setup.profile.carries_audio:
-                await self._lines.hand_over(live, agent)
+                await self._lines.transfer(live, agent)
             else:
                 await self._lines.reattach(live, agent)
         finally:

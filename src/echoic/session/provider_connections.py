@@ -1,6 +1,6 @@
 """Connections of a call to the voice provider: opened for an agent, handed over to the next, and left.
 
-Where audio goes through the session (`hand_over`), the new connection is opened before the old one is closed:
+Where audio goes through the session (`transfer`), the new connection is opened before the old one is closed:
 the caller's frames go to the first agent until the next is ready, then to that one, in order, and what the
 first was saying is played to its end. Where it goes elsewhere (`reattach`), the next agent takes the place
 beside the provider's call. Both sidebands see the same events and would act on them: the first agent falls
@@ -206,7 +206,7 @@ class ProviderConnections:
         """An agent's part is over."""
         await run_hook(provider.setup.agent.on_exit, provider.setup.context, "on_exit")
 
-    async def hand_over(self, live: CallState, agent: VoiceAgent) -> None:
+    async def transfer(self, live: CallState, agent: VoiceAgent) -> None:
         """Have `agent` go on with the call.
 
         Args:

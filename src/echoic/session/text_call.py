@@ -1,8 +1,8 @@
 """A call in text: a channel hears and speaks for it, agents answer, memory keeps what was said and heard.
 
 It has what a `VoiceSession` has: one reply at a time, barge-in, heard text, transfer, captions, checkpoint
-and record. A channel passes on what the caller said (`hearing`, `speak`), what went to the caller and was
-played (`hand_over`, `played`), and that the caller cut in or the line broke (`interrupt`, `cut_off`).
+and record. A channel passes on what the caller said (`partial`, `speak`), what went to the caller and was
+played (`sent`, `played`), and that the caller cut in or the line broke (`barge_in`, `cut_off`).
 """
 
 from __future__ import annotations
@@ -189,13 +189,13 @@ class TextCall(CallTasks):
 
     # -- a turn
 
-    def interim_transcript(self, partial: str) -> None:
+    def partial(self, partial: str) -> None:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.leaving.clear()
         if not self.opened.done() or self.over:
             return
         partial = self.masked(partial)
-        self.interim.hear(partial)
+        self.interim.partial(partial)
         self._caption("user", "", partial, final=False)
 
     def unanswered(self, said: str, turn: str) -> None:
@@ -251,7 +251,7 @@ class TextCall(CallTasks):
         interim = self.interim
         memory = await interim.final(self.masked(said), self._recall_ms)  # before anything is written
         async with self._settling:  # what broke off before is noted before what follows it is answered
-            await self.hear(keep=False)  # whoever answers has heard what was said before
+            await self.end_reply(keep=False)  # whoever answers has heard what was said before
         own, said = await self._screened(said)
         self.moment = said
         if interim is not self.interim:  # somebody else is served by now
@@ -347,9 +347,9 @@ class TextCall(CallTasks):
 
     # -- what was heard
 
-    def hand_over(self, text: str, *, apart: bool = False) -> None:
+    def sent(self, text: str, *, apart: bool = False) -> None:
         """Note that `text` of the reply goes to the line; `apart`: as a piece of its own."""
-        reply = self.playback.hand_over(text, apart=apart)
+        reply = self.playback.sent(text, apart=apart)
         if reply is None:
             return
         if len(reply.pieces) == 1 and reply.exchange is not None:
@@ -362,7 +362,7 @@ class TextCall(CallTasks):
         """Note that the line has played `text`."""
         self.playback.played(text)
 
-    async def interrupt(self, until: str) -> None:
+    async def barge_in(self, until: str) -> None:
         """The caller cut in when the line had come to `until`: what was not heard was not said."""
         now = time.monotonic()
         self.leaving.clear()
@@ -373,7 +373,7 @@ class TextCall(CallTasks):
             if earlier or self.playback.reply:
                 self._interruptions += 1
                 self.recorder.log.stamp("barge_in")
-            await self._heard(self.playback.cut_in(earlier, until, now))
+            await self._end_replies(self.playback.cut_in(earlier, until, now))
             if stopped:
                 await self._keep_unanswered(self._replying_to)  # nobody will answer it any more
         self._save_soon()
@@ -386,14 +386,14 @@ class TextCall(CallTasks):
         async with self._settling:
             earlier = self.playback.take_earlier(self.recorder)
             last = so_far if self.playback.reply is reply else ""
-            await self._heard(self.playback.broken_off(earlier, last, now))
+            await self._end_replies(self.playback.broken_off(earlier, last, now))
             with suppress(Exception):
                 await asyncio.shield(self.opened)
             for turn in list(self._unanswered):
                 await self._keep_unanswered(turn)
         self._save_soon()
 
-    async def hear(self, heard: str | None = None, *, keep: bool = True) -> None:
+    async def end_reply(self, heard: str | None = None, *, keep: bool = True) -> None:
         """The reply is over and was heard so far, None: all of it. History and memory hold no more.
 
         Args:
@@ -407,7 +407,7 @@ class TextCall(CallTasks):
         if heard is None:
             self.playback.pass_by(reply, self.recorder, overtaken=self._replying_to in self._early)
         elif reply.start is not None:
-            self.talk.hear(part, start=reply.start)
+            self.talk.trim(part, start=reply.start)
         if not part.strip():
             return
         turn = Turn(speaker="agent", text=storable(part), said_at=reply.said_at, id=reply.id)
@@ -417,15 +417,15 @@ class TextCall(CallTasks):
         else:
             self.recorder.note(turn)
 
-    async def _heard(self, replies: list[tuple[SpokenReply, str]]) -> None:
+    async def _end_replies(self, replies: list[tuple[SpokenReply, str]]) -> None:
         """Of what is on its way these beginnings were heard, and no more will be."""
         for reply, part in reversed(replies):  # the last in the history first
             if reply is self.playback.reply:
-                await self.hear(part)
+                await self.end_reply(part)
             elif part.rstrip() != reply.text.rstrip():
                 kept = reply.kept(part)
                 if reply.start is not None:
-                    self.talk.hear(kept, start=reply.start)
+                    self.talk.trim(kept, start=reply.start)
                 await self.durably(self.recorder.cut(reply.id, storable(kept)))
 
     async def _keep_unanswered(self, turn: str) -> None:

@@ -133,7 +133,7 @@ class TextRunner:
                 return
             said = None
 
-    def hear(self, heard: str, *, start: int) -> None:
+    def trim(self, heard: str, *, start: int) -> None:
         """Cut the reply that begins at `start` in the history to what was heard of it.
 
         Of several the last is cut first: the places of those before it stay what they are.

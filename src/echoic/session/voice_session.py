@@ -384,7 +384,7 @@ class VoiceSession:
         """
         call = self._at()
         until_s = time.monotonic() + within_s
-        while not call.handler.at_rest(call.live.provider) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `hand_over`
+        while not call.handler.at_rest(call.live.provider) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `ProviderConnections.transfer`
             await asyncio.sleep(_LOOK_S)
         await call.live.playback.wait_idle()
 

@@ -109,7 +109,7 @@ class CallSocket:
         """Wait until nothing more can be said on it."""
         await self._gone.wait()
 
-    async def hear(self) -> str | bytes | None:
+    async def receive(self) -> str | bytes | None:
         """The next message; None: the socket is gone.
 
         Raises:
@@ -225,7 +225,7 @@ class Uplink:
         """Until the socket is gone; whether the caller hung up."""
         sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
         try:
-            while (message := await self._line.hear()) is not None:
+            while (message := await self._line.receive()) is not None:
                 if isinstance(message, bytes):
                     self._take(message)
                 elif (said := read(message)) is not None:

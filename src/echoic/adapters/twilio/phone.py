@@ -31,7 +31,7 @@ from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.adapters.twilio.settings import CacheFor, PhoneSettings
-from echoic.adapters.twilio.signing import Signatures
+from echoic.adapters.twilio.signatures import Signatures
 from echoic.capability.runner import history_of
 from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService

@@ -25,7 +25,7 @@ from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.relay import serve_relay
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.signing import SignatureRefused, call_of
+from echoic.adapters.twilio.signatures import SignatureRefused, call_of
 from echoic.memory.audit import act
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class WebhookReply:
         done = self._task.done()
         text = self._part(done=done)
         self._text = self._text[len(text) :]
-        self._call.hand_over(text, apart=True)
+        self._call.sent(text, apart=True)
         return text, done and not self._text
 
     def _part(self, *, done: bool) -> str:
