@@ -16,6 +16,7 @@ RUNS = [
     ["stores"],
     ["store_costs"],
     ["phone"],
+    ["load"],
 ]
 
 if __name__ == "__main__":

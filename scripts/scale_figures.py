@@ -57,6 +57,23 @@ def machine() -> list[str]:
     )
 
 
+def load() -> list[str]:
+    if not (ROOT / "benchmarks" / "results" / "load.json").exists():
+        return prose("No result is kept yet: run it on the machine that you want to know about.")
+    found = result("load")
+    told = found["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in told["packages"].items() if version)
+    return [
+        *prose(
+            f"One process on {told['cores_used']} cores of {told['cpu']}, which the loader and the",
+            "stand-in for a voice provider shared with it; load average at the end",
+            f"{told['load_average_1m']:g}. Python {told['python']}, {packages}.",
+        ),
+        "",
+        *found["table"],
+    ]
+
+
 def freshness() -> list[str]:
     quiet, busy = result("stores")["postgresql"]["freshness"]
     lines = [
@@ -308,6 +325,7 @@ def busiest() -> list[str]:
 
 BLOCKS = {
     "machine": machine,
+    "load": load,
     "freshness": freshness,
     "writers": writers,
     "costs": costs,

@@ -13,7 +13,7 @@ from echoic.words import content_words, word_of
 
 def near(word, partition, *, name=False):
     with partition.lock:
-        return Lexicon.of(partition).near(word_of(word), partition.vocabulary, name=name)
+        return Lexicon.of(partition).near(word_of(word), name=name)
 
 
 @pytest.mark.parametrize(

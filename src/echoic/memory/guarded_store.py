@@ -21,7 +21,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.audit import AuditLog
 from echoic.memory.compliance import Compliance
@@ -497,46 +496,3 @@ _READS: Final = frozenset({"read", "rows", "load", "narrow"})
 def _alters(change: Change) -> bool:
     """Whether it changes what is kept: not a vector, which follows from it, nor a condition."""
     return isinstance(change, Put | Drop)
-
-
-class ObservedEmbedder:
-    """An embedder whose work is traced and counted."""
-
-    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
-        self._observed = embedder
-        self._telemetry = telemetry
-        self._pieces = getattr(embedder, "embed_pieces", None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._observed, name)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """The embedder's; one that is opened on first use may claim another for a while."""
-        return self._observed.spec
-
-    @property
-    def semantic(self) -> bool:
-        """The embedder's; one whose weights are missing knows no meaning once it is open."""
-        return self._observed.semantic
-
-    async def open(self) -> None:
-        """Open the embedder."""
-        await self._observed.open()
-
-    async def aclose(self) -> None:
-        """Close the embedder."""
-        await self._observed.aclose()
-
-    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Embed as the embedder does."""
-        return (await embedded(self, texts, kind)).vectors
-
-    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """Embed as the embedder does; without pieces where it has none."""
-        with self._telemetry.operation("embed") as doing:
-            doing.count = len(texts)
-            doing.attributes = {"kind": kind, "texts": doing.count}
-            if self._pieces is None:
-                return Embedded(await self._observed.embed(texts, kind))
-            return cast("Embedded", await self._pieces(texts, kind))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from numbers import Real
@@ -19,19 +19,17 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.recalled import worth_telling
-from echoic.memory.records import CONVERSATION, MEMORY, memory_of, recalled_turn, scan_all
-from echoic.memory.shares import Shares, unsigned
-from echoic.partition import MEMORY as MEMORY_ROW
+from echoic.memory.hits import as_stored, chosen, hit_of, rooted, told
+from echoic.memory.records import CONVERSATION, scan_all
+from echoic.memory.shares import Shares
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, as_stored, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, rank, unembedded
 from echoic.ranking.relevance import SILENCE_AMONG_PEOPLE
-from echoic.ranking.time_filter import filled, in_time, rooted
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
-from echoic.types import Cut, Hit, Outcome, Recall, Scope, Turn, checked_name
+from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.profile import TimeReader
@@ -223,9 +221,9 @@ class Recaller:
             InvalidInput: an option is not valid.
         """
         asked = asked.checked()
+        self._home.check()  # before anything is under way in a loop that is not ours
         release = self._embedder.hold_documents()
         try:
-            self._home.check()  # before anything is under way in a loop that is not ours
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
             until = Deadline(asked.deadline_ms)
             asked_in = self._shares.places(scope)
@@ -243,9 +241,9 @@ class Recaller:
         self, scope: Scope, group: str, text: str, asked: SearchOptions
     ) -> tuple[list[tuple[Record, float]], Outcome]:
         """The items of the kind `group` that `text` finds, with their relevance; see `Items.search`."""
+        self._home.check()
         release = self._embedder.hold_documents()
         try:
-            self._home.check()
             work = self._embedder.begin(text)
             until = Deadline(asked.deadline_ms)
             partition = await self._store.load(scope)
@@ -274,7 +272,17 @@ class Recaller:
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
         query = partial(query_of, ready.text, vector, pieces=exact)
-        hits, waiting = await self._search(query, places, spans, asked)
+        read, waiting = await self._search(query, places, spans, asked)
+        every = asked.min_relevance == 0
+        hits = told(
+            read,
+            ready.text,
+            spans,
+            ready.scope,
+            limit=asked.looked_at,
+            left_out=asked.left_out,
+            own_phrases=every,
+        )
         narrowed = {at for at, partition in places.items() if partition.origin is not None}
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
@@ -283,7 +291,7 @@ class Recaller:
         if "newest" in cut or "unembedded" in cut or spans.assumed:
             outcome = "unavailable"
         return Recall(
-            hits=_unsigned(_without(hits, asked.left_out)[: asked.limit], ready.scope),
+            hits=hits[: asked.limit],
             outcome="deadline" if until.missed else outcome,
             cut=cut,
             pipeline=self._done(ready, asked.limit, closely=exact is not None),
@@ -415,15 +423,8 @@ class Recaller:
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if found and found[0].floor == SILENCE_AMONG_PEOPLE and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
-        if looked_in.bare:
-            found = filled(found, query, partitions, looked_in, limit)
-        else:
-            found = _with_versions(found, partitions, limit)
-        found = relevant(found, asked.min_relevance)
-        hits = in_time(await self._read(scopes, as_stored(found, partitions)), spans)
-        if asked.min_relevance != 0:
-            hits = worth_telling(hits, query.text)
-        return hits[:limit], waiting
+        rows = chosen(found, query, partitions, looked_in, limit=limit, min_relevance=asked.min_relevance)
+        return await self._read(scopes, rows), waiting
 
     async def _are_calls(self, places: Mapping[Scope, Partition]) -> bool:
         """Whether an agent takes part in any conversation here, whatever its turns call it."""
@@ -497,20 +498,7 @@ class Recaller:
             (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
             for f in found
         ]
-        return tuple(_hit(scopes[f.place], rows, f) for f, rows in there if rows)
-
-
-def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
-    """Those of `found` that are likely enough to answer.
-
-    Args:
-        found: best first.
-        min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
-            less than its `floor`, else all. Of several right answers the last is not likely by itself.
-    """
-    if min_relevance is None:
-        return list(found) if any(one.relevance >= one.floor for one in found) else []
-    return [one for one in found if one.relevance >= min_relevance]
+        return tuple(hit_of(scopes[f.place], rows, f) for f, rows in there if rows)
 
 
 def checked_relevance(value: object) -> None:
@@ -527,73 +515,11 @@ def checked_relevance(value: object) -> None:
         raise InvalidInput(f"min_relevance must be from 0 to 1, not {value:g}")
 
 
-def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
-    """`hits` without the memories, the turns, and the turns of the conversations, of those ids."""
-    if not names:
-        return tuple(hits)
-    left = []
-    for hit in hits:
-        memories = [memory for memory in hit.memories if memory.id not in names]
-        turn = None if hit.turn is None or {hit.turn.id, hit.turn.conversation} & set(names) else hit.turn
-        if memories:
-            text = memories[0].text
-            left.append(replace(hit, text=text, memory=memories[0], also=tuple(memories[1:]), turn=turn))
-        elif turn is not None:
-            left.append(replace(hit, text=turn.heard_text, memory=None, also=(), turn=turn))
-    return tuple(left)
-
-
-def _with_versions(
-    found: Sequence[RankedRow], partitions: Sequence[Partition], limit: int
-) -> list[RankedRow]:
-    """The first `limit`, and of the rest what may be another version of one of them: reading takes time."""
-    first, rest = list(found[:limit]), found[limit:]
-    if not rest or not any(_is_memory(one, partitions) for one in first):
-        return first
-    return first + [one for one in rest if _is_memory(one, partitions)]
-
-
-def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
-    kinds = partitions[one.place].rows["kind"]
-    return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
-
-
 def _looked_into(partition: Partition) -> dict[str, Any]:
     """Where its rows were looked for: all of them in memory, or in the database, and how it was asked."""
     if partition.origin is None:
         return {"in": "memory"}
     return {"in": "database", "pipelines": list(partition.asked)}
-
-
-def _as_heard(turn: Turn) -> Turn:
-    """`turn` with no more words than were heard: what nobody heard was said to nobody."""
-    return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
-
-
-def _hit(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
-    """What shares one place: a turn, memories learned from it, or one memory alone."""
-    memories = [memory_of(record) for record in records if record.kind == MEMORY]
-    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
-    return Hit(
-        text=memories[0].text if memories else turn.heard_text if turn else "",
-        score=found.score,
-        relevance=found.relevance,
-        ranks=found.ranks,
-        scope=scope,
-        memory=memories[0] if memories else None,
-        turn=turn,
-        also=tuple(memories[1:]),
-    )
-
-
-def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
-    """`hits` without who said them, where that was in another deployment than that of `scope`."""
-    return tuple(
-        replace(hit, memory=unsigned(hit.memory), also=tuple(map(unsigned, hit.also)))
-        if hit.memory is not None and hit.scope.deployment != scope.deployment
-        else hit
-        for hit in hits
-    )
 
 
 def _made(work: asyncio.Future[Any]) -> bool:

@@ -73,7 +73,8 @@ class Revocations:
         Raises:
             StoreUnavailable: could not look; it must not be let in.
         """
-        found = await self._store.read(self._scope, REVOCATION, [_hashed(token_id)])
+        name = _hashed(token_id)
+        found = await self._store.read(self._scope, REVOCATION, [name])
         if not found:
             last, since = 0, self._clock()
         elif "renewals" not in found[0].data:

@@ -18,7 +18,7 @@ from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
-from echoic.memory.guarded_store import HomeLoop, Meter, ObservedEmbedder, Quota, observed_store
+from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller
 from echoic.memory.records import index
@@ -27,7 +27,7 @@ from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
-from echoic.memory.telemetry import Telemetry
+from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store

@@ -30,7 +30,8 @@ class Shares:
 
     def places(self, scope: Scope) -> tuple[Scope, ...]:
         """Everything that is searched for `scope`: its own, what is global there, what is shared."""
-        return (scope, scope.everyone, *self.of(scope))
+        everyone = scope.everyone
+        return (scope, everyone, *self._scopes.get(scope.deployment, ()))
 
 
 def unsigned(memory: Memory) -> Memory:

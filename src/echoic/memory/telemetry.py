@@ -15,13 +15,14 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Status, StatusCode
 
+from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.types import Scope
 
@@ -203,6 +204,49 @@ class Telemetry:
         for change, count in counts.items():
             if count:
                 self._memories.add(count, {"echoic.change": change, "echoic.reader": reader})
+
+
+class ObservedEmbedder:
+    """An embedder whose work is traced and counted."""
+
+    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
+        self._observed = embedder
+        self._telemetry = telemetry
+        self._pieces = getattr(embedder, "embed_pieces", None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observed, name)
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """The embedder's; one that is opened on first use may claim another for a while."""
+        return self._observed.spec
+
+    @property
+    def semantic(self) -> bool:
+        """The embedder's; one whose weights are missing knows no meaning once it is open."""
+        return self._observed.semantic
+
+    async def open(self) -> None:
+        """Open the embedder."""
+        await self._observed.open()
+
+    async def aclose(self) -> None:
+        """Close the embedder."""
+        await self._observed.aclose()
+
+    async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Embed as the embedder does."""
+        return (await embedded(self, texts, kind)).vectors
+
+    async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
+        """Embed as the embedder does; without pieces where it has none."""
+        with self._telemetry.operation("embed") as doing:
+            doing.count = len(texts)
+            doing.attributes = {"kind": kind, "texts": doing.count}
+            if self._pieces is None:
+                return Embedded(await self._observed.embed(texts, kind))
+            return cast("Embedded", await self._pieces(texts, kind))
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:

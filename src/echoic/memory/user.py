@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -65,9 +65,15 @@ class UserMemory:
         self._parts = parts
         self.step_up(level)
         self._user = scope.user
-        self._keyed = KeyedMemories(parts, scope)
-        self._times = TimeReader(parts.store, parts.recaller, parts.clock)
         self.scope = scope
+
+    @cached_property
+    def _keyed(self) -> KeyedMemories:
+        return KeyedMemories(self._parts, self.scope)
+
+    @cached_property
+    def _times(self) -> TimeReader:
+        return TimeReader(self._parts.store, self._parts.recaller, self._parts.clock)
 
     def at(self, level: Level) -> UserMemory:
         """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""

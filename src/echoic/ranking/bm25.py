@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, Partition, Vocabulary
+from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.indexing import key_term
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
@@ -373,21 +373,21 @@ def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int
     """The terms of the stand-ins of each word asked for that has any, with what each is worth."""
     asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
     found = []
-    known = [(Lexicon.of(p.partition), p.partition.vocabulary) for p in places] if asked else []
+    lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
     for word in asked[:MAX_ASKED]:
         share = 1.0 if word.term in unsaid else _SAID_TOO
-        closeness = _nearest(word, known, name=word.text in query.names)
+        closeness = _nearest(word, lexicons, name=word.text in query.names)
         if closeness:
             found.append({term: share * close for term, close in closeness.items()})
     return found
 
 
-def _nearest(word: Word, known: Sequence[tuple[Lexicon, Vocabulary]], *, name: bool) -> dict[int, float]:
+def _nearest(word: Word, lexicons: Sequence[Lexicon], *, name: bool) -> dict[int, float]:
     """Terms of the nearest words, with their closeness."""
     closeness: dict[int, float] = {}
-    for lexicon, vocabulary in known:
-        for other, weight in lexicon.near(word, vocabulary, name=name).items():
-            term = vocabulary.terms[other]
+    for lexicon in lexicons:
+        for other, weight in lexicon.near(word, name=name).items():
+            term = lexicon.vocabulary.terms[other]
             closeness[term] = max(weight, closeness.get(term, 0.0))
     return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
 

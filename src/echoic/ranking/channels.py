@@ -71,7 +71,7 @@ class Channels(dict[str, Floats]):
     | late | see `late`; only of the candidates that `look_closer` was given |
     | answer | how well the question before it matches (its BM25, from 0 to 1) |
     | speaker | 1 where the one whom the question names said it, or the role that "I" and "you" mean |
-    | date | how near it was said to the time the question names; a day less counts by a seventh |
+    | date | how near to the time the question names it was said: e^(-days / 7) |
     | key | the share of the question that names its key, see `key_scores` |
     | length | characters up to 200, over 200; 1 for a memory |
     | asking, keyed, past | 1 where the row has the flag |
@@ -112,6 +112,8 @@ class Channels(dict[str, Floats]):
         self._add("speaker", _speaker(query, places))
         self._add("date", _date(query, places))
         self._add_flags()
+        self.missed: Mask = ~((self["vector_own"] >= floor) | (self["text_window"] > 0))
+        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
 
     def __missing__(self, name: str) -> Floats:
         scored = self.scored((name,)) if name in FINDING else {}
@@ -131,11 +133,6 @@ class Channels(dict[str, Floats]):
             known["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0)
         known |= {name: Scored(self[name]) for name in names if name not in known and name in self}
         return {name: known[name] for name in names if name in known}
-
-    def missed(self) -> Mask:
-        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
-        missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
-        return missed
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.
@@ -279,7 +276,9 @@ def _speaker(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
 
 def _date(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
     """e^(-days / 7), with the days from when a row was said to the nearest that the question names."""
-    spans = query.spans or spans_of(query.dates, _years(places) if query.dates else ())
+    if not (query.spans or query.dates):
+        return None
+    spans = query.spans or spans_of(query.dates, _years(places))
     if not spans:
         return None
     return [_nearness(place.layout.said_at, spans) for place in places]

@@ -259,7 +259,7 @@ def _led(places: Rows, scores: Fused, by_row: Fused, shared: Shared | None) -> O
 
 def _missed(channels: Mapping[str, Floats]) -> Mask:
     if isinstance(channels, Channels):
-        return channels.missed()
+        return channels.missed
     missed: Mask = np.isnan(channels["vector"]) & np.isnan(channels["window"])
     return missed
 

@@ -84,6 +84,7 @@ class Lexicon:
     """Near words and speakers' names of one partition."""
 
     def __init__(self) -> None:
+        self.vocabulary = Vocabulary()
         self.speakers: dict[int, tuple[str, ...]] = {}
         """Number of a speaker called by name -> the words of the name."""
         self._taken = 0
@@ -106,6 +107,7 @@ class Lexicon:
 
     def update(self, vocabulary: Vocabulary) -> None:
         """Take in the words and sounds that are new since the last time."""
+        self.vocabulary = vocabulary
         if self._taken == len(vocabulary.terms):
             return
         new = list(islice(vocabulary.terms, self._taken, None))
@@ -117,12 +119,11 @@ class Lexicon:
         self._spelled.extend([_bare(word) for word in words])
         self._codes.extend(list(islice(vocabulary.sounds, len(self._codes.texts), None)))
 
-    def near(self, word: Word, vocabulary: Vocabulary, *, name: bool = False) -> dict[str, float]:
+    def near(self, word: Word, *, name: bool = False) -> dict[str, float]:
         """Words that may have been meant by `word`, each with its closeness; not `word` itself or its stem.
 
         Args:
             word: as it was heard or typed.
-            vocabulary: the one this lexicon was made from.
             name: whether it is written like a name.
         """
         if any(character.isdigit() for character in word.text):
@@ -131,14 +132,14 @@ class Lexicon:
         if known is None:
             if len(self._known) == _MAX_KNOWN:
                 self._known.clear()
-            known = self._known[word.text, name] = self._near(word, vocabulary, name=name)
+            known = self._known[word.text, name] = self._near(word, name=name)
         return known
 
-    def _near(self, word: Word, vocabulary: Vocabulary, *, name: bool) -> dict[str, float]:
+    def _near(self, word: Word, *, name: bool) -> dict[str, float]:
         found = self._near_in_spelling(_bare(word.text))
-        for other, weight in self._near_in_sound(word, vocabulary, name=name):
+        for other, weight in self._near_in_sound(word, name=name):
             found[other] = max(weight, found.get(other, 0.0))
-        return {other: weight for other, weight in found.items() if vocabulary.terms[other] != word.term}
+        return {other: weight for other, weight in found.items() if self.vocabulary.terms[other] != word.term}
 
     def _near_in_spelling(self, word: str) -> dict[str, float]:
         edits = edits_allowed(word)
@@ -151,17 +152,15 @@ class Lexicon:
         )
         return {self._words[candidates[i]]: EDIT_WEIGHTS[edits] for _, edits, i in near if edits}
 
-    def _near_in_sound(
-        self, word: Word, vocabulary: Vocabulary, *, name: bool
-    ) -> Iterator[tuple[str, float]]:
+    def _near_in_sound(self, word: Word, *, name: bool) -> Iterator[tuple[str, float]]:
         for code in word.codes:
-            for other in vocabulary.sounds.get(code, ()):
+            for other in self.vocabulary.sounds.get(code, ()):
                 if alike(word.text, other) >= SAME_SOUND_SPELLING:
                     yield other, SAME_SOUND
                 elif name:
                     yield other, NEAR_SOUND
             for other_code in self._one_edit_apart(code):
-                for other in vocabulary.sounds[other_code]:
+                for other in self.vocabulary.sounds[other_code]:
                     begins_alike = other_code[0] == code[0] or other[0] == word.text[0]
                     if begins_alike and alike(word.text, other) >= NEAR_SOUND_SPELLING:
                         yield other, NEAR_SOUND

@@ -126,17 +126,17 @@ def query_of(
                 f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
             )
     asked = _unwrapped(text)
-    folded = cut(asked)
+    folded, words, dates = cut(asked), content_words(asked), dates_in(asked)
     return Query(
         text=text,
-        words=tuple(content_words(asked)[:MAX_WORDS]),
+        words=tuple(words[:MAX_WORDS]),
         folded=tuple(folded),
         vector=None if vector is None else _unit(vector),
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past or wants_past,
         wants_past=wants_past,
         names=_names_in(asked),
-        dates=dates_in(asked),
+        dates=dates,
         spans=tuple(spans),
         role=_role(folded),
         asks_when=asks_when(asked),

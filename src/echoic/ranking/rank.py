@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -186,17 +186,6 @@ def unembedded(partitions: Sequence[Partition]) -> int:
     return count
 
 
-def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
-    """With the rows' numbers in the store, where a partition has numbers of its own."""
-    origins = [partition.origin for partition in partitions]
-    return [
-        one
-        if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
-        for one in found
-    ]
-
-
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     scores = order.scores
@@ -204,12 +193,12 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
-    likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     explained = Explained(channels.scored(fusion.finding), order.rows)
+    likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
+    silence = default_floor(channels)
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
-    silence = default_floor(channels)
     firsts = starts[places].tolist()
     return [
         RankedRow(

@@ -286,9 +286,9 @@ async def recognise(
     except TokenRefused as error:
         await _count_refused(shared, request)
         raise unauthorised(str(error)) from error
-    revocations = shared.memory.revocations(principal.deployment)
     renewals = principal.renewals if principal.renewable else None
     until = max(principal.expires_at, shared.tokens.last_expiry())
+    revocations = shared.memory.revocations(principal.deployment)
     if await revocations.revoked(principal.token_id, renewals, until):
         await _count_refused(shared, request)
         raise unauthorised(

@@ -101,7 +101,7 @@ def may_hold_time(text: str) -> bool:
 def _likely(text: str) -> Iterator[TimeRule]:
     """The rules worth trying: to try all takes three times as long."""
     folded = text.casefold()
-    return (rule for rule in RULES if rule.may_match(folded))
+    return (rule for rule in RULES if any(piece in folded for piece in rule.needs))
 
 
 def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:

@@ -208,11 +208,7 @@ class TimeRule(NamedTuple):
     past: bool
     """Whether its wording lies in the past; where not, the sentence decides."""
     needs: tuple[str, ...]
-    """Substrings, one of which every matching text contains: most texts are ruled out by these alone."""
-
-    def may_match(self, folded: str) -> bool:
-        """Whether a casefolded text may match."""
-        return any(piece in folded for piece in self.needs)
+    """Substrings of casefolded text, one of which every match contains: they alone rule out most texts."""
 
 
 def _ago(said: re.Match[str], at: Calendar) -> Interval:

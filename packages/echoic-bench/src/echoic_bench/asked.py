@@ -38,12 +38,8 @@ class KeptChannels(Channels):
         rows = np.arange(len(self["text_window"]))
         closer = channels.look_closer(rows)
         self._closer = None if closer is None else closer.copy()
-        self._missed = channels.missed()
+        self.missed = channels.missed
         self.sources = channels.sources
-
-    def missed(self) -> NDArray[np.bool_]:
-        """[rows] As `Channels.missed`."""
-        return self._missed
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""

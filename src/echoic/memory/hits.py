@@ -1,0 +1,353 @@
+"""From ranked rows to the hits a model is told: in time, relevant, without an agent's own phrases. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.memory.records import MEMORY, memory_of, recalled_turn
+from echoic.memory.shares import unsigned
+from echoic.partition import MEMORY as MEMORY_ROW
+from echoic.partition import Flag, Partition, number_of
+from echoic.ranking.indexing import AGENT, USER
+from echoic.ranking.query import Query
+from echoic.ranking.rank import RankedRow
+from echoic.ranking.relevance import TIMED, is_phatic
+from echoic.stores.base import Record
+from echoic.temporal import Spans
+from echoic.temporal.rules import milliseconds
+from echoic.types import Hit, Memory, Rank, Scope, Turn
+from echoic.words import content_words
+
+_SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"[^.!?…]+[.!?…]*")
+_KNOWS_NOTHING: Final = re.compile(
+    r"\W*(?:(?:sorry|i'm sorry|i'm afraid|so far|no|well|hm+)\W+)*(?:i|we)(?: really| still)?"
+    r" (?:know nothing|(?:do not|don't) (?:know|remember|recall)\b|have no (?:record|memory|idea|note)\b"
+    r"|(?:do not|don't) have (?:any |a )?(?:records?|memory|notes?|information)\b)",
+    re.IGNORECASE,
+)
+_OPENS: Final = re.compile(
+    r"\W*(?:hello|hi|hey|good (?:morning|afternoon|evening)|welcome|thanks? (?:you )?for calling)\b"
+    r"|.{0,60}\b(?:speaking|here)[.!]*\s*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPENING_WORDS: Final = 8
+_SAME: Final = 0.6
+"""Share of a question's words that another question has which asks the same."""
+_ACKNOWLEDGED: Final = frozenset(
+    word.stem for word in content_words("noted written saved remembered understood confirmed okay got thanks")
+)
+
+
+def chosen(
+    found: Sequence[RankedRow],
+    query: Query,
+    partitions: Sequence[Partition],
+    spans: Spans,
+    *,
+    limit: int,
+    min_relevance: float | None,
+) -> list[RankedRow]:
+    """The rows of `found` that are worth reading, with their numbers in the store.
+
+    Args:
+        found: what ranking found, best first.
+        query: what was asked.
+        partitions: those that were ranked.
+        spans: the time asked for.
+        limit: how many at most, but for other versions of those.
+        min_relevance: see `relevant`.
+    """
+    if spans.bare:
+        kept = filled(found, query, partitions, spans, limit)
+    else:
+        kept = _with_versions(found, partitions, limit)
+    return as_stored(relevant(kept, min_relevance), partitions)
+
+
+def told(
+    hits: Sequence[Hit],
+    question: str,
+    spans: Spans,
+    scope: Scope,
+    *,
+    limit: int,
+    left_out: Collection[str],
+    own_phrases: bool,
+) -> tuple[Hit, ...]:
+    """`hits` in the order and form in which whoever asks in `scope` is told them.
+
+    Args:
+        hits: best first.
+        question: what they were found for.
+        spans: the time asked for.
+        scope: who asks.
+        limit: how many are looked at, at most.
+        left_out: ids of memories, turns and conversations that are not told.
+        own_phrases: whether an agent's own phrases are told too; see `worth_telling`.
+    """
+    ordered = in_time(hits, spans)
+    if not own_phrases:
+        ordered = worth_telling(ordered, question)
+    return _unsigned(_without(ordered[:limit], left_out), scope)
+
+
+def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
+    """With the rows' numbers in the store, where a partition has numbers of its own."""
+    origins = [partition.origin for partition in partitions]
+    return [
+        one
+        if (origin := origins[one.place]) is None
+        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        for one in found
+    ]
+
+
+def filled(
+    found: Sequence[RankedRow], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
+) -> list[RankedRow]:
+    """`found`, with everything first that was said in the ranges by the person meant.
+
+    A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
+    little; the rows themselves know when they were said.
+
+    Args:
+        found: what ranking found, best first.
+        query: who asks for whose words, and whether what no longer holds may be found.
+        partitions: those that were ranked.
+        spans: the time asked for.
+        limit: how many at most.
+    """
+    said = _said(query, partitions, spans)
+    inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
+    known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
+    score = inside[-1].score if inside else 0.0
+    more = [
+        RankedRow(place, row, score, {"date": Rank(rank=number, score=1.0)}, relevance=TIMED)
+        for number, (place, row) in enumerate(said, 1)
+        if (place, row) not in known
+    ]
+    outside = [one for one in found if not _any_of(one, said)]
+    return [*inside, *more, *outside][:limit]
+
+
+def _any_of(one: RankedRow, said: Mapping[tuple[int, int], None]) -> bool:
+    return any((one.place, row) in said for row in (one.row, *one.beside))
+
+
+def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
+    """`spans`, without ranges that were guessed from a date without its year if nothing was said in them.
+
+    The question's own words then mean that date in every year.
+    """
+    if not spans.loose or any(_in_ranges(partition, spans).any() for partition in partitions):
+        return spans
+    return replace(spans, ranges=(), bare=False)
+
+
+def _said(query: Query, partitions: Sequence[Partition], spans: Spans) -> dict[tuple[int, int], None]:
+    """(place, row) of all that was said in the ranges by whom the question means, first said first."""
+    said: list[tuple[int, int, int]] = []
+    for place, partition in enumerate(partitions):
+        with partition.lock:
+            rows = np.flatnonzero(_eligible(query, partition, spans))
+            moments = partition.rows["said_at"][rows]
+            said += [(int(at), place, int(row)) for row, at in zip(rows, moments, strict=True)]
+    return dict.fromkeys((place, row) for _, place, row in sorted(said))
+
+
+def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+    rows = partition.rows
+    hidden = Flag.UNHEARD if query.include_past else Flag.UNHEARD | Flag.PAST
+    eligible: NDArray[np.bool_] = (rows["kind"] != 0) & (rows["flags"] & int(hidden) == 0)
+    eligible &= _in_ranges(partition, spans)
+    role = _whose(query)
+    theirs = rows["speaker"] == number_of(role)
+    if role == USER:
+        theirs |= rows["kind"] == MEMORY
+    # where people go by their names nobody is "user"
+    return eligible & theirs if role and (eligible & theirs).any() else eligible
+
+
+def _whose(query: Query) -> str | None:
+    """Who did the saying: "you" in "what did you tell me"."""
+    said = _SUBJECT.search(query.text)
+    subject = said["who"].lower() if said else ""
+    return {"i": USER, "you": AGENT, "we": None}.get(subject, query.role)
+
+
+def _in_ranges(partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+    said_at, inside = partition.rows["said_at"], np.zeros(partition.size, np.bool_)
+    for first, last in spans.ranges:
+        inside |= (said_at >= first) & (said_at <= last)
+    inside &= partition.rows["kind"] != 0
+    return inside
+
+
+def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
+    """`hits`, with the versions of each key reordered among the places they occupy.
+
+    Ranking knows what holds and what held, not from when until when; versions of one key contain nearly the
+    same words, so time alone decides which of them answers. What held in the time asked for comes first;
+    where only the past is asked for, what no longer holds; else what holds. Of equals the later comes first.
+    """
+    places = defaultdict[tuple[Scope, str], list[int]](list)
+    for place, hit in enumerate(hits):
+        if hit.memory is not None and hit.memory.key is not None:
+            places[hit.scope, hit.memory.key].append(place)
+    ordered = list(hits)
+    for taken in places.values():
+        versions = sorted((hits[place] for place in taken), key=lambda hit: _order(hit, spans))
+        for place, version in zip(taken, versions, strict=True):
+            ordered[place] = version
+    return tuple(ordered)
+
+
+def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
+    memory = hit.memory
+    assert memory is not None
+    first = -milliseconds(memory.valid_from)
+    if spans.ranges:
+        return (not _held(memory, spans), first)
+    if spans.past:
+        # what was corrected was true once; what was taken back perhaps never
+        return (2 if memory.current else 1 if memory.superseded_by is None else 0, first)
+    return (not memory.current, first)
+
+
+def _held(memory: Memory, spans: Spans) -> bool:
+    begins = milliseconds(memory.valid_from)
+    ends = milliseconds(memory.valid_until) if memory.valid_until else None
+    return any(begins <= last and (ends is None or ends > first) for first, last in spans.ranges)
+
+
+def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
+    """Those of `found` that are likely enough to answer.
+
+    Args:
+        found: best first.
+        min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
+            less than its `floor`, else all. Of several right answers the last is not likely by itself.
+    """
+    if min_relevance is None:
+        return list(found) if any(one.relevance >= one.floor for one in found) else []
+    return [one for one in found if one.relevance >= min_relevance]
+
+
+def worth_telling(hits: Sequence[Hit], question: str) -> tuple[Hit, ...]:
+    """`hits` without an agent's own phrases, and with questions that ask the same behind what is stated.
+
+    An agent's own are greetings, "I know nothing about you yet", questions back, and what only repeats
+    another hit. What an agent says besides is known by nobody else, and stays.
+
+    Args:
+        hits: best first.
+        question: what they were found for.
+    """
+    others = [_stems(hit.text) for hit in hits if not _of_agent(hit)] if any(map(_of_agent, hits)) else []
+    told = [hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))]
+    asked = {word.stem for word in content_words(question)}
+    again = [hit for hit in told if _asks_the_same(hit, asked)]
+    return tuple(hit for hit in told if hit not in again) + tuple(again) if again else tuple(told)
+
+
+def _of_agent(hit: Hit) -> bool:
+    return not hit.memories and hit.turn is not None and hit.turn.speaker.casefold() == AGENT
+
+
+def _is_own_phrase(hit: Hit) -> bool:
+    sentences = [found.group() for found in _SENTENCE.finditer(hit.text) if found.group().strip()]
+    return bool(sentences) and all(map(_says_nothing, sentences))
+
+
+def _says_nothing(sentence: str) -> bool:
+    if sentence.rstrip().endswith("?") or _KNOWS_NOTHING.match(sentence) or is_phatic(sentence):
+        return True
+    return _OPENS.match(sentence) is not None and len(sentence.split()) <= _OPENING_WORDS
+
+
+def _repeats(hit: Hit, others: Sequence[set[str]]) -> bool:
+    """Whether an agent's turn says no word that one of the hits that are not an agent's does not say."""
+    said = _stems(hit.text) - _ACKNOWLEDGED
+    return any(said <= other for other in others)
+
+
+def _asks_the_same(hit: Hit, asked: set[str]) -> bool:
+    """Whether a turn is nothing but a question with the words of what is asked."""
+    text = hit.text.strip()
+    if hit.memories or not text.endswith("?") or len(_SENTENCE.findall(text)) > 1 or not asked:
+        return False
+    return len(asked & _stems(text)) >= _SAME * len(asked)
+
+
+def _stems(text: str) -> set[str]:
+    return {word.stem for word in content_words(text)}
+
+
+def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
+    """`hits` without the memories, the turns, and the turns of the conversations, of those ids."""
+    if not names:
+        return tuple(hits)
+    left = []
+    for hit in hits:
+        memories = [memory for memory in hit.memories if memory.id not in names]
+        turn = None if hit.turn is None or {hit.turn.id, hit.turn.conversation} & set(names) else hit.turn
+        if memories:
+            text = memories[0].text
+            left.append(replace(hit, text=text, memory=memories[0], also=tuple(memories[1:]), turn=turn))
+        elif turn is not None:
+            left.append(replace(hit, text=turn.heard_text, memory=None, also=(), turn=turn))
+    return tuple(left)
+
+
+def _with_versions(
+    found: Sequence[RankedRow], partitions: Sequence[Partition], limit: int
+) -> list[RankedRow]:
+    """The first `limit`, and of the rest what may be another version of one of them: reading takes time."""
+    first, rest = list(found[:limit]), found[limit:]
+    if not rest or not any(_is_memory(one, partitions) for one in first):
+        return first
+    return first + [one for one in rest if _is_memory(one, partitions)]
+
+
+def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
+    kinds = partitions[one.place].rows["kind"]
+    return any(kinds[row] == MEMORY_ROW for row in (one.row, *one.beside))
+
+
+def _as_heard(turn: Turn) -> Turn:
+    """`turn` with no more words than were heard: what nobody heard was said to nobody."""
+    return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
+
+
+def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
+    """What shares one place: a turn, memories learned from it, or one memory alone."""
+    memories = [memory_of(record) for record in records if record.kind == MEMORY]
+    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
+    return Hit(
+        text=memories[0].text if memories else turn.heard_text if turn else "",
+        score=found.score,
+        relevance=found.relevance,
+        ranks=found.ranks,
+        scope=scope,
+        memory=memories[0] if memories else None,
+        turn=turn,
+        also=tuple(memories[1:]),
+    )
+
+
+def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
+    """`hits` without who said them, where that was in another deployment than that of `scope`."""
+    return tuple(
+        replace(hit, memory=unsigned(hit.memory), also=tuple(map(unsigned, hit.also)))
+        if hit.memory is not None and hit.scope.deployment != scope.deployment
+        else hit
+        for hit in hits
+    )
