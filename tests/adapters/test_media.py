@@ -36,7 +36,7 @@ def stream(line):
             provider = OpenAIProvider(base_url=server.base_url, api_key="none")
             phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
             call = await phone.call()
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while not until(call.stream, server):
                     await asyncio.sleep(0.02)
             await call.hang_up()
@@ -232,7 +232,7 @@ async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be
         provider = OpenAIProvider(base_url=server.base_url, api_key="none")
         phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
         call = await phone.call()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "I live in Lisbon" not in [
                 turn.text for turn in phone.phone.known(call.sid).recorder.turns
             ]:
