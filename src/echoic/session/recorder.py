@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -256,7 +257,8 @@ class CallRecorder:
             except WriteConflict:  # it is not ours to end
                 self._lose("taken over")
             if not self.lost:
-                await self.opened.complete()
+                with suppress(InvalidInput):  # it was forgotten meanwhile
+                    await self.opened.complete()
 
     # -- the record
 
