@@ -173,7 +173,7 @@ async def test_another_process_takes_its_place_beside_the_same_call(memory, serv
             memory, "call", user="ana", keep_media=True, agents=[ROBIN], model=model, settings=QUICK
         )
         async with resumed as session:
-            await eventually(lambda: session.recorder.kept == 2)
+            await eventually(lambda: session.recorder.kept == 4)
         created = server.sessions[0].record.received("conversation.item.create")
         assert not [event for event in created if "hello Pavel" in str(event.body)]  # the call knows it
     assert [text for _, text in await turns_of(memory)] == [
@@ -201,7 +201,7 @@ async def test_where_the_call_is_gone_a_new_one_is_told_what_was_said(memory, se
             await gone.__aenter__()
         again = await VoiceSession.resume(memory, "call", provider_call=await dialled(model), **resume)
         async with again as session:
-            await eventually(lambda: session.recorder.kept == 2)
+            await eventually(lambda: session.recorder.kept == 4)
         assert "hello Pavel" in str(server.sessions[1].record.received("conversation.item.create"))
     assert len(await turns_of(memory)) == 4
 

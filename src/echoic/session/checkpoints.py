@@ -14,7 +14,7 @@ from uuid import uuid4
 from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.checkpoints import Checkpoint, as_json, from_json
 from echoic.memory.records import CHECKPOINT, CONVERSATION, scan_all
-from echoic.stores.base import Drop, Put, Record, Require, Store
+from echoic.stores.base import Change, Drop, Put, Record, Require, Store
 from echoic.types import Scope, checked_name
 
 if TYPE_CHECKING:
@@ -60,20 +60,20 @@ class RecordSessionStore:
         self._writer = uuid4().hex
         """Stands in what it writes: a write may arrive though its answer does not."""
 
-    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """See `SessionStore`."""
+    async def save(self, scope: Scope, checkpoint: Checkpoint, *beside: Change) -> None:
+        """See `SessionStore`. `beside` is written with it, all or nothing."""
         data = as_json(checkpoint) | {"writer": self._writer}
         record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
         # the first one of a call may be on its way while its conversation is forgotten
         of_it = Require(kind=CONVERSATION, id=checkpoint.conversation)
         try:
-            await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0), *beside])
         except WriteConflict:
             there = await self._store.read(scope, CHECKPOINT, [checkpoint.session])
             if not there or there[0].data.get("writer") != self._writer:
                 raise
             self._version = there[0].version
-            await self._store.write(scope, [of_it, Put(record=record, expect=self._version)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version), *beside])
         self._version = (self._version or 0) + 1
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:

@@ -23,6 +23,7 @@ from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint, PendingTool
 from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
+from echoic.memory.records import CONVERSATION
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.call_record import (
@@ -38,6 +39,7 @@ from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of
 from echoic.session.history import CallSummary, given_in, read, settled, trimmed, with_summary, written
 from echoic.session.playback import TextPlayback
 from echoic.session.turn_recall import MemoryInTurn
+from echoic.stores.base import Require
 from echoic.types import Turn
 
 if TYPE_CHECKING:
@@ -249,10 +251,10 @@ class CallRecorder:
             self._over = True
             if self.log.exchanges and self.log.call.ended_at is None:
                 self.note_end("ended")
-            if self.log.call.ended_at is not None:
-                await self._write_log()
+            if self.log.call.ended_at is not None and not self.opened.silent:
+                await self._write()
             try:
-                if self._checkpoints:
+                if self._checkpoints and not self.lost:
                     await self.sessions.delete(self.memory.scope, self.name)
             except WriteConflict:  # it is not ours to end
                 self._lose("taken over")
@@ -356,35 +358,36 @@ class CallRecorder:
             opened = self.opened
             if self._over or self.lost or not self.keeping or opened is None or opened.silent:
                 return
+            checkpoint = None
             if self._checkpoints:
                 unkept = [*self.turns[self._durable :], *saying] if self.words else []
-                checkpoint = await self._checkpoint(agent, messages, unkept)
-                await self._save(replace(checkpoint, pending=tuple(pending), resumption=resumption))
-            if not self.lost:
-                await self._write_log()
+                made = await self._checkpoint(agent, messages, unkept)
+                checkpoint = replace(made, pending=tuple(pending), resumption=resumption)
+            await self._write(checkpoint)
 
-    async def _save(self, checkpoint: Checkpoint) -> None:
-        fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+    async def _write(self, checkpoint: Checkpoint | None = None) -> None:
+        """Write a checkpoint, unless nothing of it is new, and what is new of the record, in one write."""
+        store, scope = store_of(self.memory), self.memory.scope
+        fingerprint = str(checkpoint and replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
         # who finds it must be able to tell a quiet call from one whose process died
-        if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
-            return
+        if checkpoint is not None and fingerprint == self._saved and time.monotonic() < self._sign_due_s:
+            checkpoint = None
         try:
-            await self.sessions.save(self.memory.scope, checkpoint)
+            with self.log.news() as news:
+                if checkpoint is not None and isinstance(self.sessions, RecordSessionStore):
+                    await self.sessions.save(scope, checkpoint, *news)
+                elif checkpoint is not None:
+                    await self.sessions.save(scope, checkpoint)
+                if news and (checkpoint is None or not isinstance(self.sessions, RecordSessionStore)):
+                    await store.write(scope, [Require(kind=CONVERSATION, id=self._conversation), *news])
         except WriteConflict:
-            there = await self.sessions.load(self.memory.scope, self.name)
+            there = await self.memory.find_conversation(self._conversation)
             self._lose("forgotten" if there is None else "taken over")
             return
-        # with words on their way it is taken for dead a few checkpoints later, however quiet it is
-        every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
-        self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
-
-    async def _write_log(self) -> None:
-        if self.opened is None or self.opened.silent:
-            return
-        try:
-            await self.log.write(store_of(self.memory), self.memory.scope)
-        except WriteConflict:
-            self._lose("forgotten")
+        if checkpoint is not None:
+            # with words on their way it is taken for dead a few checkpoints later, however quiet it is
+            every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
+            self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
 
     async def follow(self, talk: TextRunner, playback: TextPlayback) -> None:
         """Save a checkpoint now, and again when what is being said will have been spoken."""
