@@ -28,6 +28,7 @@ from benchmarks import machine
 from benchmarks.locomo import Conversation, Question, load
 from echoic.embedding import embedder_from
 from echoic.embedding.weights import find
+from echoic.embedding.word_pieces import WordPieces
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens, quoted
@@ -76,11 +77,8 @@ def _spread(values: Sequence[int]) -> dict[str, float]:
 
 
 def word_pieces() -> Callable[[str], int]:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(find(None, "fp32", None).tokenizer))
-    tokenizer.no_truncation()
-    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
+    pieces = WordPieces(find(None, "fp32", None).tokenizer)
+    return lambda text: sum(1 for _ in pieces.cut(text))
 
 
 def transcript(conversation: Conversation) -> str:

@@ -118,8 +118,6 @@ def test_weights_that_were_never_installed(echoic, tmp_path):
         f"    if name == {DISTRIBUTION!r}: raise m.PackageNotFoundError(name)\n"
         "    return found(name)\n"
         "m.distribution = distribution\n"
-        "import sys\n"
-        "sys.modules['huggingface_hub'] = None\n"
     )
     (tmp_path / "sitecustomize.py").write_text(hide)
     empty = {

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from echoic.embedding import weights
 from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder, axes
-from echoic.embedding.onnx_graph import Architecture
+from echoic.embedding.onnx_graph import Architecture, build, read_safetensors
+from echoic.embedding.word_pieces import WordPieces
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, MAX_PIECES, unpacked
 
@@ -49,7 +50,8 @@ class Reference:
 
     def __init__(self, folder: Path) -> None:
         self.tensors = {
-            name: array.astype(np.float64) for name, array in load_file(folder / "model.safetensors").items()
+            name: array.astype(np.float64)
+            for name, array in read_safetensors(folder / "model.safetensors").items()
         }
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
@@ -188,6 +190,46 @@ def test_word_pieces_are_a_texts_tokens_on_the_shipped_axes(
         assert [text[first:last].strip() == text[first:last] for first, last in pieces.spans].count(
             False
         ) == 0
+
+
+def test_any_text_is_cut_as_the_published_tokenizer_cuts_it(published: Path) -> None:
+    pieces, reference = WordPieces(published / "tokenizer.json"), Reference(published).tokenizer
+    reference.no_truncation()
+
+    def is_same(text: str) -> bool:
+        whole = reference.encode(text, add_special_tokens=False)
+        return [tuple(piece) for piece in pieces.cut(text)] == list(
+            zip(whole.ids, whole.offsets, strict=True)
+        )
+
+    # its tables are those of an older Unicode: what has become a mark or a punctuation since is a letter to it
+    known = [chr(code) for code in [*range(0x61D), *range(0x1E00, 0x2C00), *range(0x3000, 0x9FFF, 7)]]
+    alike = [character for character in known if is_same(f"a{character}b")]
+    assert len(known) - len(alike) < 100
+    assert set(map(chr, range(0x61D))) <= set(alike)
+    draw = random.Random(7)
+    for _ in range(500):
+        text = (
+            "".join(draw.choices(alike, k=draw.randrange(40)))
+            + " "
+            + "".join(draw.choices(alike[:128], k=30))
+        )
+        assert is_same(text), ascii(text)
+
+
+def test_the_graph_is_valid_onnx(published: Path) -> None:
+    import onnx
+
+    for int8 in (False, True):
+        made = build(published / "model.safetensors", published / "config.json", int8=int8)
+        onnx.checker.check_model(onnx.load_from_string(made), full_check=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 40, (9).to_bytes(8, "little") + b'{"a": [1]}', b"\xff" * 99])
+def test_weights_that_are_no_safetensors_are_refused(published: Path, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"safetensors"):
+        build(tmp_path / "model.safetensors", published / "config.json")
 
 
 def test_tokens_are_counted_to_the_end_of_any_text(encoder: Encoder, published: Path) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub.constants
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
 import forked
 from echoic.embedding import LocalEmbedder, weights
+from echoic.embedding.encoder import Encoder
+from echoic.embedding.onnx_graph import read_safetensors
 from echoic.errors import EmbedderMissing
 from echoic.testing.embedder_conformance import opened
 
@@ -38,7 +38,7 @@ def linked(source: Path, target: Path, *names: str) -> Path:
 def nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As on a machine without the weights' package, and with a model hub cache that is empty."""
     monkeypatch.setattr(weights, "DISTRIBUTION", "no-such-distribution")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
 
 
 def vector(embedder: LocalEmbedder) -> np.ndarray:
@@ -72,11 +72,21 @@ def test_a_directory_with_onnx_is_used_as_it_is(
     published: Path, model_cache: Path, tmp_path: Path, variant: weights.Variant
 ) -> None:
     folder = linked(published, tmp_path / "model", "tokenizer.json")
-    ready = weights.find(None, "fp32", model_cache)
+    ready = weights.find(None, variant, model_cache)
     (folder / "model.onnx").symlink_to(ready.onnx)
     found = vector(LocalEmbedder(folder, variant=variant, cache_dir=tmp_path / "cache"))
     assert (found == vector(LocalEmbedder(variant=variant, cache_dir=model_cache))).all()
-    assert (tmp_path / "cache").exists() == (variant == "int8")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_int8_is_made_of_the_weights_where_the_directory_has_both(
+    published: Path, model_cache: Path, tmp_path: Path
+) -> None:
+    folder = linked(published, tmp_path / "model", *NAMES)
+    (folder / "model.onnx").symlink_to(weights.find(None, "fp32", model_cache).onnx)
+    made = weights.find(folder, "int8", tmp_path / "cache")
+    assert made.onnx.name == "int8.onnx"
+    Encoder(made, "int8", threads=1)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +109,12 @@ def test_a_directory_that_lacks_files_is_told_which(
 def test_another_model_of_the_same_shape_is_not_taken_for_this_one(published: Path, tmp_path: Path) -> None:
     folder = linked(published, tmp_path / "model", "tokenizer.json", "config.json")
 
-    tensors = load_file(published / "model.safetensors")
-    tensors["encoder.layer.5.output.dense.weight"] *= np.float32(1.1)
-    save_file(tensors, folder / "model.safetensors")
+    name = "encoder.layer.5.output.dense.weight"
+    before = read_safetensors(published / "model.safetensors")[name]
+    whole = (published / "model.safetensors").read_bytes()
+    other = whole.replace(before.tobytes(), (before * np.float32(1.1)).tobytes())
+    (folder / "model.safetensors").write_bytes(other)
+    assert other != whole
     with pytest.raises(EmbedderMissing, match=r"is not all-MiniLM-L6-v2 in fp32"):
         asyncio.run(LocalEmbedder(folder, cache_dir=tmp_path / "cache").open())
 
@@ -174,7 +187,7 @@ def test_processes_that_convert_at_once_do_not_disturb_each_other(tmp_path: Path
     assert [(error, code) for _, error, code in ended] == [(b"", 0)] * 2
     assert len({output for output, _, _ in ended}) == 1
     (home,) = (tmp_path / "models").iterdir()
-    assert sorted(file.name for file in home.iterdir()) == ["fp32.onnx", "int8.onnx", "tokenizer.json"]
+    assert sorted(file.name for file in home.iterdir()) == ["int8.onnx", "tokenizer.json"]
 
 
 def test_a_conversion_killed_at_any_moment_leaves_nothing_that_looks_whole(
@@ -236,7 +249,7 @@ def test_without_weights_and_network_every_way_out_is_named(tmp_path: Path, noth
 
 
 class Hub:
-    """The model hub's file interface on the loopback: enough for its own client."""
+    """The model hub's file interface on the loopback."""
 
     def __init__(self, folder: Path, spoiled: bytes = b"") -> None:
         self.files = {
@@ -248,11 +261,7 @@ class Hub:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await receive()
         body = self.files.get(scope["path"], b"")
-        headers = {
-            "content-length": str(len(body)),
-            "etag": f'"{hashlib.sha256(body).hexdigest()}"',
-            "x-repo-commit": "1" * 40,
-        }
+        headers = {"content-length": str(len(body))}
         encoded = [(key.encode(), value.encode()) for key, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": encoded})
         if scope["method"] == "GET":
@@ -270,10 +279,21 @@ def test_the_model_hub_is_the_last_resort_and_asked_once(
     with serve(hub) as address:
         found = weights.find(None, "fp32", tmp_path / "cache", address)
         assert sorted(hub.fetched) == sorted(NAMES)
-        shutil.rmtree(tmp_path / "cache")
         again = weights.find(None, "fp32", tmp_path / "cache", address)
-    assert len(hub.fetched) == len(NAMES)  # the second time from the hub client's own cache
+    assert len(hub.fetched) == len(NAMES)  # the second time from what was made
     assert again == found
+    assert (vector(LocalEmbedder(cache_dir=tmp_path / "cache"))).shape == (1, 384)
+
+
+def test_what_another_client_of_the_hub_has_fetched_is_used(
+    published: Path, tmp_path: Path, nothing_installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(EmbedderMissing, match="HF_HUB_OFFLINE"):
+        weights.find(None, "fp32", tmp_path / "cache")
+    kept = tmp_path / "hub" / f"models--{weights.REPOSITORY.replace('/', '--')}" / "snapshots"
+    kept.mkdir(parents=True)
+    linked(published, kept / ("1" * 40), *NAMES)
     assert (vector(LocalEmbedder(cache_dir=tmp_path / "cache"))).shape == (1, 384)
 
 

