@@ -276,7 +276,7 @@ async def test_a_line_that_is_opened_while_the_caller_hangs_up_is_closed_again(m
                 return opened[-1]
 
             running._lines.open = noted
-            async with running.sending:  # a frame is on its way to a slow line
+            async with running.live.sending:  # a frame is on its way to a slow line
                 moving = asyncio.create_task(session.transfer("billing"))
                 await eventually(lambda: opened)
                 await session.close()
