@@ -16,14 +16,19 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
+from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_given
-from echoic.session.checkpoints import CHECKPOINT
 from echoic.session.why import exchange_with, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard
 
 BROKEN = {"{", "[]"}
 TOLD = "conversation.item.create"
+LONG = (
+    "your train leaves at nine from platform four and calls at ash birch cedar dogwood elm fir gorse hazel ivy "
+    "juniper kingwood larch maple nutmeg oak pine quince rowan spruce and the last word is zanzibar"
+)
+"""So long that its end is far away, however late a busy machine cuts in."""
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
 
 @pytest.mark.parametrize("pace", [0.8, 0.4])
 async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream, pace):
-    said = "your train leaves at nine from platform four and the last word is zanzibar"
+    said = LONG
     phone, call, line_, session = await stream(
         [
             UserSays("when is my train", after_ms=200),
@@ -92,7 +97,7 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
 
 @pytest.mark.parametrize("pace", [0.2, 0.8, 1.0], ids=["generated long ago", "ahead", "as it is played"])
 async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace):
-    said = "your train leaves at nine from platform four and the last word is zanzibar"
+    said = LONG
     phone, call, line_, _ = await stream(
         [UserSays("when is my train", after_ms=200), Says(said, pace=pace)],
         lambda stream, server: (

@@ -6,9 +6,10 @@ import pytest
 
 import echoic
 from echoic.errors import InvalidInput
+from echoic.memory.checkpoints import from_json
 from echoic.memory.records import CALL, CHECKPOINT, CONVERSATION, EXCHANGE, GIVEN, MEMORY, TURN, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.checkpoints import RecordSessionStore, from_json, store_of
+from echoic.session.checkpoints import RecordSessionStore
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
@@ -24,7 +25,7 @@ def talk(*more):
 
 async def kinds(service, *wanted):
     ana = service.user("ana")
-    return {kind: await scan_all(store_of(ana), ana.scope, kind) for kind in wanted}
+    return {kind: await scan_all(ana.backing_store, ana.scope, kind) for kind in wanted}
 
 
 async def bare(service):
@@ -162,5 +163,5 @@ async def test_a_session_store_for_a_call_without_checkpoints_is_refused(memory,
                 agents=[ROBIN],
                 model=model,
                 settings=UNSAVED,
-                sessions=RecordSessionStore(store_of(memory.user("ana"))),
+                sessions=RecordSessionStore(memory.user("ana").backing_store),
             )

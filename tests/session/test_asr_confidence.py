@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
+from echoic.memory.distilling.turns import affirms
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.asr_confidence import affirms, confidence_of
+from echoic.session.asr_confidence import confidence_of
 from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")

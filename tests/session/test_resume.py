@@ -22,9 +22,10 @@ from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import Checkpoint, PendingTool
+from echoic.memory.records import CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, read_call, recorder
-from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
+from echoic.session.checkpoints import RecordSessionStore
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
 from echoic.types import Turn
@@ -60,7 +61,7 @@ class Child:
 
 
 async def checkpoint_in(service):
-    records = await store_of(service.user("ana")).read(service.user("ana").scope, CHECKPOINT, ["call"])
+    records = await service.user("ana").backing_store.read(service.user("ana").scope, CHECKPOINT, ["call"])
     return from_json(records[0].data) if records else None
 
 
@@ -188,7 +189,7 @@ async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(t
             assert await checkpoint_in(memory) is None
             ana = memory.user("ana")
             task = await ana.task("call")
-            call = await read_call(store_of(ana), ana.scope, "call")
+            call = await read_call(ana.backing_store, ana.scope, "call")
             agents = calling.agents_with(ledger, hang=False)
             with pytest.raises(InvalidInput, match="to resume; start a new one"):
                 await VoiceSession.resume(memory, "call", user="ana", agents=agents, model=model)
@@ -315,7 +316,7 @@ async def test_what_a_process_died_before_learning_from_is_known_from_the_first_
         saved_at=datetime.now(UTC),
     )
     assert not await ours.facts()
-    await RecordSessionStore(store_of(ours)).save(ours.scope, checkpoint)
+    await RecordSessionStore(ours.backing_store).save(ours.scope, checkpoint)
     async with serve(provider, Script(open_ended=True)) as (server, model):
         again = await VoiceSession.resume(memory, "died", user="ana", agents=[robin], model=model)
         async with again:
@@ -408,7 +409,7 @@ def of_a_call(summary):
 async def test_a_checkpoint_whose_answer_was_lost_is_not_taken_for_a_takeover(memory):
     ours = memory.user("ana")
     await ours.conversation("call")
-    sessions = RecordSessionStore(Unanswered(store_of(ours)))
+    sessions = RecordSessionStore(Unanswered(ours.backing_store))
     with pytest.raises(StoreUnavailable):
         await sessions.save(ours.scope, of_a_call("first"))
     for summary in ("second", "third"):
@@ -421,7 +422,10 @@ async def test_a_checkpoint_whose_answer_was_lost_is_not_taken_for_a_takeover(me
 async def test_a_takeover_is_noticed_even_by_who_did_not_hear_of_its_own_checkpoint(memory):
     ours = memory.user("ana")
     await ours.conversation("call")
-    sessions, others = RecordSessionStore(Unanswered(store_of(ours))), RecordSessionStore(store_of(ours))
+    sessions, others = (
+        RecordSessionStore(Unanswered(ours.backing_store)),
+        RecordSessionStore(ours.backing_store),
+    )
     with pytest.raises(StoreUnavailable):
         await sessions.save(ours.scope, of_a_call("first"))
     await others.load(ours.scope, "call")
@@ -456,7 +460,7 @@ async def test_a_checkpoint_that_was_on_its_way_while_all_was_forgotten_is_not_k
         await ours.conversation("call")
         await ours.forget(**forgotten)
         with pytest.raises(WriteConflict):
-            await RecordSessionStore(store_of(ours)).save(ours.scope, of_a_call("what was said"))
+            await RecordSessionStore(ours.backing_store).save(ours.scope, of_a_call("what was said"))
         assert await checkpoint_in(memory) is None
     assert "ana" not in await memory.users()
 

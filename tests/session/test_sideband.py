@@ -9,7 +9,6 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from echoic import InvalidInput
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges
-from echoic.session.checkpoints import store_of
 from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
 
 OFFER = "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:1\r\na=sctp-port:5000\r\n"
@@ -44,7 +43,7 @@ async def test_a_call_by_webrtc_remembers_and_keeps_each_turn_once(memory, serve
     assert await turns_of(memory) == [("user", "my name is Pavel"), ("agent", "hello Pavel")]
     assert [memory.text for memory in await memory.user("ana").facts()] == ["Pavel"]
     assert {"transcript", "recalled", "first_audio", "first_played"} <= exchange.stages.keys()
-    *_, kept = await read_exchanges(store_of(memory.user("ana")), memory.user("ana").scope, "call")
+    *_, kept = await read_exchanges(memory.user("ana").backing_store, memory.user("ana").scope, "call")
     assert 150 <= kept.spoken[0].played_ms <= 600  # the provider played it for so long
 
 

@@ -11,7 +11,6 @@ from echoic import InvalidInput
 from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
-from echoic.session.checkpoints import store_of
 from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
@@ -100,7 +99,7 @@ async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_open
         "it is paid",
     ]
     assert len(transfers) == 1
-    call = await read_call(store_of(memory.user("ana")), memory.user("ana").scope, "t")
+    call = await read_call(memory.user("ana").backing_store, memory.user("ana").scope, "t")
     assert call.agents == ["front", "billing"]
 
 

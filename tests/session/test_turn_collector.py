@@ -41,7 +41,7 @@ def collector(provider):
         settings=SimpleNamespace(cut_grace_s=0.0),
         host=None,
     )
-    return TurnCollector(live, None)
+    return TurnCollector(live, lambda _: None, lambda _: None)
 
 
 def kept(collector):

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic_ai import Agent, RunContext, Tool, ToolDefinition
 from pydantic_ai.agent import AgentRealtime
@@ -21,7 +21,6 @@ from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
-    from echoic.session.voice_session import VoiceSession
 
 TRANSFER_TOOL = "transfer_call"
 _BEING_HANDED_OVER = "The call is being handed over."
@@ -114,10 +113,35 @@ class Restart(Exception):
     """
 
 
+class InCall(Protocol):
+    """What an agent may ask of the session it serves in."""
+
+    session_id: str
+    conversation_id: str
+    memory: UserMemory
+    """Of the caller."""
+
+    async def inject(self, text: str) -> None:
+        """Tell the model something without having it reply."""
+        ...
+
+    async def prompt(self, request: str) -> None:
+        """Have the agent say something now."""
+        ...
+
+    def plan_transfer(self, agent: str) -> None:
+        """Hand the call over at the next pause."""
+        ...
+
+    def plan_end(self, reason: str) -> None:
+        """End the call once what is being said has been played."""
+        ...
+
+
 class CallContext:
     """What hooks and tools of an agent may ask of the call they are in. In tools: `ctx.deps`."""
 
-    def __init__(self, session: VoiceSession, agent: str, directives: Directives, deps: Any) -> None:
+    def __init__(self, session: InCall, agent: str, directives: Directives, deps: Any) -> None:
         self._session = session
         self.agent = agent
         """Who serves, or whose hook this is."""

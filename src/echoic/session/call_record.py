@@ -287,21 +287,3 @@ def _recall_of(data: Mapping[str, Any]) -> RecallTrace:
         at=datetime.fromisoformat(data["at"]),
         turn_id=data["turn_id"],
     )
-
-
-__all__ = [
-    "CALL",
-    "EXCHANGE",
-    "GIVEN",
-    "CallLog",
-    "CallRecord",
-    "Exchange",
-    "Given",
-    "Spoken",
-    "Stage",
-    "ToolRun",
-    "read_call",
-    "read_calls",
-    "read_exchanges",
-    "read_given",
-]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from pydantic_ai.messages import ModelMessage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.session.asr_confidence import THRESHOLD, Confidences
+from echoic.memory.distilling.turns import THRESHOLD
+from echoic.session.agents import InCall, VoiceAgent
+from echoic.session.asr_confidence import Confidences
 from echoic.session.call_record import CallLog
 from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
@@ -158,3 +160,25 @@ class CallState:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return task
+
+
+class Session(InCall, Protocol):
+    """The whole that a part belongs to."""
+
+    agents: Mapping[str, VoiceAgent]
+    """Who may serve, by name."""
+    settings: SessionSettings
+    deps: Any
+    """The application's own."""
+    recorder: CallRecorder
+    """What lasts of the call."""
+    host: TextCall | None
+    """The call that the session is the voice of, if it is part of one."""
+
+    def agent(self, name: str) -> VoiceAgent:
+        """One of the session's agents.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        ...

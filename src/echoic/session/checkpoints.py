@@ -93,11 +93,6 @@ class RecordSessionStore:
         self._version = None
 
 
-def store_of(memory: UserMemory) -> Store:
-    """Where a user's memory is kept."""
-    return memory.backing_store
-
-
 _MISSED: Final = 5
 """Checkpoints that did not come, after which a call with words on its way is taken for dead."""
 
@@ -115,7 +110,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
     """
     dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)
     try:
-        for record in await scan_all(store_of(memory), memory.scope, CHECKPOINT):
+        for record in await scan_all(memory.backing_store, memory.scope, CHECKPOINT):
             checkpoint = from_json(record.data)
             if checkpoint.unkept and checkpoint.saved_at < dead and checkpoint.session != session_id:
                 await _keep(memory, checkpoint, record)
@@ -129,15 +124,4 @@ async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> N
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.learn()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
-    await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
-
-
-__all__ = [
-    "CHECKPOINT",
-    "RecordSessionStore",
-    "SessionStore",
-    "as_json",
-    "from_json",
-    "kept_of_earlier_calls",
-    "store_of",
-]
+    await memory.backing_store.write(memory.scope, [Put.over(record, replace(record, data=data))])

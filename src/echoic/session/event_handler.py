@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Final
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -22,6 +23,7 @@ from pydantic_ai.realtime import (
     RealtimeInputSpeechEndEvent,
     RealtimeInputSpeechStartEvent,
     RealtimeInputTranscriptionErrorEvent,
+    RealtimeOutputSpeechStartEvent,
     RealtimeResponseInterruptedEvent,
     RealtimeSessionErrorEvent,
     RealtimeSessionReconnectEvent,
@@ -32,13 +34,11 @@ from echoic.errors import EchoicError
 from echoic.prompt import quoted
 from echoic.prompt.block import framed
 from echoic.session.call_record import Exchange
-from echoic.session.call_state import CallState
+from echoic.session.call_state import CallState, State
 from echoic.session.history import request
+from echoic.session.hooks import Captions, caption_of
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
-
-if TYPE_CHECKING:
-    from echoic.session.lifecycle import CallLifecycle
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +50,21 @@ class EventHandler:
 
     Args:
         live: the call.
-        call: told when the line breaks and is back, and when there is time for what was planned.
+        on_state: told when the line breaks and is back.
+        on_pause: called when there is time for what was planned.
+        captions: told what is being said.
     """
 
-    def __init__(self, live: CallState, call: CallLifecycle) -> None:
+    def __init__(
+        self,
+        live: CallState,
+        on_state: Callable[[State], None],
+        on_pause: Callable[[], None],
+        captions: Captions | None,
+    ) -> None:
         self._live = live
-        self._call = call
+        self._on_state, self._on_pause = on_state, on_pause
+        self._captions = captions
         self._of_turn: dict[str, Exchange] = {}
         self._untranscribed: list[tuple[str | None, Exchange]] = []
         """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
@@ -96,6 +105,13 @@ class EventHandler:
 
     def take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         """Take in an event of a provider session, which has taken it in itself."""
+        self._follow(provider, event)
+        if self._captions is not None and (caption := caption_of(provider, event)) is not None:
+            if caption.speaker == "user":
+                caption = replace(caption, text=self._live.masked(caption.text))
+            self._captions(caption)
+
+    def _follow(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
             self._heard_more(provider, event.index, event.delta)
         elif isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
@@ -106,6 +122,9 @@ class EventHandler:
             self._caller_is_silent(provider)
         elif isinstance(event, RealtimeResponseInterruptedEvent):
             self.barge_in(provider)
+        elif isinstance(event, RealtimeOutputSpeechStartEvent):  # none of its audio may come here
+            if self._first_audio(provider):
+                self._live.log.stamp("first_played")
         elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
             self._untranscribed = [pair for pair in self._untranscribed if pair[0] != event.item_id]
             self._live.hooks.tell(provider.setup.context, "error", kind="transcription")
@@ -193,15 +212,22 @@ class EventHandler:
         if self._live.host is not None:
             self._live.host.caller_speaks()
 
+    def _first_audio(self, provider: ProviderSession) -> bool:
+        """The reply sounds; whether it did not before."""
+        log_ = self._live.log
+        if "first_audio" in log_.current.stages:
+            return False
+        log_.stamp("first_audio")
+        if (latency := log_.current.latency_ms) is not None:
+            self._live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
+        return True
+
     def _heard_more(self, provider: ProviderSession, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
         if delta.speaker == "assistant":
             if delta.audio_chunk:
                 provider.utterances[index].trace.listened(delta.audio_chunk)
-            if delta.audio_chunk and "first_audio" not in log_.current.stages:
-                log_.stamp("first_audio")
-                if (latency := log_.current.latency_ms) is not None:
-                    self._live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
+                self._first_audio(provider)
         elif delta.transcript:
             exchange = self._of_turn.get(provider.said[index].turn_id)
             if exchange is not None and "transcript" not in exchange.stages:
@@ -359,7 +385,7 @@ class EventHandler:
                 outcome=outcome,
             )
             live.spawn(_checked(live))
-            self._call.carry_out_plan()
+            self._on_pause()
         live.dirty.set()
 
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
@@ -373,10 +399,10 @@ class EventHandler:
                 live.spawn(_tell_all(provider, notes))
             live.spawn(provider.setup.refresh())
             live.dirty.set()
-            self._call.carry_out_plan()
+            self._on_pause()
         elif isinstance(event, RealtimeSessionReconnectEvent):
-            self._call.become("reconnecting")
-            self._call.become("active")
+            self._on_state("reconnecting")
+            self._on_state("active")
             begun, self._replying = self._replying, False
             notes, provider.notes = provider.notes, []
             live.spawn(self._ask_again(provider, notes, begun=begun))

@@ -12,17 +12,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, RealtimeOutputSpeechStartEvent
+from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
 
 from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import CallState, State
+from echoic.session.call_state import CallState, Session, State
 from echoic.session.checkpoints import kept_of_earlier_calls
 from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
-from echoic.session.hooks import CallHooks, Captions, Listener, caption_of
+from echoic.session.hooks import CallHooks, Captions, Listener
 from echoic.session.playback import Playback
 from echoic.session.provider_connections import ProviderConnections
 from echoic.session.provider_session import ProviderSession
@@ -32,7 +32,6 @@ from echoic.session.webrtc_control import ProviderCall, RemotePlayback
 
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
-    from echoic.session.voice_session import VoiceSession
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class CallLifecycle:
 
     def __init__(
         self,
-        session: VoiceSession,
+        session: Session,
         service: MemoryService,
         agent: VoiceAgent,
         model: RealtimeModel,
@@ -159,7 +158,7 @@ class CallLifecycle:
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
         live = self._live = await self._prepared(playback)
-        self._handler = EventHandler(live, self)
+        handler = self._handler = EventHandler(live, self.become, self.carry_out_plan, self._captions)
         history: list[ModelMessage] = [] if host is None else list(host.history)
         if resumed is not None:
             history = await taken_up(resumed, live, agent, context, self._model)
@@ -167,7 +166,7 @@ class CallLifecycle:
         live.providers.append(provider)
         if self._closing is not None:
             raise NotOpen("the call is over")
-        self._collector = TurnCollector(live, self)
+        self._collector = TurnCollector(live, handler.exchange_of, self.end_soon)
         self._collector.start()
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
@@ -294,23 +293,6 @@ class CallLifecycle:
 
     def _take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         self.handler.take(provider, event)
-        if isinstance(event, RealtimeOutputSpeechStartEvent):
-            self._sounds(provider)
-        if self._captions is not None and (caption := caption_of(provider, event)) is not None:
-            said_by_caller = caption.speaker == "user"
-            self._captions(
-                replace(caption, text=self.live.masked(caption.text)) if said_by_caller else caption
-            )
-
-    def _sounds(self, provider: ProviderSession) -> None:
-        """The provider plays to the caller: the first audio of a reply, where none of it comes here."""
-        log = self.live.log
-        if "first_audio" in log.current.stages:
-            return
-        log.stamp("first_audio")
-        log.stamp("first_played")
-        if (latency := log.current.latency_ms) is not None:
-            self.live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
 
     async def _transfer(self, agent: VoiceAgent) -> None:
         live = self.live

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
@@ -28,16 +28,13 @@ from echoic.prompt import quoted
 from echoic.prompt.block import OPENING, framed
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import CallState
+from echoic.session.call_state import CallState, Session
 from echoic.session.history import settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
 from echoic.session.provider_session import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
-
-if TYPE_CHECKING:
-    from echoic.session.voice_session import VoiceSession
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +65,7 @@ class ProviderConnections:
 
     def __init__(
         self,
-        session: VoiceSession,
+        session: Session,
         service: MemoryService,
         model: RealtimeModel,
         confidences: Confidences,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
@@ -35,15 +35,11 @@ from echoic.session.call_record import (
     read_call,
     read_exchanges,
 )
-from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of_earlier_calls, store_of
-from echoic.session.history import CallSummary, given_in, read, settled, trimmed, with_summary, written
-from echoic.session.playback import TextPlayback
+from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of_earlier_calls
+from echoic.session.history import CallSummary, given_in, read, settled, with_summary, written
 from echoic.session.turn_recall import MemoryInTurn
 from echoic.stores.base import Require
 from echoic.types import Turn
-
-if TYPE_CHECKING:
-    from echoic.session.text_runner import TextRunner
 
 log = logging.getLogger(__name__)
 
@@ -367,7 +363,7 @@ class CallRecorder:
 
     async def _write(self, checkpoint: Checkpoint | None = None) -> None:
         """Write a checkpoint, unless nothing of it is new, and what is new of the record, in one write."""
-        store, scope = store_of(self.memory), self.memory.scope
+        store, scope = self.memory.backing_store, self.memory.scope
         fingerprint = str(checkpoint and replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
         # who finds it must be able to tell a quiet call from one whose process died
         if checkpoint is not None and fingerprint == self._saved and time.monotonic() < self._sign_due_s:
@@ -388,27 +384,6 @@ class CallRecorder:
             # with words on their way it is taken for dead a few checkpoints later, however quiet it is
             every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
             self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
-
-    async def follow(self, talk: TextRunner, playback: TextPlayback) -> None:
-        """Save a checkpoint now, and again when what is being said will have been spoken."""
-        reply = playback.reply
-        while True:
-            so_far, left_s = playback.so_far()
-            messages = list(talk.history) or history_of(self.turns)
-            saying: list[Turn] = []
-            if reply is not None and reply is playback.reply:
-                heard = reply.kept(so_far)
-                if reply.start is not None:
-                    messages = trimmed(messages, reply.start, heard)
-                if heard.strip():
-                    saying = [Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)]
-            try:
-                await asyncio.shield(self.save(talk.current, messages, saying))
-            except EchoicError as error:
-                log.warning("the checkpoint of a call is not kept yet: %s", type(error).__name__)
-            if reply is None or reply is not playback.reply or so_far.rstrip() == reply.text.rstrip():
-                return
-            await asyncio.sleep(max(0.05, left_s))
 
     async def take_up(self) -> tuple[str, list[ModelMessage]] | None:
         """Go on with what another process kept of this very call, where any of it was.
@@ -496,7 +471,7 @@ class CallRecorder:
         return CallSummary(self.memory, self._said, self._summarizer, budget_tokens=budget)
 
     def _new_sessions(self) -> SessionStore:
-        return self._sessions or RecordSessionStore(store_of(self.memory))
+        return self._sessions or RecordSessionStore(self.memory.backing_store)
 
     async def _said(self) -> Sequence[Turn]:
         """What was said in the call, also before this process had it."""
@@ -530,7 +505,7 @@ class CallRecorder:
 
     async def _go_on_recording(self) -> None:
         """What was written down of the call so far stays."""
-        store, scope = store_of(self.memory), self.memory.scope
+        store, scope = self.memory.backing_store, self.memory.scope
         known = await read_call(store, scope, self.name)
         before: list[Exchange] = await read_exchanges(store, scope, self._conversation, self.name)
         if known is not None:

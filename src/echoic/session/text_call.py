@@ -22,6 +22,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import RunUsage
 
 from echoic.capability.memory import CallerMemory
+from echoic.capability.runner import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
@@ -29,6 +30,7 @@ from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
+from echoic.session.history import trimmed
 from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.playback import SpokenReply, TextPlayback
 from echoic.session.recorder import CallOver, CallRecorder, turn_of
@@ -506,8 +508,29 @@ class TextCall(CallTasks):
         if self._saving is not None:
             self._saving.cancel()
         if self.recorder.keeping and not self.over:
-            self._saving = asyncio.ensure_future(self.recorder.follow(self.talk, self.playback))
+            self._saving = asyncio.ensure_future(self._follow(self.recorder))
             self._saving.add_done_callback(retrieved)
+
+    async def _follow(self, recorder: CallRecorder) -> None:
+        """Save a checkpoint now, and again when what is being said will have been spoken."""
+        reply = self.playback.reply
+        while True:
+            so_far, left_s = self.playback.so_far()
+            messages = list(self.talk.history) or history_of(recorder.turns)
+            saying: list[Turn] = []
+            if reply is not None and reply is self.playback.reply:
+                heard = reply.kept(so_far)
+                if reply.start is not None:
+                    messages = trimmed(messages, reply.start, heard)
+                if heard.strip():
+                    saying = [Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)]
+            try:
+                await asyncio.shield(recorder.save(self.talk.current, messages, saying))
+            except EchoicError as error:
+                log.warning("the checkpoint of a call is not kept yet: %s", type(error).__name__)
+            if reply is None or reply is not self.playback.reply or so_far.rstrip() == reply.text.rstrip():
+                return
+            await asyncio.sleep(max(0.05, left_s))
 
 
 def _noting(words: list[str], out: Out) -> Out:

@@ -10,10 +10,10 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -27,17 +27,14 @@ from pydantic_ai.realtime import RealtimeError
 from echoic.checks import storable
 from echoic.errors import EchoicError, NotOpen
 from echoic.memory.checkpoints import SIGN_EVERY_S
-from echoic.session.asr_confidence import affirms, weigh
+from echoic.memory.distilling.turns import affirms
+from echoic.session.asr_confidence import weigh
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState
-from echoic.session.checkpoints import store_of
 from echoic.session.history import given_in, looked_up, utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance, ProviderSession
 from echoic.types import Turn
-
-if TYPE_CHECKING:
-    from echoic.session.lifecycle import CallLifecycle
 
 log = logging.getLogger(__name__)
 
@@ -169,13 +166,16 @@ class TurnCollector:
 
     Args:
         live: the call.
-        call: knows to which exchange a turn belongs. It is ended where nobody says anything for too long, or
-            nothing more is kept here: it was forgotten, or goes on in another process or for another caller.
+        exchange_of: to which exchange a turn belongs, by its id.
+        end: ends the session, where nobody says anything for too long or nothing more is kept here: it was
+            forgotten, or goes on in another process or for another caller.
     """
 
-    def __init__(self, live: CallState, call: CallLifecycle) -> None:
+    def __init__(
+        self, live: CallState, exchange_of: Callable[[str], Exchange | None], end: Callable[[str], None]
+    ) -> None:
         self._live = live
-        self._call = call
+        self._exchange_of, self._end = exchange_of, end
         self._task: asyncio.Task[None] | None = None
         self._begun_s = time.monotonic()
         self._noted: dict[str, int] = {}
@@ -251,9 +251,9 @@ class TurnCollector:
         if not self._live.playback.idle:
             self._live.sounds()
         if settings.idle_timeout_s is not None and now - self._live.sound_at_s > settings.idle_timeout_s:
-            self._call.end_soon("idle")
+            self._end("idle")
         elif settings.max_duration_s is not None and now - self._begun_s > settings.max_duration_s:
-            self._call.end_soon("too long")
+            self._end("too long")
 
     async def _cycle(self, *, checkpoint: bool) -> None:
         if self._live.lost:
@@ -388,7 +388,7 @@ class TurnCollector:
 
     def _kept(self, turn: Turn, ripe: _Ripe) -> None:
         live = self._live
-        exchange = self._call.handler.exchange_of(turn.id)
+        exchange = self._exchange_of(turn.id)
         unheard = turn.text[len(turn.heard_text) :]
         if exchange is not None:
             note_turn(exchange, turn, ripe.utterance)
@@ -414,7 +414,7 @@ class TurnCollector:
         learned = await recorder.opened.learn()
         last = recorder.turns[-_TURNS:]
         doubted = await weigh(
-            store_of(recorder.memory),
+            recorder.memory.backing_store,
             recorder.memory.scope,
             {turn.id: turn for turn in last},
             _affirmed(last),
@@ -467,7 +467,7 @@ class TurnCollector:
     def _lose(self, reason: str) -> None:
         """Nothing more of this call is to be kept."""
         self._live.lost = True
-        self._call.end_soon(reason)
+        self._end(reason)
 
     def _saying(self) -> list[Turn]:
         """What is being said and is no turn yet, or is behind what is not settled."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.realtime import RealtimeError
@@ -17,14 +15,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from echoic.adapters.browser.wire import (
     MAX_AUDIO_BYTES,
     MAX_TEXT_BYTES,
-    REFUSED,
-    read,
     written,
 )
-from echoic.errors import InvalidInput, NotOpen, brief
-
-if TYPE_CHECKING:
-    from echoic.adapters.browser.browser_call import BrowserCall
+from echoic.errors import InvalidInput, brief
 
 WAITING: Final = 1000
 """Messages that may wait for a page that does not read; more, and it is let go."""
@@ -194,111 +187,3 @@ class PageSettings:
             raise InvalidInput(
                 f"pace must be at least 1, not {brief(self.pace)}: a microphone sends in real time"
             )
-
-
-log = logging.getLogger(__name__)
-
-_WAITING: Final = 500
-"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
-_TYPED: Final = 50
-"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
-_MUTED_S: Final = 1.0
-"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
-
-
-class Uplink:
-    """Of one socket.
-
-    Args:
-        call: whose.
-        line: the socket.
-    """
-
-    def __init__(self, call: BrowserCall, line: CallSocket) -> None:
-        self._call = call
-        self._line = line
-        self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
-        self._allowance: Allowance | None = None
-
-    async def run(self) -> bool:
-        """Until the socket is gone; whether the caller hung up."""
-        sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
-        try:
-            while (message := await self._line.receive()) is not None:
-                if isinstance(message, bytes):
-                    self._take(message)
-                elif (said := read(message)) is not None:
-                    kind, fields = said
-                    if kind == "hang_up":
-                        return True
-                    self._obey(kind, fields)
-        except InvalidInput as error:
-            self._line.say("problem", error=str(error))
-            self._line.end(REFUSED)
-            await self._line.wait_gone()
-        finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
-        return False
-
-    def _take(self, pcm: bytes) -> None:
-        session = self._call.session
-        if session is None or session.state == "closed" or self._call.transport == "webrtc":
-            return  # not ready to listen yet, or no more
-        if self._allowance is None:
-            page_settings, hz = self._call.page_settings, session.profile.input_hz
-            self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
-        if len(pcm) % 2 or not self._allowance.take(len(pcm)):
-            raise InvalidInput("audio must be 16-bit PCM, sent no faster than real time")
-        if not self._sound.full():
-            self._sound.put_nowait(pcm)
-
-    async def _send(self) -> None:
-        while True:
-            pcm = await self._sound.get()
-            if (session := self._call.session) is not None:
-                with contextlib.suppress(NotOpen):
-                    await session.send_audio(pcm)
-
-    async def _type(self) -> None:
-        while True:
-            text = await self._typed.get()
-            session = await self._call.ready()
-            if session is not None:
-                with self._told():
-                    await session.send_text(text)
-
-    def _obey(self, kind: str, fields: dict[str, Any]) -> None:
-        session = self._call.session
-        if kind == "text":
-            if self._typed.full():
-                self._line.say(
-                    "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
-                )
-            else:
-                self._typed.put_nowait(fields["text"])
-        elif session is not None:
-            with self._told():
-                if kind == "played":
-                    self._line.played_bytes = max(
-                        self._line.played_bytes, min(fields["bytes"], self._line.sent_bytes)
-                    )
-                    self._call.played(self._line, flushed=fields["flushed"])
-                elif kind == "barge_in":
-                    session.barge_in()
-                elif fields["muted"] and self._call.transport == "websocket" and not self._sound.full():
-                    self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
-        try:
-            yield
-        except InvalidInput as error:
-            self._line.say("problem", error=str(error))
-        except NotOpen:
-            return  # it is just ending; the page is told
-        except FAILED as error:
-            log.warning("on a call of a page: %s", type(error).__name__)

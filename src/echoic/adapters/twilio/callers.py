@@ -165,9 +165,6 @@ class PhoneLines:
         return self._service.user(user, self._deployment).scope
 
 
-__all__ = ["AGENT", "MAX_MAY_PROVE", "RECORD", "PhoneLine", "PhoneLines"]
-
-
 FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
 """Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
 diverted on its way. Compared as a whole: whatever else begins like it means something else."""

@@ -82,9 +82,7 @@ class PhoneCall(TextCall):
         )
         self.sid = sid
         self._phone = phone
-        self.caller_session = CallerSession(
-            phone, self, number, attestation, deps=lambda: phone.deps_of(self)
-        )
+        self.caller_session = CallerSession(phone, self, number, attestation)
         """Who is calling, and what follows from it."""
         self.dialogue: Any = None
         """What webhooks keep of it; nobody else looks into it."""

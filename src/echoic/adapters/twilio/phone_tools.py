@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from pydantic_ai.toolsets import FunctionToolset
 
+from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
@@ -21,11 +22,9 @@ from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.agents import Restart
+from echoic.session.recorder import CallRecorder
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
-
-if TYPE_CHECKING:
-    from echoic.adapters.twilio.phone import PhoneCall
 
 CLOSE: Final = 0.05
 """Two keys whose likeness to what was said differs by no more are not told apart by it."""
@@ -210,6 +209,38 @@ class AnotherCaller(Restart):
         self.name = name
 
 
+class ToolContext(Protocol):
+    """The call a set of tools belongs to."""
+
+    @property
+    def caller_session(self) -> CallerSession:
+        """Who is calling, and where their words go."""
+        ...
+
+    moment: str
+    """What the caller said last."""
+    recorder: CallRecorder
+    """What lasts of what is said to whoever is calling."""
+
+    @property
+    def recall_tokens(self) -> int:
+        """Of a recalled conversation."""
+        ...
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """What the line may speak."""
+        ...
+
+    def leave(self) -> bool:
+        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
+        ...
+
+    async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Do `work`; the call is not over before it is done."""
+        ...
+
+
 class PhoneTools(MemoryTools):
     """The tools of one run in a call.
 
@@ -223,7 +254,7 @@ class PhoneTools(MemoryTools):
 
     def __init__(
         self,
-        call: PhoneCall,
+        call: ToolContext,
         user: UserMemory,
         agent: str,
         *,
@@ -325,7 +356,7 @@ class PhoneTools(MemoryTools):
         return await super()._write(self._call.in_flight(work))
 
     async def _store(self, key: str, summary: str | None) -> Answer:
-        if self._call.caller_session.is_guest:
+        if self._call.caller_session.caller.guest:
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         words = self._call.recorder
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
@@ -380,7 +411,7 @@ class PhoneTools(MemoryTools):
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
-        if self._call.caller_session.is_guest:
+        if self._call.caller_session.caller.guest:
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         if not await self._call.recorder.keep():
             raise TimeoutError
@@ -431,7 +462,7 @@ class PhoneMemory(CallerMemory):
     what was heard.
     """
 
-    call: PhoneCall
+    call: ToolContext
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """Those of every agent, and those of a call."""

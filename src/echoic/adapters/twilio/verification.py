@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from echoic.adapters.twilio.callers import Caller
+from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.identity_claims import (
     Proof,
     claim_in,
@@ -20,15 +20,20 @@ from echoic.adapters.twilio.identity_claims import (
     wants_pin,
 )
 from echoic.adapters.twilio.phrases import Phrases
+from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.errors import EchoicError, InvalidInput, NotAllowed
-
-if TYPE_CHECKING:
-    from echoic.adapters.twilio.phone import Phone
 
 log = logging.getLogger(__name__)
 
 MAX_WRONG: Final = 3
 """Wrong codes, and wrong PINs, in one call; then no more are looked at."""
+
+
+class Proofs(Protocol):
+    """Who looks at proofs, as far as a call needs it: `Phone` is one."""
+
+    callers: Callers
+    links: LinkCodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,7 @@ class Verification:
         phone: who looks at them.
     """
 
-    def __init__(self, phone: Phone) -> None:
+    def __init__(self, phone: Proofs) -> None:
         self._phone = phone
         self._wrong_codes = self._wrong_pins = 0
         self._name: str | None = None
