@@ -1,4 +1,4 @@
-.PHONY: help setup demo quick quick-suite check test suite test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo quick quick-suite check test system-packages test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -12,7 +12,8 @@ PYTEST = .venv/bin/pytest --workers $(WORKERS)
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
-	@echo "make test              set up, then every check and test: twelve minutes on two cores"
+	@echo "make test              set up, then every test of the library: some ten minutes on two cores"
+	@echo "make check             lint, types and the layers of the library: a minute"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
@@ -47,12 +48,13 @@ quick: .venv/.dev
 quick-suite:
 	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
-test: .venv/.dev
-	@scripts/system-packages
-	@$(MAKE) --no-print-directory --jobs 2 check suite
-
-suite: .venv/.dev
+# what pip brings and what the system brings come at the same time
+test:
+	@$(MAKE) --no-print-directory --jobs 2 .venv/.dev system-packages
 	$(PYTEST)
+
+system-packages:
+	@scripts/system-packages
 
 test-packages: .venv/.dev
 	$(PYTEST) packages

@@ -24,11 +24,6 @@ from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserS
 
 BROKEN = {"{", "[]"}
 TOLD = "conversation.item.create"
-LONG = (
-    "your train leaves at nine from platform four and calls at ash birch cedar dogwood elm fir gorse hazel ivy "
-    "juniper kingwood larch maple nutmeg oak pine quince rowan spruce and the last word is zanzibar"
-)
-"""So long that its end is far away, however late a busy machine cuts in."""
 
 
 @pytest.fixture
@@ -40,13 +35,14 @@ def stream(line):
             phone = await line(lambda _said, _given: "unused", channel="media", **settings)
             provider = OpenAIProvider(base_url=server.base_url, api_key="none")
             phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
-            call = await phone.call()
+            call = run.call = await phone.call()
             async with asyncio.timeout(60):
                 while not until(call.stream, server):
                     await asyncio.sleep(0.02)
             await call.hang_up()
             return phone, call, call.stream, server.sessions[0]
 
+    run.call = None
     return run
 
 
@@ -74,18 +70,24 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
 
 @pytest.mark.parametrize("pace", [0.8, 0.4])
 async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream, pace):
-    said = LONG
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
+
+    async def has_heard_a_second(session):
+        await session.until(lambda: stream.call and len(stream.call.stream.played) > 8_000, "a second played")
+
     phone, call, line_, session = await stream(
         [
             UserSays("when is my train", after_ms=200),
-            Says(said, pace=pace).at(1500, UserSays("thank you", after_ms=0)),
+            Says(said, pace=pace).at(3000, has_heard_a_second, UserSays("thank you", after_ms=0)),
             Says("bye"),
         ],
         lambda stream, server: any(i.truncated_ms for s in server.sessions for i in s.conversation),
         pace=Pace(),
     )
     cut = next(item for item in session.conversation if item.truncated_ms is not None)
-    assert abs(cut.truncated_ms - len(line_.played) / 8) < 300, "cut where playing stopped"
+    unheard_ms = len(line_.played) / 8 - cut.truncated_ms
+    # until the order to stop arrives, which a busy machine delays, playing goes on
+    assert -300 < unheard_ms < 2000, "cut where playing stopped"
     assert line_.cleared >= 1
     assert line_.cleared_bytes > 0, "what came faster than it is played was taken back"
     assert "zanzibar" not in str(await phone.memory().export())
@@ -97,7 +99,7 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
 
 @pytest.mark.parametrize("pace", [0.2, 0.8, 1.0], ids=["generated long ago", "ahead", "as it is played"])
 async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace):
-    said = LONG
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
     phone, call, line_, _ = await stream(
         [UserSays("when is my train", after_ms=200), Says(said, pace=pace)],
         lambda stream, server: (
