@@ -105,7 +105,7 @@ async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
         phone(session),
     ):
         await eventually(lambda: server.sessions and server.sessions[0].script_over)
-        await eventually(lambda: session.live.playback.idle and session.live.kept == 5)
+        await eventually(lambda: session.live.playback.idle and session.recorder.kept == 5)
         told = str(server.sessions[0].record.events)
         assert "wants to be asked" in told
         assert "remember_conversation" in told

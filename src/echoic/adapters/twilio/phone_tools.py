@@ -409,7 +409,7 @@ class PhoneTools(MemoryTools):
         if not remember:
             recorder = self._call.recorder
             await recorder.drop()
-            if not self._call.caller_session.is_guest:
+            if not self._call.caller_session.caller.guest:
                 dropped = await recorder.memory.conversation(recorder.name, begin=False)
                 await dropped.off_the_record()
             await self._changed()
