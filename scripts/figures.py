@@ -1,4 +1,4 @@
-"""Write the figures of benchmarks/results into the README and two of the docs, so that none is ever typed.
+"""Write the figures of benchmarks/results into the README and three of the docs, so that none is ever typed.
 
 .venv/bin/python scripts/figures.py          # rewrite
 .venv/bin/python scripts/figures.py --check  # exit 1 if a document says something else
@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RANKING = ROOT / "docs" / "ranking.md"
 PHONE = ROOT / "docs" / "phone.md"
+COMPARISON = ROOT / "docs" / "comparison.md"
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 
 
@@ -243,7 +244,8 @@ def phone() -> str:
 
 def main() -> int:
     stale = False
-    for path, figures in ((README, table()), (RANKING, ranking()), (PHONE, phone())):
+    pages = (README, table()), (RANKING, ranking()), (PHONE, phone()), (COMPARISON, "\n".join(peer_lines()[3:]))
+    for path, figures in pages:
         text = path.read_text()
         before, rest = text.split(BEGIN)
         _, after = rest.split(END)
