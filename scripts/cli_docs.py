@@ -93,7 +93,7 @@ SETTINGS = f"""\
 # Settings
 
 Written by `scripts/cli_docs.py`. Every setting of the commands is an option on the line, else a variable.
-From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of these variables.
+From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them.
 
 | variable | option | of | meaning |
 |---|---|---|---|
@@ -105,8 +105,8 @@ From Python they are arguments of `echoic.open` and `ServerSettings`; the librar
 
 OTHERS = """
 Variables of others that Echoic reads: the providers' own keys and addresses, such as `OPENAI_API_KEY` and
-`OPENAI_BASE_URL`; `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT` and `HF_HUB_OFFLINE`, where the weights of the local
-model are looked for; `XDG_CACHE_HOME`, where the converted model is kept; `NO_COLOR`; and those of the
+`OPENAI_BASE_URL`; `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT` and `HF_HUB_OFFLINE`, where the weights of the
+local model are looked for; `XDG_CACHE_HOME`, where the converted model is kept; `NO_COLOR`; and those of the
 OpenTelemetry SDK, if you installed one.
 """
 

@@ -244,8 +244,13 @@ def phone() -> str:
 
 def main() -> int:
     stale = False
-    pages = (README, table()), (RANKING, ranking()), (PHONE, phone()), (COMPARISON, "\n".join(peer_lines()[3:]))
-    for path, figures in pages:
+    peers = "\n".join(peer_lines()[3:])
+    for path, figures in (
+        (README, table()),
+        (RANKING, ranking()),
+        (PHONE, phone()),
+        (COMPARISON, peers),
+    ):
         text = path.read_text()
         before, rest = text.split(BEGIN)
         _, after = rest.split(END)
