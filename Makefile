@@ -1,4 +1,4 @@
-.PHONY: help setup demo docs quick quick-suite check collected test suite test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo docs quick quick-suite check test suite test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 MINUTES ?= 15
 PACKAGES = $(wildcard packages/*/pyproject.toml)
-PYTEST = .venv/bin/pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+PYTEST = .venv/bin/pytest --workers $(WORKERS)
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
@@ -46,17 +46,13 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) -n 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
-
-# the workers share what is compiled here; what cannot be collected they tell
-collected: .venv/.dev
-	-@.venv/bin/pytest --collect-only -q >.venv/collected.log
+	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
 test: .venv/.dev
 	@scripts/system-packages
 	@$(MAKE) --no-print-directory --jobs 2 check suite
 
-suite: collected
+suite: .venv/.dev
 	$(PYTEST)
 
 test-packages: .venv/.dev

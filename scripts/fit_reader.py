@@ -4,14 +4,14 @@
 
 Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` and `dev` callers:
 
-- `author_a.tsv`, `author_b.tsv`, `author_d.tsv`, `author_e.tsv`, `author_f.tsv`: sentences of five authors
-  who did not see one another's;
+- `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`: sentences of nine authors who did not see
+  one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
 - `sentences.txt`, and `frames.txt`, of whose frames sentences are made;
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
 
-From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those five
+From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those nine
 by cross-validation: what reads an author's is fitted without them. `--cross` prints that and writes nothing.
 The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A clause of the corpus is a
 statement where it shares half of its content words with the words or the value of a labelled fact of its
@@ -23,11 +23,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import itertools
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,26 +52,32 @@ from echoic.words import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"
-AUTHORS = "abcdef"
-JUDGED = "abdef"
+AUTHORS = "abcdefghij"
+JUDGED = "abdefghij"
 """The authors whose sentences judge: who wrote C's also wrote this script."""
+FOLDS = ("ag", "bh", "di", "ej", "f")
+"""The authors that are judged by what was fitted without them."""
 GENERATED, CORPUS = "generated", "corpus"
 WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.5
 """Of an example: what the corpus does not label may be durable all the same, what it calls a trap is none."""
 MOST_WAYS = 8
 """Sentences made of one frame."""
-LEAST_SEEN = 8
+LEAST_SEEN = 10
 """Clauses that a term must occur in to count."""
-AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 24, 3
+AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 40, 3
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
+ALL_ALIKE, HARD = 2, 3.0
+"""Epochs in which all clauses count alike; how much more a trap counts later that looks like a statement."""
 ALIKE = 16
 """Batches among which examples of a length are gathered."""
 BESIDE = 0.2
 """Weight of telling the kinds of statements and traps apart, beside telling statements from traps."""
+ALONE = -1
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _LISTED = re.compile(r"\{@(\w+)\}")
 _FIRST_PERSON = re.compile(r"(?:i|i'\w+|my|our|we|we'\w+)\b", re.IGNORECASE)
 _SAME = 0.5
+_NONE = Clause("", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,8 @@ class Example:
     kind: str
     """Of a statement, or of a trap; "" where it is not known."""
     weight: float
+    said: int = ALONE
+    """The number of the statement that it is a clause of, where there are others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +122,15 @@ class Table:
     kind: NDArray[np.int64]
     """[examples] The place of its kind among all; -1 where it is not known."""
     weight: Floats
+    said: NDArray[np.int64]
+    """[examples] `Example.said` of each."""
 
-    def some(self, those: NDArray[np.bool_]) -> Table:
+    def some(self, those: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
         """The rows of `those`."""
-        terms = tuple(self.terms[at] for at in np.flatnonzero(those))
+        terms = tuple(self.terms[at] for at in np.arange(len(self.terms))[those])
         rows = (self.vectors, self.around, self.pieces, self.there)
-        return Table(
-            *(row[those] for row in rows), terms, self.keep[those], self.kind[those], self.weight[those]
-        )
+        labels = (self.keep, self.kind, self.weight, self.said)
+        return Table(*(row[those] for row in rows), terms, *(label[those] for label in labels))
 
     def told(self, terms: Sequence[str]) -> Told:
         """Which of `terms` each example has."""
@@ -163,15 +173,16 @@ def examples() -> tuple[list[Example], list[Judged]]:
     """Of all sources, and the authors' sentences with the places of their clauses."""
     found: list[Example] = []
     judged: list[Judged] = []
+    numbers = itertools.count()
     asides = [line.split("\t") for line in _lines(HERE / "asides.txt")]
     for author in AUTHORS:
         for line in _lines(HERE / f"author_{author}.tsv"):
             label, kind, text = line.split("\t")
             keep = label == "+"
-            read = [Example(clause, author, keep, kind, WRITTEN_WEIGHT) for clause in clauses(text)]
+            read = _of_one(text, Example(_NONE, author, keep, kind, WRITTEN_WEIGHT), numbers)
             judged.append(Judged(author, keep, kind, tuple(range(len(found), len(found) + len(read)))))
             found += read
-            found += _put_in_asides(text, author, kind, asides, keep=keep)
+            found += _put_in_asides(text, author, kind, asides, numbers, keep=keep)
         found += _run_together(author)
     frames = _lines(HERE / "frames.txt")
     lists = dict(line[2:].split("\t") for line in frames if line[0] == "=")
@@ -187,7 +198,7 @@ def examples() -> tuple[list[Example], list[Judged]]:
 
 
 def _put_in_asides(
-    text: str, author: str, kind: str, asides: Sequence[Sequence[str]], *, keep: bool
+    text: str, author: str, kind: str, asides: Sequence[Sequence[str]], numbers: Iterator[int], *, keep: bool
 ) -> list[Example]:
     """`text` with words around it that change nothing, and, if it is a statement, with some that do."""
     draw, bare = random.Random(text), text.rstrip(".!?…")
@@ -196,11 +207,16 @@ def _put_in_asides(
         around = draw.choice([line[1] for line in asides if line[0] == sign])
         made = around.replace("…", bare)
         same = sign == "="
-        found += [
-            Example(clause, author, keep and same, kind if same else "", GENERATED_WEIGHT)
-            for clause in clauses(made)
-        ]
+        alike = Example(_NONE, author, keep and same, kind if same else "", GENERATED_WEIGHT)
+        found += _of_one(made, alike, numbers)
     return found
+
+
+def _of_one(text: str, alike: Example, numbers: Iterator[int]) -> list[Example]:
+    """The clauses of one sentence, each `alike` but for its words."""
+    read = clauses(text)
+    number = next(numbers) if alike.keep and len(read) > 1 else ALONE
+    return [replace(alike, clause=clause, said=number) for clause in read]
 
 
 def _run_together(author: str) -> list[Example]:
@@ -339,6 +355,7 @@ def table_of(some: Sequence[Example], vectors: Floats, pieces: Sequence[Floats],
         np.array([example.keep for example in some]),
         np.array([places.get((example.keep, example.kind), -1) for example in some]),
         np.array([example.weight for example in some], np.float32),
+        np.array([example.said for example in some]),
     )
 
 
@@ -382,11 +399,28 @@ class Network:
         """Fit to `table`, whose terms are `told`."""
         lengths = table.there.sum(axis=1)
         counts = np.flatnonzero(table.weight > 0)
+        given = table.weight
         for epoch in range(EPOCHS):
+            if epoch >= ALL_ALIKE:
+                table = replace(table, weight=self._weights(table, told, given))
             batches = [counts[rows] for rows in self._batches(lengths[counts])]
             for at, rows in enumerate(batches):
                 rate = RATE * (1 - (epoch + at / len(batches)) / EPOCHS)
                 self._step(table, told, rows, rate)
+
+    def _weights(self, table: Table, told: Told, given: Floats) -> Floats:
+        """`given`, more for traps that look like statements, less for clauses that look less like one.
+
+        Of "your driver went to Bristol, I moved to Bath in May" only one clause is a statement.
+        """
+        scores, weight = self.scores(table, told), given.copy()
+        weight[~table.keep] *= 1 + HARD / (1 + np.exp(-np.clip(scores[~table.keep], -30, 30)))
+        shared = np.flatnonzero(table.said != ALONE)
+        _, of = np.unique(table.said[shared], return_inverse=True)
+        highest = np.full(len(shared), -np.inf, np.float32)
+        np.maximum.at(highest, of, scores[shared])
+        weight[shared] *= np.exp(scores[shared] - highest[of])
+        return weight
 
     def _batches(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Every example once, each with others of about its length: little is padded."""
@@ -486,8 +520,8 @@ def likelihoods(networks: Sequence[Network], table: Table, terms: Sequence[str])
 def crossed(table: Table, sources: NDArray[np.str_]) -> Floats:
     """[examples] How likely each is, by what was fitted without its author; 0 for others than `JUDGED`."""
     found = np.zeros(len(sources), np.float32)
-    for author in JUDGED:
-        theirs = sources == author
+    for authors in FOLDS:
+        theirs = np.isin(sources, list(authors))
         rest = table.some(~theirs)
         terms = terms_in(rest)
         found[theirs] = likelihoods(fitted(rest, terms), table.some(theirs), terms)
@@ -496,18 +530,19 @@ def crossed(table: Table, sources: NDArray[np.str_]) -> Floats:
 
 def curve(table: Table, sources: NDArray[np.str_], judged: Sequence[Judged]) -> None:
     """Print how well sentences of an author are told from traps, by how many of the others were fitted to."""
-    for others in range(0, len(JUDGED), 2):
+    for others in range(len(FOLDS)):
         likely = np.zeros(len(sources), np.float32)
-        for at, author in enumerate(JUDGED):
-            theirs = sources == author
-            told = [JUDGED[(at + step) % len(JUDGED)] for step in range(1, others + 1)]
-            rest = table.some(~np.isin(sources, list(JUDGED)) | np.isin(sources, told))
+        for at, authors in enumerate(FOLDS):
+            theirs = np.isin(sources, list(authors))
+            told = [FOLDS[(at + step) % len(FOLDS)] for step in range(1, others + 1)]
+            rest = table.some(~np.isin(sources, list(JUDGED)) | np.isin(sources, list("".join(told))))
             terms = terms_in(rest)
             likely[theirs] = likelihoods(fitted(rest, terms), table.some(theirs), terms)
         best, right = best_of(judged, likely)
         level = float(np.quantile(best[~right], 0.97))
         print(
-            f"{others} of {len(JUDGED) - 1} other authors: {figures('all', best, right, level)}", flush=True
+            f"{others} of {len(FOLDS) - 1} other pairs of authors: {figures('all', best, right, level)}",
+            flush=True,
         )
 
 

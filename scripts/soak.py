@@ -51,15 +51,8 @@ def _round(scale: float, workers: int, places: list[str]) -> bool:
     """Run all of them once; whether nothing failed. Says what was done."""
     seed = secrets.randbelow(10**9)
     print(f"soak: scale {scale:g}, seed {seed}", flush=True)
-    pytest = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadscope"]
-    chosen = [
-        "--no-loadscope-reorder",
-        "--timeout",
-        "3600",
-        "-m",
-        "(crash or histories or examples) and not browser",
-    ]
-    chosen += places
+    pytest = [sys.executable, "-m", "pytest", "-q", "--workers", str(workers)]
+    chosen = ["--timeout", "3600", "-m", "(crash or histories or examples) and not browser", *places]
     ran = subprocess.run(
         [*pytest, *chosen],
         env={**os.environ, "ECHOIC_TEST_SEED": str(seed), "ECHOIC_TEST_SCALE": str(scale)},

@@ -11,6 +11,8 @@ import forked
 import scale
 from this_machine import only_this_machine  # noqa: F401 - for every test
 
+pytest_plugins = ["side_by_side"]
+
 # read when numpy is imported: threads that wait for a product spin, and take the processor from other workers
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -44,7 +46,7 @@ APART = (
 )
 
 
-def group_of(nodeid: str) -> str:
+def pytest_group_of(nodeid: str) -> str:
     """What runs in one worker, by the name of a test.
 
     A file stays in one worker, for its tests share fixtures. All pages are visited in one, too: two browsers at
@@ -63,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 
     class Groups(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
+            return pytest_group_of(nodeid)
 
     return Groups(config, log)
 

@@ -1,6 +1,6 @@
 """How many random histories a run draws, and which: the one place that every test of them asks.
 
-`ECHOIC_TEST_SCALE` multiplies how many there are (1 is full scale, `make test` takes a quarter), and
+`ECHOIC_TEST_SCALE` multiplies how many there are (1 is full scale, `make test` takes a tenth), and
 `ECHOIC_TEST_SEED` chooses them. The seed is another one in each run, and is printed: set it to see a failure again.
 """
 
@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 from random import Random
 
-os.environ.setdefault("ECHOIC_TEST_SCALE", "0.25")
+os.environ.setdefault("ECHOIC_TEST_SCALE", "0.1")
 # set before workers are started: they inherit it, and draw the same
 os.environ.setdefault("ECHOIC_TEST_SEED", str(secrets.randbelow(10**9)))
 

@@ -86,16 +86,16 @@ def open(  # noqa: A001 - echoic.open is the way in
     Raises:
         InvalidInput: an argument is unknown or contradicts another.
     """
-    from echoic.embedding import DefaultEmbedder, embedder_from
+    from echoic import embedding
     from echoic.memory.compliance import Compliance
+    from echoic.memory.recall import shares_from
     from echoic.memory.service import MemoryService
-    from echoic.memory.shares import shares_from
     from echoic.stores import store_of
 
     folder = compliance if compliance is not None else compliance_folder(url)
     return MemoryService(
         store_of(url),
-        DefaultEmbedder() if embedder is None else embedder_from(embedder),
+        embedding.DefaultEmbedder() if embedder is None else embedding.embedder_from(embedder),
         global_writes=global_writes,
         global_kinds=_listed(global_kinds) if isinstance(global_kinds, str) else global_kinds,
         classifier=classifier,

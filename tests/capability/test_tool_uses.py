@@ -9,7 +9,7 @@ import pytest
 from echoic import InvalidInput
 from echoic.capability.tools import MemoryTools
 from echoic.memory.hooks import ToolUsed
-from echoic.server.routes.forming import Used
+from echoic.server.routes.memories import Used
 
 
 @pytest.fixture

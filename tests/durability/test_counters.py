@@ -83,7 +83,7 @@ def stale(increments: list[list[int]], reads: list[list[int]]) -> int:
 def test_no_increment_is_lost_and_all_happens_in_an_order_of_real_time(
     zygote: Zygote, tmp_path: Path, tally: Callable[[str], None]
 ) -> None:
-    times = many(30)
+    times = many(30, least=8)
     came = count(zygote, tmp_path, times, None)
     made = len(came.increments)
     tally(

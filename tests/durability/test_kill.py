@@ -129,7 +129,7 @@ def outcomes(zygote: Zygote, folders: Callable[[], Path]) -> Outcomes:
 def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
     outcomes: Outcomes, seed: int, tally: Callable[[str], None]
 ) -> None:
-    points = {call: many(45) for call in SYSTEM_CALLS}
+    points = {call: many(45, least=11) for call in SYSTEM_CALLS}
     calls = 0
     while any(left > 0 for left in points.values()):  # with another history once all points of one are taken
         outcomes.begin(seed)
@@ -147,7 +147,7 @@ def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
                 outcomes.take(
                     folder, traced(outcomes.start(folder), inject, folder / "t"), f"{call} {number}"
                 )
-            points[call] -= max(made.count(call), many(45) // 3)  # there are few of some calls
+            points[call] -= max(made.count(call), many(45, least=11) // 3)  # there are few of some calls
     assert outcomes.survived > 4 * outcomes.ran_through
     tally(f"{outcomes}; of {calls} system calls")
 
@@ -155,7 +155,7 @@ def test_an_acknowledged_write_survives_a_kill_at_any_system_call(
 def test_an_acknowledged_write_survives_a_kill_in_the_middle_of_any_operation_on_the_disk(
     outcomes: Outcomes, seed: int, tally: Callable[[str], None]
 ) -> None:
-    left, operations = many(110), 0
+    left, operations = many(110, least=24), 0
     while left > 0:  # with another history once all points of one are taken
         outcomes.begin(seed)
         seed += 1
@@ -176,7 +176,7 @@ def test_an_acknowledged_write_survives_a_kill_at_any_moment(
 ) -> None:
     rng = Random(seed)
     outcomes.begin(seed)
-    for number in range(many(40)):
+    for number in range(many(40, least=8)):
         folder = outcomes.folders()
         child = outcomes.start(folder).go()
         time.sleep(rng.uniform(0, 0.09))

@@ -204,7 +204,7 @@ async def test_a_failed_sync_is_never_reported_as_success_later(
     scratch: Path, seed: int, tally: Callable[[str], None]
 ) -> None:
     for run in (stubborn_history, stubborn_history_alone):
-        came = await tried(run, scratch, seed, many(110), failing_syncs, None)
+        came = await tried(run, scratch, seed, many(110, least=20), failing_syncs, None)
         tally(str(came))
         assert came.failures > came.histories
         assert (came.wrong, came.corrupt) == (0, 0), came.first

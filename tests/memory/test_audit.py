@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import echoic
-from echoic.memory.chained_log import ChainedLog
+from echoic.memory.compliance import ChainedLog
 from echoic.types import Turn
 
 DOCS = Path(__file__).parents[2] / "docs"

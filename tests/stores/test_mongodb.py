@@ -47,6 +47,7 @@ from echoic.testing.store_subject import (
 from echoic.types import EmbeddingSpec, Scope
 from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
+from stores.test_encrypted import answers_from_ciphertext
 
 pytestmark = pytest.mark.usefixtures("closed_while_connecting")
 
@@ -529,3 +530,9 @@ class TestTheWholeOfIt:
                 after = await ana.get("user_name")
                 assert after is not None
                 assert (after.text, after.supersedes) == ("Anna", before.id)
+
+
+async def test_it_works_on_ciphertext_and_nobody_opens_it_without_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await answers_from_ciphertext(mongodb_server.url(), monkeypatch)

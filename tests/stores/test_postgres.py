@@ -45,6 +45,7 @@ from echoic.testing.store_subject import (
 from echoic.types import Memory, Scope
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import new_schema, shared
+from stores.test_encrypted import answers_from_ciphertext
 
 BOB = Scope("acme", "bob")
 ZOE = Scope("acme", "zoe")
@@ -620,3 +621,9 @@ async def test_what_was_loading_while_it_was_erased_is_not_kept() -> None:
             await asyncio.gather(*(store.load(ANA) for _ in range(3)), store.erase(ANA), store.load(ANA))
             kept = store._fresh._cache.get(ANA)
             assert kept is None or not kept.partition.rows["kind"].any()
+
+
+async def test_it_works_on_ciphertext_and_nobody_opens_it_without_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await answers_from_ciphertext(shared().url(), monkeypatch)

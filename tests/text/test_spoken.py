@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.text.spoken import readings, tokens
-from echoic.text.views import written
+from echoic.text.spoken_numbers import readings, tokens, written
 
 
 def said(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from echoic.capability.runner import TextPiece, ToolCall, history_of, pieces
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
-from echoic.memory.keyless.learning import Steps, learn
+from echoic.memory.keyless.wording import Steps, learn
 from echoic.memory.user import UserMemory
 from echoic.types import Turn, checked_text
 

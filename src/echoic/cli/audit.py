@@ -18,8 +18,7 @@ from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from echoic.memory.chained_log import ChainedLog
-    from echoic.memory.compliance import Compliance
+    from echoic.memory.compliance import ChainedLog, Compliance
 
 
 @click.group("audit", cls=CommandGroup)
@@ -147,8 +146,7 @@ audit_group.add_section("Audit", [list_command, verify_command, export_command, 
 
 
 def _log(settings: Settings) -> tuple[Compliance, ChainedLog]:
-    from echoic.memory.chained_log import ChainedLog
-    from echoic.memory.compliance import Compliance
+    from echoic.memory.compliance import ChainedLog, Compliance
     from echoic.opening import compliance_folder
 
     folder = settings.compliance or compliance_folder(settings.store)
@@ -163,7 +161,7 @@ def _exported(compliance: Compliance, log: ChainedLog, file: Path) -> tuple[Mapp
     Raises:
         InvalidInput: a file is there already, or nothing can be signed.
     """
-    from echoic.memory.chained_log import ChainedLog
+    from echoic.memory.compliance import ChainedLog
 
     signed = Path(f"{file}.signed")
     if file.exists() or signed.exists():

@@ -51,6 +51,11 @@ def remembered(said: Sentence, at: int) -> int | None:
     return start if begins else None
 
 
+def asks_to_remember(said: Sentence) -> bool:
+    """Whether a clause to remember starts anywhere in `said`."""
+    return any(remembered(said, at) is not None for at in range(len(said)))
+
+
 def note(said: Sentence, at: int) -> SelfStatement | None:
     """The clause at `at` kept as it was said. "my locker code is …" has the locker code for its key."""
     kept = phrases.clause(said, at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Final
 
 from echoic.temporal import dates
@@ -21,7 +21,7 @@ def _sections(file: str) -> dict[str, list[str]]:
     """The lines of each section of a data file."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in (files("echoic.english") / "data" / f"{file}.txt").read_text(encoding="utf-8").splitlines():
+    for line in (get_data("echoic.english", f"data/{file}.txt") or b"").decode().splitlines():
         if re.fullmatch(r"\[[a-z_.]+\]", line):
             lines = found.setdefault(line[1:-1], [])
         elif line and not line.startswith("#"):

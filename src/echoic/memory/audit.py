@@ -19,8 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from echoic.errors import StoreError
-from echoic.memory.chained_log import ChainedLog
-from echoic.memory.compliance import Compliance
+from echoic.memory.compliance import ChainedLog, Compliance
 from echoic.types import Scope
 
 log = logging.getLogger(__name__)

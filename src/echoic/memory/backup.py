@@ -62,7 +62,7 @@ async def back_up(
                 await store.snapshot(new)
             else:
                 await _copy_to_file(store, new, spec, progress)
-        scopes, records = await _counted(new, spec)
+            scopes, records = await _counted(new, spec, store)
         digest = await asyncio.to_thread(_digest, new)
         await asyncio.to_thread(_publish, new, path, checksum, digest)
     except BaseException:
@@ -94,7 +94,7 @@ async def restore(
     with tempfile.TemporaryDirectory(prefix="echoic-restore-") as folder:
         copy = Path(folder) / "backup.db"  # opening it upgrades it and writes a log
         await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
-        source = _file_store(copy)
+        source = _file_store(copy, target())
         any_model = EmbeddingSpec("", 0)
         async with opened(source, any_model) as (_, spec):
             pass
@@ -109,20 +109,22 @@ async def restore(
     return done.copied
 
 
-def _file_store(path: Path) -> Callable[[], Store]:
+def _file_store(path: Path, like: Store) -> Callable[[], Store]:
+    """The backup in `path`: encrypted if the store beside it is, with the same keys."""
     from echoic.stores import store_from
 
-    return lambda: store_from(f"sqlite:////{str(path.absolute()).lstrip('/')}")
+    around: Callable[[Store], Store] = getattr(like, "around", lambda store: store)
+    return lambda: around(store_from(f"sqlite:////{str(path.absolute()).lstrip('/')}"))
 
 
 async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
-    async with opened(_file_store(path), spec) as (file, _):
+    async with opened(_file_store(path, store), spec) as (file, _):
         await copy_while_written(store, file, KINDS, progress=progress)
 
 
-async def _counted(path: Path, spec: EmbeddingSpec) -> tuple[int, int]:
+async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:
     """Open the backup as a store, as whoever restores it will."""
-    async with opened(_file_store(path), spec) as (file, _):
+    async with opened(_file_store(path, like), spec) as (file, _):
         facts = await file.check()
         scopes = [scope for scope in await file.scopes() if scope != MARKS]
         return len(scopes), int(facts["records"])

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Final
 from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import (
     CALL,
     CHECKPOINT,
@@ -255,6 +254,8 @@ class AbandonedCalls:
         store = self._parts.store
         if not await store.read(scope, CONVERSATION, [checkpoint.conversation]):
             return []  # it was forgotten
+        from echoic.memory.conversation import OpenConversation
+
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.learn()

@@ -21,10 +21,10 @@ from echoic.memory.records import (
     ITEM,
     MEMORY,
     PROPOSAL,
+    RESULT,
     TURN,
     memory_id,
 )
-from echoic.memory.tasks import RESULT
 from echoic.stores.base import Change, Drop, Put, Record, Require, Store
 from echoic.types import Consent, Scope
 

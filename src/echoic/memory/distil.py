@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -64,35 +64,31 @@ class Distiller:
 
     Args:
         store: where conversations and memories are.
-        extractor: a model that joins the rules; None: the rules alone.
-        embedder: tells whether something is known in other words; None: by words only.
+        embedder: tells whether something is known in other words.
         clock: the time, aware.
+        telemetry: what is told of how it went.
+        hooks: what is told of what was learned.
+        extractor: a model that joins the rules; None: the rules alone.
         every: user turns after which the model reads a conversation that goes on.
         sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
             the local embedder.
-        worker: the name of this process, unlike any other's; None makes one.
-        telemetry: what is told of how it went; None: OpenTelemetry's global providers.
-        hooks: what is told of what was learned.
     """
 
     def __init__(
         self,
         store: Store,
+        embedder: Embedder,
+        clock: Callable[[], datetime],
+        telemetry: Telemetry,
+        hooks: Hooks,
         *,
-        extractor: Extractor | None = None,
-        embedder: Embedder | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        every: int = EVERY,
-        sentences: bool = True,
-        worker: str | None = None,
-        telemetry: Telemetry | None = None,
-        hooks: Hooks | None = None,
+        extractor: Extractor | None,
+        every: int,
+        sentences: bool,
     ) -> None:
-        self._store = store
-        self._telemetry = telemetry or Telemetry()
-        self._hooks = hooks or Hooks()
+        self._store, self._telemetry, self._hooks = store, telemetry, hooks
         self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
-        self._clock, self._every, self._worker = clock, every, worker or uuid4().hex
+        self._clock, self._every, self._worker = clock, every, uuid4().hex
         self._made: tuple[RuleReader, ModelReader | None] | None = None
 
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:

@@ -22,8 +22,7 @@ from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.global_review import JUDGEMENT
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.memory_claims import Claim
-from echoic.memory.mentions import Span, joined, masked, mentioned_in, said_in, said_in_text
+from echoic.memory.mentions import Claim, Span, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
@@ -38,6 +37,7 @@ from echoic.memory.records import (
     LINK_CODE,
     MEMORY,
     PROPOSAL,
+    RESULT,
     TURN,
     conversation_of,
     hidden_in,
@@ -49,7 +49,6 @@ from echoic.memory.records import (
 )
 from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
-from echoic.memory.tasks import RESULT
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 from echoic.words import FORGOTTEN, content_words, fold

@@ -17,7 +17,6 @@ from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY
 from echoic.memory.distilling.progress import LEASE, PROGRESS
-from echoic.memory.experience.lessons import EXPERIENCE
 from echoic.memory.global_review import JUDGEMENT
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
@@ -26,6 +25,7 @@ from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXPERIENCE,
     INDEXED_ITEM,
     ITEM,
     LINK_CODE,
@@ -35,6 +35,7 @@ from echoic.memory.records import (
     PHONE_OF,
     PHONE_PIN,
     PROPOSAL,
+    RESULT,
     TURN,
     conversation_of,
     cursor_of,
@@ -47,7 +48,7 @@ from echoic.memory.records import (
 )
 from echoic.memory.retention import HOLD
 from echoic.memory.revocations import REVOCATION
-from echoic.memory.tasks import RESULT, record_of_result, result_of
+from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.stores.copying import Copied, CopiedScope, Progress, copy_store
 from echoic.types import (

@@ -18,12 +18,10 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
-from echoic.memory.audit import AuditLog
-from echoic.memory.compliance import Compliance
 from echoic.memory.consent import CONSENT, admitted
 from echoic.memory.door import Door
 from echoic.memory.profile import DIRECTIVES
@@ -31,20 +29,24 @@ from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXPERIENCE,
     INDEXED_ITEM,
     ITEM,
     MEMORY,
     PROPOSAL,
+    RESULT,
     TURN,
 )
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Change, Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 
+if TYPE_CHECKING:
+    from echoic.memory.audit import AuditLog
+    from echoic.memory.compliance import Compliance
+
 log = logging.getLogger(__name__)
 
-RESULT: Final = "result"
-EXPERIENCE: Final = "experience"
 _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
 """Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
@@ -388,9 +390,9 @@ def observed_store(
     store: Store,
     telemetry: Telemetry,
     door: Door,
-    *,
     meter: Meter | None = None,
     home: HomeLoop | None = None,
+    *,
     compliance: Compliance | None = None,
     audit: AuditLog | None = None,
 ) -> Store:

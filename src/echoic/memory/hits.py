@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
-from echoic.memory.shares import unsigned
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Flag, Partition, number_of
 from echoic.ranking.indexing import AGENT, USER
@@ -351,3 +350,8 @@ def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
         else hit
         for hit in hits
     )
+
+
+def unsigned(memory: Memory) -> Memory:
+    """`memory` as another deployment gets it: without who said it and in which turns."""
+    return replace(memory, author=None, source=())

@@ -16,9 +16,9 @@ from typing import Final
 
 from echoic.errors import QuotaExceeded, WriteConflict, brief
 from echoic.memory.concurrency import until_written
+from echoic.memory.hits import unsigned
 from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
 from echoic.memory.service_context import Parts
-from echoic.memory.shares import unsigned
 from echoic.memory.sharing import Shareable, Verdict, weigh
 from echoic.stores.base import Drop, Put
 from echoic.types import (

@@ -16,8 +16,7 @@ from echoic.english import listen
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Change as Proposed
 from echoic.memory.distilling.changes import TakeBack
-from echoic.memory.distilling.turns import Stretch
-from echoic.memory.distilling.withheld import RECENT, hushes, of_user, takes_back
+from echoic.memory.distilling.turns import RECENT, Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,

@@ -20,13 +20,11 @@ from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
-from echoic.memory.recall import Recaller
+from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
 from echoic.memory.service_context import GlobalWrites, Parts
-from echoic.memory.shares import Shares
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
-from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
 from echoic.ranking.fusion import Fusion
@@ -125,40 +123,33 @@ class MemoryService:
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         self.audit = _audit(compliance, audit=audit)
         """The log of who used what; None: nothing is logged."""
-        backend = store
-        store = observed_store(
-            store,
-            telemetry,
-            door,
-            meter=self._meter,
-            home=self._home,
-            compliance=compliance,
-            audit=self.audit,
+        guarded = observed_store(
+            store, telemetry, door, self._meter, self._home, compliance=compliance, audit=self.audit
         )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry)
         distiller = Distiller(
-            store,
+            guarded,
+            embedder,
+            clock,
+            telemetry,
+            hooks,
             extractor=extractor,
-            embedder=embedder,
-            clock=clock,
             every=distil_every,
             sentences=sentences,
-            telemetry=telemetry,
-            hooks=hooks,
         )
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._parts = Parts(
-            store=store,
+            store=guarded,
             door=door,
             embedder=embedder,
-            recaller=Recaller(backend, embedder, fusion=fusion, shares=shared, home=self._home),
+            recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
             distiller=distiller,
-            background=Background(store, embedder, distiller, self._home, hooks),
+            background=Background(guarded, embedder, distiller, self._home, hooks),
             classifier=classifier,
-            judge=_judge(store, second_judge, kinds, clock),
+            judge=_judge(guarded, second_judge, kinds, clock),
             hooks=hooks,
             telemetry=telemetry,
             global_kinds=kinds,
@@ -426,6 +417,8 @@ class MemoryService:
             since: it began then or later (aware).
             until: it began before then (aware).
         """
+        from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
+
         chosen = chooser(agent=agent, status=status, since=since, until=until)
         if user is not None:
             scope = Scope(deployment, checked_name(user, "user"))

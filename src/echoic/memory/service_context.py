@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from echoic.memory.assurance import TABLE, Level, Sensitivity
 from echoic.memory.hooks import Hooks, ToolUsed
-from echoic.memory.shares import Shares
+from echoic.memory.recall import Recaller, Shares
 
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from echoic.memory.distil import Distiller
     from echoic.memory.door import Door
     from echoic.memory.global_review import Judge
-    from echoic.memory.recall import Recaller
     from echoic.memory.sharing import Classifier
     from echoic.memory.telemetry import Telemetry
     from echoic.stores.base import Store

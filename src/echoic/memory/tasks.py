@@ -16,6 +16,7 @@ from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
     CONVERSATION,
     DISTILLED,
+    RESULT,
     TURN,
     conversation_of,
     cursor_of,
@@ -37,8 +38,6 @@ from echoic.types import (
 
 _COMPLETED: Final = ("completed", DISTILLED)
 _ANY_ZONE: Final = timedelta(days=1)
-RESULT: Final = "result"
-"""The kind of their records; they share their conversation's id as key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

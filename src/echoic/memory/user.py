@@ -12,20 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
-from echoic.memory import tasks
 from echoic.memory.assurance import Level, Visibility, VisibleStore
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, write_consent
-from echoic.memory.conversation import OpenConversation, Transcript, find_transcript, open_conversation
 from echoic.memory.hooks import Recalled, ToolUsed
-from echoic.memory.items import Items
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
-from echoic.memory.retention import hold, is_held, refuse_held
 from echoic.memory.service_context import Parts
-from echoic.memory.speculation import InterimSearches, Speculation
-from echoic.memory.tasks import Result, Task
 from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
 from echoic.types import (
@@ -45,7 +39,11 @@ from echoic.types import (
 )
 
 if TYPE_CHECKING:
+    from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.distil import Jobs
+    from echoic.memory.items import Items
+    from echoic.memory.speculation import Speculation
+    from echoic.memory.tasks import Result, Task
     from echoic.prompt.answer import Packed
     from echoic.prompt.block import Block
 
@@ -285,6 +283,8 @@ class UserMemory:
 
         Arguments as for `recall`; they are checked here.
         """
+        from echoic.memory.speculation import InterimSearches, Speculation
+
         asked = SearchOptions(limit, None, False, timezone, min_relevance, besides).checked()
         looked_in = partial(self._parts.recaller.partitions, self.scope)
         return Speculation(InterimSearches(self._search, asked, looked_in))
@@ -405,6 +405,8 @@ class UserMemory:
 
         `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
         """
+        from echoic.memory.conversation import open_conversation
+
         seen = self._seen.store
         return await open_conversation(
             self._parts, self.scope, conversation_id, agent, begin=begin, seen=seen
@@ -422,12 +424,16 @@ class UserMemory:
 
         `since` and `until` (aware) are about when they began; the latter is excluded.
         """
-        chosen = tasks.chooser(agent=agent, status=status, since=since, until=until)
-        return await tasks.read_conversations(self._seen.store, self.scope, chosen)
+        from echoic.memory.tasks import chooser, read_conversations
+
+        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        return await read_conversations(self._seen.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:
         """The conversation with that id; None: there is none, or it was forgotten."""
-        return await tasks.read_conversation(self._seen.store, self.scope, conversation_id)
+        from echoic.memory.tasks import read_conversation
+
+        return await read_conversation(self._seen.store, self.scope, conversation_id)
 
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The conversation stored under a key like `key`, in words, spelling or sound.
@@ -435,11 +441,15 @@ class UserMemory:
         Of two stored under the same key the newer is returned. None: no key is like it. Retracted words are
         left out of its turns.
         """
+        from echoic.memory.conversation import find_transcript
+
         return await find_transcript(self._seen, self.scope, key)
 
     async def task(self, conversation_id: str) -> Task | None:
         """A conversation with its turns and results; None: there is none with that id."""
-        return await tasks.read_task(self._seen.store, self.scope, conversation_id)
+        from echoic.memory.tasks import read_task
+
+        return await read_task(self._seen.store, self.scope, conversation_id)
 
     async def add_result(
         self,
@@ -457,17 +467,19 @@ class UserMemory:
         name and value, so that repeating the call changes nothing. Raises InvalidInput where there is no
         such conversation, or the value cannot be kept.
         """
+        from echoic.memory.tasks import Result, keep_result
+
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         masked = partial(self._parts.door.value, self.scope)
-        return await tasks.keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
+        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
         """Mark a task as failed. Its turns stay, and are learned from like any others."""
+        from echoic.memory.tasks import mark
+
         at = self._parts.clock()
-        failed = await tasks.mark(
-            self._parts.store, self.scope, conversation_id, status="failed", updated_at=at
-        )
+        failed = await mark(self._parts.store, self.scope, conversation_id, status="failed", updated_at=at)
         self._parts.background.poke((self.scope, conversation_id))
         return failed
 
@@ -540,6 +552,7 @@ class UserMemory:
                 name.
         """
         from echoic.memory.erasure import Erasing
+        from echoic.memory.retention import refuse_held
 
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
@@ -568,10 +581,14 @@ class UserMemory:
             NotAllowed: the level of this handle does not see everything.
         """
         self._visible.needed("a hold")
+        from echoic.memory.retention import hold
+
         await hold(self._parts.store, self.scope, on=on, at=self._parts.clock())
 
     async def held(self) -> bool:
         """Whether everything kept about the user is on hold."""
+        from echoic.memory.retention import is_held
+
         return await is_held(self._parts.store, self.scope)
 
     async def consent(self) -> Consent:
@@ -632,6 +649,8 @@ class UserMemory:
         `searchable` ones are found by the text they are kept with, and those of a `conversation` go with it.
         """
         self._visible.needed("records of a kind of your own")
+        from echoic.memory.items import Items
+
         return Items(self._parts, self.scope, kind, searchable=searchable, conversation=conversation)
 
     @property

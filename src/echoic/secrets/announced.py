@@ -13,7 +13,7 @@ from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, PLAIN_CODE, WORDED, Label, Secret, harmless, is_plain_code
 from echoic.secrets.values import Span
 from echoic.text import END, any_of, word_lists
-from echoic.text.views import View
+from echoic.text.spoken_numbers import View
 from echoic.words import STOP
 
 _LISTS = word_lists("echoic.secrets")

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
 from echoic.text import END, START, any_of
-from echoic.text.views import View
+from echoic.text.spoken_numbers import View
 
 
 class Form(NamedTuple):

@@ -19,8 +19,7 @@ from echoic.secrets.announced import labelled
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
 from echoic.secrets.labels import SECRETS, Secret
 from echoic.secrets.topics import hidden, is_scaled, near
-from echoic.text.spoken import runs, views_of
-from echoic.text.views import View
+from echoic.text.spoken_numbers import View, runs, views_of
 
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"

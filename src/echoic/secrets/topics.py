@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
 from echoic.text import END, START, any_of, word_lists
-from echoic.text.numerals import ENGLISH
-from echoic.text.spoken import is_bare, runs
-from echoic.text.views import View
+from echoic.text.spoken_numbers import ENGLISH, View, is_bare, runs
 
 _LISTS = word_lists("echoic.secrets")
 

@@ -21,9 +21,14 @@ _FORMS = (
     '"postgresql://user@host/database", "mongodb://host/database" or "memory://"'
 )
 
+_ENCRYPTION = "encryption="
+
 
 def store_from(url: str) -> Store:
     """The store that `url` names, not yet open.
+
+    With `encryption=file:PATH` or `encryption=env:NAME` behind "?", it is encrypted with the keys there
+    (docs/encryption.md).
 
     | URL | options behind "?" |
     | --- | --- |
@@ -43,6 +48,24 @@ def store_from(url: str) -> Store:
         InvalidInput: The scheme, an option or its value is not known, the path is missing, or a driver is
             not installed. The URL of a database is not repeated: it may hold a password.
     """
+    if not isinstance(url, str):
+        return _plain_store(url)
+    place, _, query = url.partition("?")
+    options = query.split("&") if query else []
+    named = [option for option in options if option.startswith(_ENCRYPTION)]
+    if not named:
+        return _plain_store(url)
+    if len(named) > 1:
+        raise InvalidInput("the option 'encryption' is there twice")
+    from echoic.stores.encrypted import EncryptedStore, keys_from
+
+    keys = keys_from(unquote_plus(named[0].removeprefix(_ENCRYPTION)))
+    rest = "&".join(option for option in options if option is not named[0])
+    return EncryptedStore(_plain_store(f"{place}?{rest}" if rest else place), keys)
+
+
+def _plain_store(url: str) -> Store:
+    """The store that `url` names, with the options of its own."""
     scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     scheme = scheme.lower()
     if scheme in {"postgres", "postgresql"}:

@@ -354,12 +354,24 @@ async def timed(looking: Awaitable[Finding]) -> Finding:
     return replace(found, ms=round(1000 * (time.perf_counter() - began), 2))
 
 
+ENCRYPTED: Final = "encrypted:"
+"""What the model of an encrypted store begins with: its vectors are sealed, and of no use to others."""
+
+
 def check_model(theirs: EmbeddingSpec, ours: EmbeddingSpec, where: str) -> None:
-    """Refuse to mix the vectors of two models.
+    """Refuse to mix the vectors of two models, or what is encrypted with what is not.
 
     Raises:
         EmbeddingMismatch: `where` holds vectors of `theirs`, and that is not `ours`.
     """
+    if theirs.model.startswith(ENCRYPTED) != ours.model.startswith(ENCRYPTED):
+        is_, way = ("", "name its keys in its URL, as in ?encryption=file:PATH (docs/encryption.md)")
+        if ours.model.startswith(ENCRYPTED):
+            is_, way = (
+                "not ",
+                "open it without keys, or copy it into an encrypted store (docs/encryption.md)",
+            )
+        raise EmbeddingMismatch(f"{where} is {is_}encrypted: {way}")
     if theirs != ours:
         raise EmbeddingMismatch(
             f"{where} holds vectors of {model_text(theirs)!r}, not of {model_text(ours)!r}: open it with "

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from echoic.errors import InvalidInput
-from echoic.text.spoken import views_of
+from echoic.text.spoken_numbers import views_of
 
 _SYLLABLES = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Of scripts without blanks between words: each counts as one."""

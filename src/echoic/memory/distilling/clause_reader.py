@@ -65,7 +65,9 @@ _ASKING: Final = frozenset(
 )
 _INVERTED: Final = frozenset("i you he she it we they my your the this that there".split())
 
-_SECRET: Final = frozenset([MASKED, *"pin password passcode cvv".split()])
+_SECRET: Final = frozenset(
+    [MASKED, *"pin pin's mpin puk otp password password's passwords passcode passphrase cvv cvc".split()]
+)
 """A clause with one of these words is left alone: it is about a secret, masked or not."""
 _SIGNS: Final = {
     sign: pattern(f"signs.{sign}")

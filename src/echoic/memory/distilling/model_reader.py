@@ -27,10 +27,11 @@ from echoic.memory.distilling.turns import (
     conversation_record,
     is_unmarked,
     marked,
+    of_user,
     standing,
     stretch_of,
+    withheld,
 )
-from echoic.memory.distilling.withheld import of_user, withheld
 from echoic.memory.records import TURN, Ledger, conversation_of, is_unlearned, turn_of
 from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Record, Store

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
-from echoic.memory.distilling.doubt import affirmed, is_doubted, is_sure, mentions
 from echoic.memory.distilling.known import same_words, statement_of
-from echoic.memory.distilling.withheld import of_user
+from echoic.memory.distilling.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day

@@ -11,12 +11,10 @@ from dataclasses import replace
 
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Reading, Unlearn
-from echoic.memory.distilling.doubt import affirmed
 from echoic.memory.distilling.known import known_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.rules import RuleExtractor
-from echoic.memory.distilling.turns import conversation_record, marked, stretch_of
-from echoic.memory.distilling.withheld import withheld
+from echoic.memory.distilling.turns import affirmed, conversation_record, marked, stretch_of, withheld
 from echoic.memory.forget_targets import obey
 from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_conversation
 from echoic.memory.retraction import hide_taken_back

@@ -11,7 +11,7 @@ from echoic.english import SelfStatement, listen
 from echoic.english.answers import completed
 from echoic.english.slots import rivals
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, TakeBack, Unlearn
-from echoic.memory.distilling.withheld import RECENT, of_user, withheld
+from echoic.memory.distilling.turns import RECENT, of_user, withheld
 from echoic.secrets import MARKER
 from echoic.types import Turn
 

@@ -1,9 +1,22 @@
-"""The turns of a conversation as a reader meets them: those before its cursor, and those behind it."""
+"""The turns of a conversation as a reader meets them: those before its cursor, and those behind it.
+
+Rules decide which turns the user asked not to keep ("off the record"): that is obeyed at once, whatever a
+model would make of it. A name, number or address heard with little confidence is kept and used, marked as
+unconfirmed, so that the agent reads it back; said again clearly, or affirmed, it is confirmed.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from echoic.english import SelfStatement, listen
+from echoic.english.explicit import hushed
+from echoic.english.sentences import sentences
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -14,7 +27,104 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Put, Record, Store
-from echoic.types import Scope, Turn
+from echoic.types import Memory, Scope, Turn
+from echoic.words import fold
+
+THRESHOLD: Final = 0.7
+"""A recogniser's confidence below which a delicate word is not to be relied on. A default, not a measurement:
+recognisers differ; set your own where yours has told you its own."""
+
+_DELICATE_KEYS: Final = re.compile(
+    r"name|phone|mail|number|birth|date|age|zip|postal|address|account|code", re.IGNORECASE
+)
+_DELICATE_TEXT: Final = re.compile(r"\d|@|(?<!^)(?<![.!?]\s)\b[A-Z]\w+")
+"""Digits, addresses, and words with a capital that begin no sentence."""
+_AFFIRMED: Final = re.compile(
+    r"^\W*(?:yes|yeah|yep|yup|right|correct|exactly|that(?:'?s| is) (?:right|it|correct)|sure)\b",
+    re.IGNORECASE,
+)
+_DENIED: Final = re.compile(r"\b(?:no|not|wrong|but)\b|n't\b", re.IGNORECASE)
+
+
+def delicate(memory: Memory) -> bool:
+    """Whether it holds what is easily misheard: a name, a number, an address."""
+    return bool(memory.key and _DELICATE_KEYS.search(memory.key)) or bool(_DELICATE_TEXT.search(memory.text))
+
+
+def is_sure(turn: Turn, threshold: float = THRESHOLD) -> bool:
+    """Whether the recogniser was sure enough, or did not say."""
+    return turn.confidence is None or turn.confidence >= threshold
+
+
+def is_doubted(memory: Memory, cited: Iterable[Turn], threshold: float = THRESHOLD) -> bool:
+    """Whether a memory that rests on these turns alone is not to be relied on."""
+    return delicate(memory) and not any(is_sure(turn, threshold) for turn in cited)
+
+
+def affirms(said: str) -> bool:
+    """Whether a turn says yes to what was said before it, and nothing against it. English."""
+    return bool(_AFFIRMED.search(said)) and not _DENIED.search(said)
+
+
+def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
+    """What the agent said, and was heard, right before a turn that says yes to it; with that turn."""
+    return [
+        (before.heard_text, after)
+        for before, after in itertools.pairwise(turns)
+        if before.speaker == "agent" and after.speaker == "user" and affirms(after.heard_text)
+    ]
+
+
+def mentions(text: str, memory: Memory) -> bool:
+    """Whether what the memory holds stands in `text`."""
+    return memory.text.casefold() in text.casefold()
+
+
+RECENT: Final = 2
+"""Utterances of the user that a correction, or "forget that", may refer to."""
+
+# What every such request holds one of; the others need not be heard twice.
+_MAY_ASK: Final = re.compile(
+    r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|remember|save|store|record|keep|write|note"
+    r"|memori[sz]e|between"
+)
+# Stands for whatever was said before: the rules take it back exactly where they take back what was heard.
+_ANYTHING: Final = SelfStatement(
+    key="anything", text="anything", sentence="", category="fact", confidence=1.0
+)
+
+
+def withheld(turns: Sequence[Turn]) -> frozenset[str]:
+    """Ids of the user's turns among `turns`, in order, that must not be learned from."""
+    ids: set[str] = set()
+    recent: deque[str] = deque(maxlen=RECENT)
+    for turn in turns:
+        if not of_user(turn):
+            continue
+        if takes_back(turn.heard_text):
+            ids.update(recent, [turn.id])
+        elif hushes(turn.heard_text):
+            ids.add(turn.id)
+        recent.append(turn.id)
+    return frozenset(ids)
+
+
+def of_user(turn: Turn) -> bool:
+    """Whether facts may rest on `turn`: the user's own words, of which something was heard."""
+    return turn.speaker == "user" and bool(turn.heard_text)
+
+
+def takes_back(text: str) -> bool:
+    """Whether `text` asks to forget what was said just before it."""
+    if not _MAY_ASK.search(fold(text)):
+        return False
+    return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
+
+
+def hushes(text: str) -> bool:
+    """Whether `text` asks that what is said in it be not kept."""
+    return bool(_MAY_ASK.search(fold(text))) and any(hushed(said) for said in sentences(text))
+
 
 CONTEXT = 6
 """Turns before the cursor that are read again, for what a correction refers to."""

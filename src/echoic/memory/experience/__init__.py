@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from echoic.memory.experience.check import MAX_LESSON_CHARACTERS, objection
 from echoic.memory.experience.lessons import (
-    EXPERIENCE,
     MAX_LESSONS_PER_KIND,
     AgentExperience,
     agents_with_lessons,
@@ -16,7 +15,6 @@ from echoic.memory.experience.lessons import (
 )
 
 __all__ = [
-    "EXPERIENCE",
     "MAX_LESSONS_PER_KIND",
     "MAX_LESSON_CHARACTERS",
     "AgentExperience",

@@ -16,7 +16,7 @@ from echoic.memory.concurrency import until_written
 from echoic.memory.consent import keeps_nothing
 from echoic.memory.experience.check import objection, repeats, suspects
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
-from echoic.memory.records import MEMORY, memory_id, memory_of, scan_all
+from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import (
     EXPERIENCE_KINDS,
@@ -31,8 +31,6 @@ from echoic.types import (
 )
 from echoic.words import STOP, content_words, cut
 
-EXPERIENCE: Final = "experience"
-"""The kind of their records; they share their agent's name as key."""
 MAX_LESSONS_PER_KIND: Final = 12
 """Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned
 makes room, the oldest of them first. So nothing that callers teach displaces what was approved."""

@@ -10,8 +10,16 @@ from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless.intents import Intent, QuestionSubject, asked_of, intent_of, somebody_in
-from echoic.memory.keyless.learning import Steps, TurnChanges, learn, learn_name, learned_in_words
-from echoic.memory.keyless.wording import listed, receipt_in_words, said_back
+from echoic.memory.keyless.wording import (
+    Steps,
+    TurnChanges,
+    learn,
+    learn_name,
+    learned_in_words,
+    listed,
+    receipt_in_words,
+    said_back,
+)
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 from echoic.words import content_words

@@ -34,8 +34,7 @@ from echoic.memory.sharing.wording import (
 )
 from echoic.secrets import MARKER, mask
 from echoic.text import END, START, any_of
-from echoic.text.spoken import readings, tokens
-from echoic.text.views import View, written
+from echoic.text.spoken_numbers import View, readings, tokens, written
 from echoic.words import STOP
 
 Contact = Literal["PHONE", "EMAIL", "ADDRESS"]

@@ -18,7 +18,7 @@ import Stemmer
 
 from echoic.english.lexicon import FIRMS, PLACES
 from echoic.text import word_lists
-from echoic.text.views import written
+from echoic.text.spoken_numbers import written
 from echoic.words import fold
 
 LISTS: Final = word_lists("echoic.memory.sharing")

@@ -3,9 +3,7 @@
 from fastapi import APIRouter
 
 from echoic.server.routes import (
-    audit,
     conversations,
-    forming,
     global_memory,
     health,
     identity,
@@ -18,12 +16,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     identity.router,
     v1.router,
     memories.router,
-    forming.router,
     conversations.router,
     voice.router,
     memories.erasure,
     global_memory.router,
-    audit.router,
+    global_memory.audit_router,
     health.router,
     health.page_router,
 )

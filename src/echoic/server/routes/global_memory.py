@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Body, Query
 from pydantic import Field
@@ -16,7 +17,7 @@ from echoic.memory.global_facts import GlobalFact
 from echoic.memory.proposals import Decided
 from echoic.server.models import RequestBody, Shown, ShownMemory
 from echoic.server.problems import not_found, responses
-from echoic.server.request_callers import AsOperator, OperatedDeployment, Shared
+from echoic.server.request_callers import AsAuditor, AsOperator, OperatedDeployment, Shared
 from echoic.types import Category, ExperienceKind, Lesson, LessonState
 
 router = APIRouter(tags=["operator"], dependencies=[AsOperator])
@@ -241,3 +242,32 @@ async def list_decisions(shared: Shared, deployment: OperatedDeployment) -> Deci
     """Decisions about facts and lessons, oldest first."""
     decided = await shared.memory.proposals(deployment).decisions()
     return Decisions(decisions=[ShownDecision.of(decision) for decision in decided])
+
+
+audit_router = APIRouter(tags=["operator"], dependencies=[AsAuditor])
+
+
+class AuditEntries(Shown):
+    """Entries of the audit log, oldest first, as they stand in the file."""
+
+    entries: list[dict[str, Any]] = Field(
+        description="`n`, `at`, `role`, `who`, `why`, `did`, `kind`, `deployment` and the pseudonym `scope`."
+    )
+    head: str = Field(description="The SHA-256 of the log's last line, over all deployments.")
+
+
+@audit_router.get("/api/audit", summary="Read the audit log", responses=responses(401, 404, 422, 429, 503))
+async def audit(
+    shared: Shared,
+    deployment: OperatedDeployment,
+    after: Annotated[int, Query(ge=0, description="Only entries with a higher `n`.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> AuditEntries:
+    """The chain of hashes is checked first; a log that was changed answers 503."""
+    log = shared.memory.audit
+    if log is None:
+        raise InvalidInput("this server keeps no audit log: start it with --audit")
+    await log.flush()
+    entries, head = await asyncio.to_thread(log.log.read)
+    own = [entry for entry in entries if entry["n"] > after and entry.get("deployment") == deployment]
+    return AuditEntries(entries=own[:limit], head=head)

@@ -36,8 +36,14 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
-from echoic.stores.mongodb.article import Adoption
-from echoic.stores.mongodb.changes import WITHOUT_VECTORS, Clock, MongoScopeChanges, claim, index_again
+from echoic.stores.mongodb.changes import (
+    WITHOUT_VECTORS,
+    Adoption,
+    Clock,
+    MongoScopeChanges,
+    claim,
+    index_again,
+)
 from echoic.stores.mongodb.connection import ChangeStream, DatabaseClient, connect, stopped
 from echoic.stores.mongodb.documents import Document, moment, record_of, scope_fields, scope_of
 from echoic.stores.mongodb.load import Moved, catch_up, head_of, likely_rows, narrowed, pipelines, shown

@@ -39,10 +39,9 @@ from echoic.stores.base import (
     segments_around,
 )
 from echoic.stores.postgres import maintenance, schema
-from echoic.stores.postgres.cache_invalidation import PATIENCE_S, VERSION, FreshPartitions
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
-from echoic.stores.postgres.load import compact, likely_rows, shown
+from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
 from echoic.types import EmbeddingSpec, Scope

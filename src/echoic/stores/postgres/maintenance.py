@@ -28,9 +28,9 @@ from echoic.partition import SEGMENT_ROWS, Segment
 from echoic.stores.apply import name_of
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Finding, Index, Put, timed
 from echoic.stores.postgres import schema
-from echoic.stores.postgres.cache_invalidation import ERASED
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, record_of
 from echoic.stores.postgres.database import LOST, SLOW_S, Connection, Database, let_go
+from echoic.stores.postgres.load import ERASED
 from echoic.stores.postgres.schema import TABLES, Names
 from echoic.types import Scope
 

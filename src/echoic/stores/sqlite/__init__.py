@@ -36,10 +36,9 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.cache import Loaded, PartitionCache
-from echoic.stores.sqlite import schema, scrub
-from echoic.stores.sqlite.backup import write_snapshot
+from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
-from echoic.stores.sqlite.writer import Writer
+from echoic.stores.sqlite.writer import Writer, write_snapshot
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 
@@ -212,7 +211,9 @@ class SQLiteStore:
         index = self._opened()
 
         def work(connection: apsw.Connection) -> Erased:
-            return scrub.erase(connection, self._path, scope, changes, index)
+            from echoic.stores.sqlite.scrub import erase
+
+            return erase(connection, self._path, scope, changes, index)
 
         # what was loaded goes first, so that no copy in this process outlives the receipt
         await self._read(lambda _connection: self._cache.drop(scope))

@@ -2,16 +2,208 @@
 
 "double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single
 digits and letters said in one breath are joined; a comma, a pause or a number above nine begins a new group.
+
+`written` reads what is written: it takes away what hides data from a pattern but not from a reader, such as
+full-width digits, marks and zero-width characters in between, the many dashes and spaces. Both keep the way
+back to the original, where one character may stand for several, or none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 
-from echoic.text.numerals import ENGLISH, OTHERS, Tongue
-from echoic.text.views import View, written
+Numerals = Mapping[tuple[str, ...], str]
+"""Words, folded, and the digits they say: ("quatre", "vingt", "dix") is "90"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tongue:
+    """How a language says digits."""
+
+    numerals: Numerals
+    vocabulary: frozenset[str]
+    """The words a numeral begins with."""
+    longest: int
+    """Words in its longest numeral."""
+    repeats: Mapping[str, int]
+    """"double" and the like, and how often they say the next digit."""
+
+
+def _english() -> dict[tuple[str, ...], str]:
+    ones = "one two three four five six seven eight nine".split()
+    teens = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+    table: dict[tuple[str, ...], str] = {(word,): "0" for word in ("zero", "oh", "nought", "naught", "nil")}
+    table |= {(word,): str(n) for n, word in enumerate([*ones, *teens], 1)}
+    table |= {("fourty",): "40", ("niner",): "9"}
+    for n, word in enumerate(tens, 2):
+        table[(word,)] = str(n * 10)
+        table |= {(word, one): str(n * 10 + m) for m, one in enumerate(ones, 1)}
+    return table
+
+
+def _spanish() -> dict[tuple[str, ...], str]:
+    low = (
+        "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince "
+        "dieciseis diecisiete dieciocho diecinueve veinte veintiuno veintidos veintitres veinticuatro "
+        "veinticinco "
+        "veintiseis veintisiete veintiocho veintinueve"
+    ).split()
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
+    for n, word in enumerate("treinta cuarenta cincuenta sesenta setenta ochenta noventa".split(), 3):
+        table[(word,)] = str(n * 10)
+        table |= {(word, "y", low[m]): str(n * 10 + m) for m in range(1, 10)}
+    return table
+
+
+def _portuguese() -> dict[tuple[str, ...], str]:
+    low = (
+        "zero um dois tres quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezesseis "
+        "dezessete dezoito dezenove"
+    ).split()
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
+    table |= {("meia",): "6", ("dezasseis",): "16", ("dezassete",): "17", ("dezanove",): "19"}
+    for n, word in enumerate("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa".split(), 2):
+        table[(word,)] = str(n * 10)
+        table |= {(word, "e", low[m]): str(n * 10 + m) for m in range(1, 10)}
+    return table
+
+
+def _italian() -> dict[tuple[str, ...], str]:
+    low = (
+        "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici "
+        "quindici sedici diciassette diciotto diciannove"
+    ).split()
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
+    for n, word in enumerate("venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split(), 2):
+        table[(word,)] = str(n * 10)
+        for m in range(1, 10):
+            # The last vowel falls before "uno" and "otto".
+            table[((word[:-1] if m in {1, 8} else word) + low[m],)] = str(n * 10 + m)
+    return table
+
+
+def _german() -> dict[tuple[str, ...], str]:
+    low = (
+        "null eins zwei drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn funfzehn "
+        "sechzehn siebzehn achtzehn neunzehn"
+    ).split()
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
+    table |= {("zwo",): "2", ("fuenf",): "5", ("zwoelf",): "12", ("fuenfzehn",): "15"}
+    for n, word in enumerate("zwanzig dreissig vierzig funfzig sechzig siebzig achtzig neunzig".split(), 2):
+        table[(word,)] = str(n * 10)
+        for m in range(1, 10):
+            table[(f"{'ein' if m == 1 else low[m]}und{word}",)] = str(n * 10 + m)
+    return table
+
+
+def _french() -> dict[tuple[str, ...], str]:
+    low = (
+        "zero un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize "
+        "dix_sept dix_huit dix_neuf"
+    ).split()
+    words = [tuple(word.split("_")) for word in low]
+    table: dict[tuple[str, ...], str] = {word: str(n) for n, word in enumerate(words)}
+    for n, ten in enumerate("vingt trente quarante cinquante soixante".split(), 2):
+        table[(ten,)] = str(n * 10)
+        table |= {(ten, *words[m]): str(n * 10 + m) for m in range(1, 20 if n == 6 else 10)}
+        table |= {(ten, "et", *words[m]): str(n * 10 + m) for m in ((1, 11) if n == 6 else (1,))}
+    for m in range(1, 20):
+        table[("quatre", "vingt", *words[m])] = str(80 + m)
+    table |= {("quatre", "vingt"): "80", ("quatre", "vingts"): "80", ("septante",): "70", ("nonante",): "90"}
+    for (ten, n), m in product((("septante", 70), ("nonante", 90)), range(1, 10)):
+        table[(ten, *words[m])] = str(n + m)
+    return table
+
+
+def _tongue(numerals: Numerals, *repeats: tuple[str, int]) -> Tongue:
+    return Tongue(numerals, frozenset(words[0] for words in numerals), max(map(len, numerals)), dict(repeats))
+
+
+ENGLISH = _tongue(_english(), ("double", 2), ("triple", 3), ("treble", 3), ("quadruple", 4))
+OTHERS = (
+    _tongue(_spanish(), ("doble", 2), ("triple", 3)),
+    _tongue(_french(), ("double", 2), ("triple", 3)),
+    _tongue(_german(), ("doppel", 2), ("zweimal", 2), ("dreimal", 3)),
+    _tongue(_italian(), ("doppio", 2), ("triplo", 3)),
+    _tongue(_portuguese(), ("duplo", 2), ("triplo", 3)),
+)
+
+
+_DROPPED = frozenset({"Cf", "Mn", "Me", "Cc"})
+# Letters by category, but nothing is seen: Hangul fillers, and the Braille blank.
+_INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+_ALIKE = {
+    **dict.fromkeys("\u2212\u2043\u02d7\u30fc", "-"),
+    **dict.fromkeys("\u2018\u2019\u02bc\u2032\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u00ab\u00bb\u201e\u2033", '"'),
+    **dict.fromkeys("\u3002\uff61\u00b7\u2022\u2219\u22c5\u30fb\u2024\u06d4", "."),
+    **dict.fromkeys("\u2044\u2215", "/"),
+    "\u2795": "+",
+    "\u00df": "ss",
+    "\n": "\n",
+    "\r": "\n",
+    "\u0085": "\n",
+    "\u2028": "\n",
+    "\u2029": "\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A reading of a text."""
+
+    text: str
+    starts: Sequence[int]
+    """For each character of `text`, where in the original what it stands for begins."""
+    ends: Sequence[int]
+    """Likewise, one past where that ends."""
+    spoken: bool = False
+    """Whether words were read as the digits and signs they name."""
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where `text[start:end]`, not empty, stands in the original."""
+        return self.starts[start], self.ends[end - 1]
+
+
+def written(text: str) -> View:
+    """`text` in plain letters, digits and signs; letter case is kept."""
+    length = len(text)
+    if text.isascii() and text.isprintable():
+        return View(text, range(length), range(1, length + 1))
+    plain = [_plain(character) for character in text]
+    starts = [place for place, signs in enumerate(plain) for _ in signs]
+    return View("".join(plain), starts, [place + 1 for place in starts])
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> str:
+    alike = _ALIKE.get(character)
+    if alike is not None:
+        return alike
+    if character.isspace():
+        return " "
+    category = unicodedata.category(character)
+    if category in _DROPPED or character in _INVISIBLE:
+        return ""
+    if category == "Pd":
+        return "-"
+    digit = unicodedata.digit(character, None)
+    if digit is not None:
+        return str(digit)
+    return _decomposed(character)
+
+
+def _decomposed(character: str) -> str:
+    parts = unicodedata.normalize("NFKD", character)
+    kept = "".join(_ALIKE.get(c, c) for c in parts if unicodedata.category(c) not in _DROPPED)
+    return " " if kept.isspace() else kept
+
 
 _TOKEN = re.compile(r"[^\W\d_]++(?:'[^\W\d_]++)*+|[0-9]++|[^\s]")
 _PAUSES = frozenset("um uh er erm uhm then space pause sorry".split()) | {",", ";", ":"}

@@ -1,0 +1,498 @@
+"""Encryption at rest: a store that gives another one only ciphertext (docs/encryption.md).
+
+Each record is sealed with AES-256-GCM under a key of its scope, bound to its kind and id. The store beneath
+holds no words: a scope is indexed when it is loaded, in memory. A vector and its word pieces are sealed too,
+in the place of the word pieces. Ids and keys are replaced by keyed hashes.
+
+Each deployment has a random data key, which is kept in the store, wrapped by the deployment's own key. That
+one comes from outside (`KeySource`). Its rotation wraps the data key anew; without it nothing can be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, WriteConflict, brief
+from echoic.partition import AXES, MAX_BYTES, MEMORY, SEGMENT_ROWS, Entry, Flag, Partition, Segment
+from echoic.stores.base import (
+    ENCRYPTED,
+    Attach,
+    Change,
+    Drop,
+    Erasable,
+    Erased,
+    Index,
+    Put,
+    Record,
+    Store,
+    Waiting,
+    model_from,
+    model_text,
+    not_open,
+)
+from echoic.stores.cache import Loaded, PartitionCache
+from echoic.types import EmbeddingSpec, Scope
+
+KeySource = Callable[[str], Sequence[bytes]]
+"""The keys of a deployment, 32 bytes each, the one that is in use first; none: its records cannot be read.
+
+Asked when the store is opened, and when a deployment is first used.
+"""
+KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_OVERHEAD: Final = _NONCE_BYTES + 16
+_KEYS: Final = "echoic.encryption"
+"""The deployment whose users are the names of deployments; each has one record, its wrapped data key."""
+_PLAIN: Final = "echoic.erasures"
+"""The deployment in which erasures are marked as made: keyed hashes, which belong to no deployment's key."""
+_WRAPPED: Final = "data-key"
+_PREFIX: Final = "sealed-"
+_BLANK: Final = np.ones(1, np.float32)
+_AT_ONCE: Final = 64
+"""Rows that are opened on the event loop; more are opened on another thread."""
+_PAGE: Final = 1000
+
+
+def keys_from(setting: str | KeySource) -> KeySource:
+    """The keys that a setting names.
+
+    Args:
+        setting: "file:PATH" or "env:NAME", whose text has a line "DEPLOYMENT KEY [OLDER KEY …]" for each
+            deployment, keys in base64 and "*" for every deployment without a line; or a function.
+
+    Raises:
+        InvalidInput: it names nothing, or what it names has no such lines.
+    """
+    if callable(setting):
+        return setting
+    kind, _, place = setting.partition(":")
+    try:
+        if kind == "file":
+            text = Path(place).read_text(encoding="utf-8")
+        elif kind == "env":
+            text = os.environ[place]
+        else:
+            raise InvalidInput('encryption keys are named as "file:PATH" or "env:NAME"')
+    except (OSError, KeyError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the encryption keys in {brief(setting)} cannot be read") from error
+    named: dict[str, list[bytes]] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        deployment, *keys = line.split("#", 1)[0].split() or ("",)
+        if not deployment:
+            continue
+        try:
+            named[deployment] = [_checked(base64.b64decode(key, validate=True)) for key in keys]
+        except binascii.Error:
+            keys = []
+        if not keys:
+            raise InvalidInput(
+                f"line {number} of the encryption keys is not 'DEPLOYMENT KEY', the key in base64: make one "
+                "with `openssl rand -base64 32`"
+            )
+    return lambda deployment: named.get(deployment, named.get("*", ()))
+
+
+class _Keys:
+    """What one scope is sealed with."""
+
+    def __init__(self, data_key: bytes, scope: Scope) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        name = json.dumps([scope.deployment, scope.user]).encode()
+        derived = hmac.digest(data_key, name, "sha512")
+        self._cipher, self._mac = AESGCM(derived[:32]), derived[32:]
+
+    def seal(self, plain: bytes, place: str) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, plain, place.encode())
+
+    def open(self, sealed: bytes, place: str) -> bytes:
+        """Raises StoreCorrupt where it was not sealed with this key for this place."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], place.encode())
+        except InvalidTag as error:
+            raise StoreCorrupt("an encrypted record was changed or moved, and is left as it is") from error
+
+    def blind(self, *parts: str) -> str:
+        """A keyed hash: the same for the same parts, and nothing else can be told from it."""
+        text = "\0".join(parts).encode(errors="surrogatepass")
+        return hashlib.blake2b(text, key=self._mac, digest_size=16).hexdigest()
+
+    def record(self, record: Record, index: Index) -> Record:
+        """`record` as the store beneath has it."""
+        kind, name = _PREFIX + record.kind, self.blind("id", record.kind, record.id)
+        plain = json.dumps([record.id, record.key, record.data], ensure_ascii=False, separators=(",", ":"))
+        sealed = self.seal(plain.encode(errors="surrogatepass"), f"{kind}\0{name}")
+        entry = index(record)
+        found = {} if entry is None else {"found": self.blind("text", record.kind, record.id, entry.text)}
+        key = None if record.key is None else self.blind("key", record.key)
+        data = {"sealed": base64.b64encode(sealed).decode(), **found}
+        return Record(kind=kind, id=name, key=key, data=data, version=record.version, seq=record.seq)
+
+    def opened(self, record: Record) -> Record:
+        """The inverse of `record`."""
+        try:
+            sealed = base64.b64decode(record.data["sealed"])
+        except (KeyError, TypeError, binascii.Error) as error:
+            raise StoreCorrupt(
+                "a record of an encrypted store is not encrypted; it is left as it is"
+            ) from error
+        plain = self.open(sealed, f"{record.kind}\0{record.id}").decode(errors="surrogatepass")
+        name, key, data = json.loads(plain)
+        return replace(record, kind=_kind(record), id=name, key=key, data=data)
+
+
+def _kind(record: Record) -> str:
+    return record.kind.removeprefix(_PREFIX)
+
+
+def _blank_index(record: Record) -> Entry | None:
+    """How the store beneath finds a record: not at all. The text says whether its vector still holds."""
+    found = record.data.get("found")
+    return None if found is None else Entry(text=found, kind=MEMORY, words=())
+
+
+class EncryptedStore:
+    """`inner`, which sees ciphertext alone. Scopes, kinds, sizes, versions and order stay readable to it.
+
+    Args:
+        inner: an empty store, or one that was encrypted before.
+        keys: of each deployment.
+        cache_bytes: how much loaded scopes may take, beside what `inner` takes.
+    """
+
+    def __init__(self, inner: Store, keys: KeySource, *, cache_bytes: int = 256 << 20) -> None:
+        try:
+            import cryptography  # noqa: F401
+        except ImportError as error:
+            raise InvalidInput("encryption needs a package: pip install 'echoic[encryption]'") from error
+        self._inner, self._source = inner, keys
+        self._cache = PartitionCache(cache_bytes)
+        self._index: Index | None = None
+        self._spec = EmbeddingSpec("", 0)
+        self._data_keys: dict[str, bytes] = {}
+        self._loading: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
+        self._unwrapping = asyncio.Lock()
+        for verb in ("snapshot", "examine"):  # what else it can do, it can do with ciphertext
+            if hasattr(inner, verb):
+                setattr(self, verb, getattr(inner, verb))
+
+    def around(self, inner: Store) -> EncryptedStore:
+        """Another store with the same keys, such as a backup."""
+        return EncryptedStore(inner, self._source)
+
+    # -- keys
+
+    async def _keys(self, scope: Scope) -> _Keys:
+        if self._index is None:
+            raise not_open()
+        async with self._unwrapping:
+            data_key = self._data_keys.get(scope.deployment) or await self._data_key(scope.deployment)
+        return _Keys(data_key, scope)
+
+    async def _data_key(self, deployment: str) -> bytes:
+        """The data key of `deployment`, unwrapped, and wrapped anew where its key was rotated."""
+        given = {_fingerprint(key): key for key in map(_checked, self._source(deployment))}
+        if not given:
+            raise InvalidInput(f"there is no encryption key for the deployment {brief(deployment)}")
+        place, newest = Scope(_KEYS, deployment), next(iter(given))
+        for _ in range(2):
+            held = await self._inner.read(place, _WRAPPED, [_WRAPPED])
+            data = held[0].data if held else {}
+            if held and data["key"] not in given:
+                raise InvalidInput(
+                    f"the encryption key of the deployment {brief(deployment)} is another one: what is "
+                    f"stored was encrypted with the key {data['key']}, and given {_are(given)}"
+                )
+            data_key = os.urandom(KEY_BYTES)
+            if held:
+                data_key = _Keys(given[data["key"]], place).open(base64.b64decode(data["sealed"]), _WRAPPED)
+            if not held or data["key"] != newest:
+                sealed = _Keys(given[newest], place).seal(data_key, _WRAPPED)
+                data = {"key": newest, "sealed": base64.b64encode(sealed).decode()}
+                new = Record(kind=_WRAPPED, id=_WRAPPED, data=data)
+                old = held[0] if held else None
+                try:
+                    if old is None:
+                        await self._inner.write(place, [Put.over(None, new)])
+                    else:  # the old wrapping is destroyed with it
+                        await self._inner.erase(place, [Put.over(old, new)])
+                except WriteConflict:  # another process was first
+                    continue
+            self._data_keys[deployment] = data_key
+            return data_key
+        raise WriteConflict(f"the data key of {brief(deployment)} is being changed by others; retry")
+
+    # -- the verbs
+
+    async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        most = (MAX_BYTES - _OVERHEAD) // 2
+        if embedding.dimensions > most:
+            raise InvalidInput(
+                f"encrypted vectors have {most} dimensions at most, not {embedding.dimensions}"
+            )
+        try:
+            await self._inner.open(_beneath(embedding), _blank_index)
+        except EmbeddingMismatch as error:
+            if error.model is None:
+                raise
+            theirs = model_from(error.model.removeprefix(ENCRYPTED))
+            raise EmbeddingMismatch(
+                f"the store holds vectors of {model_text(theirs)!r}, not of {model_text(embedding)!r}: open "
+                "it with that embedder, or run `echoic reindex` to embed everything anew",
+                model=theirs.model,
+                dimensions=theirs.dimensions,
+            ) from error
+        self._spec, self._index = embedding, index
+        try:
+            for scope in await self._inner.scopes(_KEYS):
+                if scope.user is not None and self._source(scope.user):
+                    await self._data_key(scope.user)  # a wrong key is told at once, a rotated one used
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        self._index = None
+        self._data_keys.clear()
+        self._cache.clear()
+        await self._inner.aclose()
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        if scope.deployment == _PLAIN:
+            await self._inner.write(scope, changes)
+            return
+        keys = await self._keys(scope)
+        await self._inner.write(scope, await self._sealed(scope, keys, changes))
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        if scope.deployment == _PLAIN:
+            return await self._inner.read(scope, kind, ids)
+        keys = await self._keys(scope)
+        names = [keys.blind("id", kind, name) for name in ids]
+        return [keys.opened(record) for record in await self._inner.read(scope, _PREFIX + kind, names)]
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        keys = await self._keys(scope)
+        return [keys.opened(record) for record in await self._inner.rows(scope, rows)]
+
+    async def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        if scope.deployment == _PLAIN:
+            return await self._inner.scan(
+                scope, kind, key=key, after=after, limit=limit, newest_first=newest_first
+            )
+        keys = await self._keys(scope)
+        blind = None if key is None else keys.blind("key", key)
+        found = await self._inner.scan(
+            scope, _PREFIX + kind, key=blind, after=after, limit=limit, newest_first=newest_first
+        )
+        return [keys.opened(record) for record in found]
+
+    async def load(self, scope: Scope) -> Partition:
+        keys = await self._keys(scope)
+        async with self._loading.setdefault(scope, asyncio.Lock()):
+            inner = await self._inner.load(scope)
+            kept = self._cache.get(scope)
+            if kept is None or kept.partition.scratch.get("sealed") is not inner:
+                kept = Loaded(partition=Partition(self._spec.dimensions), number=0, seen=-1)
+                kept.partition.scratch["sealed"] = inner  # so that it is known, and counted
+            with inner.lock:
+                version, revision = inner.version, inner.revision
+                changed = np.flatnonzero(inner.patched > kept.seen).tolist()
+                rows = [n for s in changed for n in range(s * SEGMENT_ROWS, (s + 1) * SEGMENT_ROWS)]
+                rows = [n for n in rows if inner.rows["kind"][n]]
+                embedded = {
+                    n: inner.tokens.get(n, b"") for n in rows if inner.rows["flags"][n] & Flag.EMBEDDED
+                }
+            if changed:
+                records: list[Record] = []
+                for first in range(0, len(rows), _PAGE):
+                    records += await self._inner.rows(scope, rows[first : first + _PAGE])
+                build = partial(self._segments, keys, changed, records, embedded)
+                segments = build() if len(rows) <= _AT_ONCE else await asyncio.to_thread(build)
+                with kept.partition.lock:
+                    kept.partition.patch(segments.items())
+            kept.partition.version, kept.seen = version, revision
+            self._cache.put(scope, kept)
+            return kept.partition
+
+    def _segments(
+        self, keys: _Keys, numbers: Iterable[int], records: Iterable[Record], embedded: Mapping[int, bytes]
+    ) -> dict[int, Segment]:
+        segments = {number: Segment() for number in numbers}
+        for record in records:
+            number, slot = divmod(record.seq, SEGMENT_ROWS)
+            entry = self._index(keys.opened(record)) if self._index else None
+            if entry is None:
+                continue
+            segments[number].put(slot, entry)
+            if record.seq in embedded:
+                plain = keys.open(embedded[record.seq], f"vector\0{record.kind}\0{record.id}")
+                segments[number].attach(slot, *self._vector(plain))
+        return segments
+
+    async def waiting(self, limit: int) -> list[Waiting]:
+        asked = limit
+        while True:  # those whose key is gone wait for ever, and must not be in the way
+            found = await self._inner.waiting(asked)
+            live = [one for one in found if self._readable(one.scope)][:limit]
+            if len(live) == limit or len(found) < asked:
+                break
+            asked *= 2
+        return [replace(one, record=(await self._keys(one.scope)).opened(one.record)) for one in live]
+
+    async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        if self._index is None:
+            raise not_open()
+        sealed = changes
+        if changes is not None and scope.deployment != _PLAIN:
+            keys = await self._keys(scope)
+            made = await self._sealed(scope, keys, changes)
+            sealed = [change for change in made if isinstance(change, Put | Drop)]
+        self._cache.drop(scope)
+        erased = await self._inner.erase(scope, sealed)
+        self._cache.drop(scope)
+        counted = {kind.removeprefix(_PREFIX): number for kind, number in erased.records.items()}
+        return replace(erased, records=counted)
+
+    async def scopes(self, deployment: str | None = None) -> list[Scope]:
+        if self._index is None:
+            raise not_open()
+        return [scope for scope in await self._inner.scopes(deployment) if self._readable(scope)]
+
+    def _readable(self, scope: Scope) -> bool:
+        """Whether it is somebody's, and its key is there."""
+        return scope.deployment == _PLAIN or (
+            scope.deployment != _KEYS and bool(self._source(scope.deployment))
+        )
+
+    async def reindex(self, embedding: EmbeddingSpec) -> int:
+        waiting = await self._inner.reindex(_beneath(embedding))
+        self._spec = embedding
+        self._cache.clear()
+        return waiting
+
+    async def check(self) -> Mapping[str, Any]:
+        wrapped = [scope.user or "" for scope in await self._inner.scopes(_KEYS)]
+        readable = sum(bool(self._source(deployment)) for deployment in wrapped)
+        told = f"AES-256-GCM, {readable} of {len(wrapped)} deployments readable"
+        facts = {**await self._inner.check(), "encryption": told}
+        if "embedding" in facts:
+            facts["embedding"] = f"{self._spec.model} {self._spec.dimensions}"
+        return facts
+
+    # -- what is written
+
+    async def _sealed(self, scope: Scope, keys: _Keys, changes: Sequence[Change]) -> list[Change]:
+        index = self._index
+        if index is None:
+            raise not_open()
+        stands = await self._compared(scope, keys, changes)
+        made: list[Change] = []
+        for change in changes:
+            record = change.record if isinstance(change, Put) else None
+            kind, name = (record.kind, record.id) if record else (change.kind, change.id)  # type: ignore[union-attr]
+            place = (_PREFIX + kind, keys.blind("id", kind, name))
+            if isinstance(change, Put):
+                new = keys.record(change.record, index)
+                made.append(replace(change, record=new, was=_was(change.was, stands.get(place))))
+                stands[place] = (change.record.data, new.data)
+            elif isinstance(change, Attach):
+                blob = keys.seal(self._packed(change), f"vector\0{place[0]}\0{place[1]}")
+                was = _was(change.was, stands.get(place))
+                made.append(replace(change, kind=place[0], id=place[1], vector=_BLANK, tokens=blob, was=was))
+            else:
+                made.append(replace(change, kind=place[0], id=place[1]))
+                if isinstance(change, Drop):
+                    stands.pop(place, None)
+        return made
+
+    async def _compared(
+        self, scope: Scope, keys: _Keys, changes: Sequence[Change]
+    ) -> dict[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
+        """Of the records whose data a change compares: the data as it is, and as it lies there."""
+        asked: dict[str, list[str]] = {}
+        for change in changes:
+            if isinstance(change, Put | Attach) and change.was is not None:
+                kind, name = (
+                    (change.record.kind, change.record.id)
+                    if isinstance(change, Put)
+                    else (change.kind, change.id)
+                )
+                asked.setdefault(_PREFIX + kind, []).append(keys.blind("id", kind, name))
+        held = [r for kind, names in asked.items() for r in await self._inner.read(scope, kind, names)]
+        return {(r.kind, r.id): (keys.opened(r).data, r.data) for r in held}
+
+    def _packed(self, attach: Attach) -> bytes:
+        """Vector and word pieces as one, as many pieces as there is room for."""
+        vector = np.ascontiguousarray(attach.vector, self._dtype).tobytes()
+        room = (MAX_BYTES - _OVERHEAD - len(vector)) // AXES * AXES
+        return vector + (attach.tokens or b"")[:room]
+
+    def _vector(self, plain: bytes) -> tuple[NDArray[np.float32], bytes | None]:
+        size = self._spec.dimensions * np.dtype(self._dtype).itemsize
+        vector = np.frombuffer(plain[:size], self._dtype).astype(np.float32)
+        return vector, plain[size:] or None
+
+    @property
+    def _dtype(self) -> str:
+        """Of stored vectors: halves where they would not fit."""
+        return "<f4" if self._spec.dimensions * 8 <= MAX_BYTES else "<f2"
+
+
+def _was(
+    was: Mapping[str, Any] | None, stands: tuple[Mapping[str, Any], Mapping[str, Any]] | None
+) -> Mapping[str, Any] | None:
+    """`was` as it lies there; what lies nowhere where the record holds other data."""
+    if was is None:
+        return None
+    return stands[1] if stands is not None and stands[0] == was else {}
+
+
+def _beneath(embedding: EmbeddingSpec) -> EmbeddingSpec:
+    return EmbeddingSpec(f"{ENCRYPTED}{model_text(embedding)}", 1)
+
+
+def _checked(key: bytes) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise InvalidInput(f"an encryption key has {KEY_BYTES} bytes, not {len(key)}")
+    return key
+
+
+def _fingerprint(key: bytes) -> str:
+    """By which a key is named: nothing of it can be told from it."""
+    return hmac.digest(key, b"echoic encryption key", "sha256").hex()[:12]
+
+
+def _are(given: Iterable[str]) -> str:
+    names = list(given)
+    return f"is {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"
+
+
+__all__ = ["EncryptedStore", "KeySource", "keys_from"]
