@@ -1,4 +1,4 @@
-.PHONY: help setup demo docs quick quick-suite check test suite test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo docs live quick quick-suite check test suite test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -19,6 +19,7 @@ help:
 	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
 	@echo "make docs              the documentation as a site, in build/site; every warning is an error"
+	@echo "make live              the same checks against real providers, by ECHOIC_LIVE_* keys; says the cost first"
 	@echo "make bench             measure; writes benchmarks/results/"
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
@@ -69,6 +70,9 @@ docs: .venv-docs/.made
 
 integrations: .venv/.dev
 	@scripts/integrations $(if $(CHANGED),--changed,$(ONLY))
+
+live: .venv/.dev
+	@.venv/bin/python scripts/live.py $(PROVIDER) $(if $(YES),--yes)
 
 soak: .venv/.dev
 	@scripts/system-packages
