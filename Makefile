@@ -17,7 +17,7 @@ help:
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
-	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
+	@echo "make quick             lint, types, and the tests of memory and ranking that need no browser, database or socket: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
 	@echo "make bench             measure; writes benchmarks/results/"
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
@@ -46,7 +46,7 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
+	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories or examples)" -k "not [files and not slowness" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
 # what pip brings and what the system brings come at the same time
 test:
