@@ -1,4 +1,4 @@
-.PHONY: help setup demo docs live quick quick-suite check test suite test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -12,11 +12,12 @@ PYTEST = .venv/bin/pytest --workers $(WORKERS)
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
-	@echo "make test              set up, then every check and test: twelve minutes on two cores"
+	@echo "make test              set up, then every test of the library: some ten minutes on two cores"
+	@echo "make check             lint, types and the layers of the library: a minute"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
-	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
+	@echo "make quick             lint, types, and the tests of memory and ranking that need no browser, database or socket: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
 	@echo "make docs              the documentation as a site, in build/site; every warning is an error"
 	@echo "make live              the same checks against real providers, by ECHOIC_LIVE_* keys; says the cost first"
@@ -47,14 +48,15 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
+	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories or examples)" -k "not [files and not slowness" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
-test: .venv/.dev
-	@scripts/system-packages
-	@$(MAKE) --no-print-directory --jobs 2 check suite
-
-suite: .venv/.dev
+# what pip brings and what the system brings come at the same time
+test:
+	@$(MAKE) --no-print-directory --jobs 2 .venv/.dev system-packages
 	$(PYTEST)
+
+system-packages:
+	@scripts/system-packages
 
 test-packages: .venv/.dev
 	$(PYTEST) packages

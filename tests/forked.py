@@ -31,7 +31,7 @@ from typing import Any
 MODULES = (
     "echoic.adapters.browser.switchboard",
     "echoic.adapters.twilio.phone",
-    "echoic.capability.talking",
+    "echoic.capability.talker",
     "echoic.cli",
     "echoic.embedding.encoder",
     "echoic.opening",

@@ -35,13 +35,14 @@ def stream(line):
             phone = await line(lambda _said, _given: "unused", channel="media", **settings)
             provider = OpenAIProvider(base_url=server.base_url, api_key="none")
             phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
-            call = await phone.call()
-            async with asyncio.timeout(15):
+            call = run.call = await phone.call()
+            async with asyncio.timeout(60):
                 while not until(call.stream, server):
                     await asyncio.sleep(0.02)
             await call.hang_up()
             return phone, call, call.stream, server.sessions[0]
 
+    run.call = None
     return run
 
 
@@ -70,17 +71,23 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
 @pytest.mark.parametrize("pace", [0.8, 0.4])
 async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_was_said(stream, pace):
     said = "your train leaves at nine from platform four and the last word is zanzibar"
+
+    async def has_heard_a_second(session):
+        await session.until(lambda: stream.call and len(stream.call.stream.played) > 8_000, "a second played")
+
     phone, call, line_, session = await stream(
         [
             UserSays("when is my train", after_ms=200),
-            Says(said, pace=pace).at(1500, UserSays("thank you", after_ms=0)),
+            Says(said, pace=pace).at(3000, has_heard_a_second, UserSays("thank you", after_ms=0)),
             Says("bye"),
         ],
         lambda stream, server: any(i.truncated_ms for s in server.sessions for i in s.conversation),
         pace=Pace(),
     )
     cut = next(item for item in session.conversation if item.truncated_ms is not None)
-    assert abs(cut.truncated_ms - len(line_.played) / 8) < 300, "cut where playing stopped"
+    unheard_ms = len(line_.played) / 8 - cut.truncated_ms
+    # until the order to stop arrives, which a busy machine delays, playing goes on
+    assert -300 < unheard_ms < 2000, "cut where playing stopped"
     assert line_.cleared >= 1
     assert line_.cleared_bytes > 0, "what came faster than it is played was taken back"
     assert "zanzibar" not in str(await phone.memory().export())
@@ -232,7 +239,7 @@ async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be
         provider = OpenAIProvider(base_url=server.base_url, api_key="none")
         phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
         call = await phone.call()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while "I live in Lisbon" not in [
                 turn.text for turn in phone.phone.known(call.sid).recorder.turns
             ]:

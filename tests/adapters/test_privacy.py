@@ -126,6 +126,23 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line):
     assert not any(name in exported for name in PLANTED)
 
 
+@pytest.mark.parametrize("answer", ["Yes, please.", "No, thank you.", "I like opera."])
+async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(line, answer):
+    phone = await line(lambda said, _given: "May I remember this call?" if "Quillhilda" in said else "Well.")
+    before = await phone.call()
+    await before.say("Good morning.")
+    await before.hang_up()
+    await phone.memory().set_consent("ask")
+    call = await phone.call()
+    await call.say(SECRET)
+    assert "wants to be asked" in phone.script.sent[-1]
+    await call.say(answer)
+    await call.say("Good-bye.")
+    await call.hang_up()
+    exported = str(await phone.memory().export())
+    assert [name for name in PLANTED if name in exported] == (PLANTED if answer == "Yes, please." else [])
+
+
 async def test_what_is_stored_on_request_is_whole_whatever_the_retention(line):
     def answer(said, given):
         if "store" in said and not given:

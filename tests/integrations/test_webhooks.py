@@ -145,6 +145,23 @@ async def test_what_was_said_in_a_vapi_call_is_known_in_the_next_and_kept_once(s
     assert stranger.json()["assistantOverrides"]["variableValues"]["memory"] == UNKNOWN_CALLER
 
 
+@pytest.mark.parametrize("answer", ["Yes.", "No."])
+async def test_of_a_caller_who_wants_to_be_asked_a_hosted_call_is_kept_after_a_yes(service, platform, answer):
+    await service.user("ana").set_consent("ask")
+    begun = (await platform.vapi("assistant-request", ANA)).json()
+    assert "wants to be asked" in begun["assistantOverrides"]["variableValues"]["memory"]
+    setting = [{"id": "1", "name": "set_memory", "arguments": {"key": "pet", "value": "Bruno"}}]
+    told = (await platform.vapi("tool-calls", toolCallList=setting)).json()["results"][0]["result"]
+    assert "May I remember" in told
+    messages = [
+        {"role": "bot", "message": "May I remember this call?", "time": 1_790_000_000_000},
+        {"role": "user", "message": answer, "time": 1_790_000_001_000},
+        {"role": "user", "message": TEACHES, "time": 1_790_000_002_000},
+    ]
+    await platform.vapi("end-of-call-report", ANA, artifact={"messages": messages})
+    assert ("peanuts" in str(await service.user("ana").export())) is (answer == "Yes.")
+
+
 async def test_vapis_tools_are_called_whichever_way_it_writes_them(service, platform):
     await service.user("ana").remember("The user is allergic to peanuts.")
     calls = [

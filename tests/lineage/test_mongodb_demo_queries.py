@@ -172,7 +172,7 @@ async def test_queries_can_be_read_at_320_pixels_and_reached_by_keyboard(browser
         page.seen.assert_nothing()
 
 
-@pytest.mark.parametrize("way", ["openai", "webrtc", "gemini"])
+@pytest.mark.parametrize("way", ["webrtc", "gemini"])
 async def test_what_the_model_asks_in_a_voice_call_is_shown_likewise(calling_browser, tmp_path, way):
     pytest.importorskip("trustme", reason="the played Gemini speaks TLS")
     script = Script(

@@ -18,8 +18,8 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.memory.concurrency import RunsPerUser
 from echoic.memory.distilling import Add, Confirm, Fact, Retract, Supersede
-from echoic.memory.distilling.grounded import consistent, grounded, instructs, is_grounded
-from echoic.memory.distilling.known import compared, known_of, same_meaning, same_words
+from echoic.memory.distilling.grounding import consistent, grounded, instructs, is_grounded
+from echoic.memory.distilling.known_facts import compared, known_of, same_meaning, same_words
 from echoic.memory.distilling.turns import withheld
 from echoic.memory.profile import first_zone
 from echoic.memory.records import index, record_of_memory

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.models.asking import quoted, stripped
+from echoic.models.question import quoted, stripped
 
 HOSTILE = st.sampled_from(
     [

@@ -27,6 +27,8 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 STARTS_S = 60
+EMBEDDER = "local" if os.environ.get("ECHOIC_SCREENSHOTS") == "1" else "lexical"
+"""Pictures show what callers see; other tests need no model, which takes a second to load and time for each word."""
 expect.set_options(timeout=30_000)  # a machine may be busy; what is right is there at once
 
 
@@ -70,7 +72,7 @@ class Process:
 
     def _environment(self):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
-        return {**kept, "ECHOIC_EMBEDDER": os.environ.get("ECHOIC_EMBEDDER", "local"), **self._variables}
+        return {**kept, "ECHOIC_EMBEDDER": EMBEDDER, **self._variables}
 
     def _announced(self):
         lines = queue.Queue()

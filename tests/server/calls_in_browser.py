@@ -21,7 +21,6 @@ SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000, word_ms=round(200
 PAUSE_MS = round(6000 / SPEED)
 """Long enough for a page on a busy machine to mute before the words begin again: they would cut the reply off."""
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
-WAYS = ("openai", "webrtc", "gemini")
 
 
 def microphone_flags(directory):

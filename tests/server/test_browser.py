@@ -53,7 +53,7 @@ PAYLOADS = [
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory):
-    running = Process(tmp_path_factory.mktemp("browser"), ECHOIC_EMBEDDER="lexical")
+    running = Process(tmp_path_factory.mktemp("browser"))
     running.start()
     yield running
     running.stop()

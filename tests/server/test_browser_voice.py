@@ -10,13 +10,12 @@ import pytest
 from playwright.async_api import expect
 
 from echoic_loopback.realtime import Says, Script, UserSays, words_heard
-from server.browsing import IMAGES, card, launched, low_contrast, visiting
+from server.browsing import EMBEDDER, IMAGES, card, launched, low_contrast, visiting
 from server.calls_in_browser import (
     MICROPHONE,
     PAUSE_MS,
     SPEED,
     SPOKEN,
-    WAYS,
     call,
     from_memory,
     hang_up,
@@ -32,7 +31,7 @@ pytest.importorskip("trustme", reason="the played Gemini speaks TLS")
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 BY_SOCKET_AND_BY_WEBRTC = ["openai", "webrtc"]
-"""The two ways from a page to its server. Which provider the server calls, the page cannot tell: one test calls each."""
+"""The two ways of a page's audio. Which provider the server calls, the page cannot tell: one test calls the other."""
 WHO = "my name is Pavel and I live in Tel Aviv"
 LONG = " ".join(
     f"{number} of the many things there are to say about it and"
@@ -54,7 +53,7 @@ def browser(calling_browser):
     return calling_browser
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["gemini", "webrtc"])
 async def test_a_caller_who_calls_again_is_greeted_by_name_and_answered_from_memory(browser, tmp_path, way):
     async with served(way, tmp_path, INTRODUCED, KNOWN) as server, visiting(browser, server) as page:
         await call(page)
@@ -347,7 +346,7 @@ async def tell_the_story(page):
 
 async def test_every_text_of_a_call_can_be_read_and_the_pictures_of_it_are_of_this_page(browser, tmp_path):
     async with (
-        served("openai", tmp_path, *STORY, embedder=os.environ.get("ECHOIC_EMBEDDER", "local")) as server,
+        served("openai", tmp_path, *STORY, embedder=EMBEDDER) as server,
         visiting(browser, server) as page,
     ):
         await tell_the_story(page)

@@ -84,6 +84,35 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
     assert await ana.conversations() == []
 
 
+@pytest.mark.parametrize("answer", ["yes of course", "my name is Pavel"])
+async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
+    answer, memory, provider, serve, phone, eventually
+):
+    script = Script(
+        Says("may I remember this call?"),
+        UserSays(answer, after_ms=2500),
+        Says("very well"),
+        UserSays("I live in Lisbon", after_ms=500),
+        Says("how nice"),
+    )
+    ana = memory.user("ana")
+    await ana.set_consent("ask")
+    async with (
+        serve(provider, script) as (server, model),
+        VoiceSession(
+            memory, user="ana", agents=[robin(greeting="Greet.")], model=model, session_id="one"
+        ) as session,
+        phone(session),
+    ):
+        await eventually(lambda: server.sessions and server.sessions[0].script_over)
+        await eventually(lambda: session.live.playback.idle and session.live.kept == 5)
+        told = str(server.sessions[0].record.events)
+        assert "wants to be asked" in told
+        assert "remember_conversation" in told
+    assert ("Lisbon" in str(await ana.export())) is (answer == "yes of course")
+    assert len(await ana.conversations()) == (answer == "yes of course")
+
+
 async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_and_one_that_hangs(
     memory, provider, serve, phone, eventually
 ):

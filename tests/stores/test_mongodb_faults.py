@@ -43,17 +43,21 @@ STEPS = ["findAndModify", "find", "insert", "update", "commitTransaction"]
 
 
 @pytest.fixture
-def server() -> Iterator[MongoServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[MongoServer]:
     mongodb_server.note("the wire stand-in")
-    with MongoServer(lifetime_s=0.5, build_looks=0) as made:
+    with MongoServer(lifetime_s=getattr(request, "param", 60), build_looks=0) as made:
         yield made
+
+
+gives_up_soon = pytest.mark.parametrize("server", [0.5], indirect=True, ids=["gives up soon"])
+"""For writes that somebody leaves in the middle. Others would not get through in so short a time on a busy machine."""
 
 
 @pytest_asyncio.fixture
 async def store(server: MongoServer) -> AsyncIterator[MongoDBStore]:
-    made = store_from(server.url("echoic", "timeout_ms=10000"))
+    made = store_from(server.url("echoic", "timeout_ms=60000"))
     async with opened(made):
-        await made.until_searchable(20)
+        await made.until_searchable(60)
         yield made
 
 
@@ -150,6 +154,7 @@ class TestAWrite:
             await store.write(ANA, [put(note("a")), put(note("n", text="x" * (17 << 20)))])
         assert await everything(store, ANA) == []
 
+    @gives_up_soon
     async def test_that_is_cancelled_wrote_all_or_nothing(self, store: MongoDBStore) -> None:
         for n in range(25):
             changes = [put(memory(f"m{n}")), put(note(f"n{n}"))]
@@ -190,6 +195,7 @@ class TestAServer:
         await store.write(ANA, [put(memory("b"))])
         await consistent(store)
 
+    @gives_up_soon
     async def test_that_drops_connections_at_random_loses_and_doubles_nothing(
         self, server: MongoServer, store: MongoDBStore
     ) -> None:
@@ -214,6 +220,9 @@ class TestAServer:
             while not done.is_set():
                 await asyncio.sleep(random.uniform(0.1, 0.4))
                 await asyncio.to_thread(server.drop_connections)
+                before = len(acknowledged)
+                while len(acknowledged) == before and not done.is_set():  # or a busy machine comes to nothing
+                    await asyncio.sleep(0.01)
 
         disturbing = asyncio.ensure_future(disturb())
         async with asyncio.timeout(120):
@@ -226,6 +235,7 @@ class TestAServer:
         assert sorted(r.id for r in await store.scan(ANA, "note")) == sorted(acknowledged)
         await consistent(store)
 
+    @gives_up_soon
     async def test_frees_a_scope_that_a_killed_process_was_writing_to(
         self, server: MongoServer, store: MongoDBStore
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.errors import InvalidInput
-from echoic.text.heard import heard_ends, share_ends
+from echoic.text.heard_words import heard_ends, share_ends
 
 PRICE = "It costs $5.00 — today only. Dr. Smith will call at 8:30pm 🙂 about the AT&T bill."
 

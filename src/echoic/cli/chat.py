@@ -21,7 +21,7 @@ from echoic.errors import EmbedderError, InvalidInput
 from echoic.types import Memory, Turn
 
 if TYPE_CHECKING:
-    from echoic.capability.talking import Talker
+    from echoic.capability.talker import Talker
     from echoic.memory.conversation import OpenConversation
     from echoic.memory.keyless import Reply
 
@@ -98,7 +98,7 @@ def chat_command(ctx: click.Context, *, model: str | None) -> int:
     async def work(desk: Desk) -> CommandResult:
         if model is None:
             return await Chat(desk).run()
-        from echoic.capability.talking import Talker
+        from echoic.capability.talker import Talker
 
         async with Talker(desk.memory, model) as talker:
             return await Chat(desk, talker).run()
@@ -193,7 +193,7 @@ class Chat:
         """The answer; None if the model gave none."""
         if self._talker is None:
             return await self._agent.reply(conversation, line)
-        from echoic.capability.talking import ModelFailed
+        from echoic.capability.talker import ModelFailed
         from echoic.memory.keyless import Reply
 
         try:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from echoic.english import names, phrases, spoken
+from echoic.english import names, phrases, spoken_values
 from echoic.english.facts import VALUES
 from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
-from echoic.english.spoken import Value
+from echoic.english.spoken_values import Value
 from echoic.words import fold, sound
 
 # "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
@@ -153,7 +153,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
     """As many of the last digits as were said again: "… one two three four, sorry, one two three five"."""
-    run = spoken.digits(said, at)
+    run = spoken_values.digits(said, at)
     if run is None or not 3 <= len(run.text) < len(old):
         return None
     return Value(old[: -len(run.text)] + run.text, run.end)

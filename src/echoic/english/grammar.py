@@ -15,7 +15,7 @@ from types import ModuleType
 from echoic.english.lexicon import expanded, triggers
 from echoic.english.sentences import Sentence
 from echoic.english.slots import SelfStatement, hear
-from echoic.english.spoken import Value
+from echoic.english.spoken_values import Value
 
 
 @dataclass(frozen=True, slots=True)

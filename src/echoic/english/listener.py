@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from echoic.english import explicit, facts, guards, phrases, preferences
+from echoic.english import commands, facts, guards, phrases, preferences
 from echoic.english.corrections import corrected, given_up, retracted, settled
 from echoic.english.grammar import Rule, RuleReading, Spot, index_of, rules_of
 from echoic.english.repairs import repaired
@@ -78,8 +78,8 @@ class _Hearing:
         said = repaired(said)
         if guards.jokes(said):
             self._heard.clear()
-        self._hushed = self._hushed or explicit.hushed(said)
-        self._hushes_only = self._hushes_only and explicit.only_hushes(said)
+        self._hushed = self._hushed or commands.hushed(said)
+        self._hushes_only = self._hushes_only and commands.only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
         passage.read()
         self._since = passage.since(len(said))
@@ -127,10 +127,10 @@ class _Passage:
         said = self._said
         if not self._ground.bears(index, firm=False, value_end=self._value_end):
             return None
-        wanted = explicit.forgotten(said, index)
+        wanted = commands.forgotten(said, index)
         if wanted:
             return self._forget(*wanted)
-        start = explicit.remembered(said, index)
+        start = commands.remembered(said, index)
         if start is None or (said.question and said.low(index) not in {"can", "could", "will", "would"}):
             return None
         self._requested = True
@@ -144,7 +144,7 @@ class _Passage:
         while index < len(self._said):
             index = self._statement(index) or index + 1
         if len(self._heard) == before:
-            kept = explicit.note(self._said, start)
+            kept = commands.note(self._said, start)
             if kept:
                 self._add((kept,))
         return len(self._said)
@@ -181,7 +181,7 @@ class _Passage:
     def _statement(self, index: int) -> int | None:
         """Where to go on after a statement at `index`, if a rule reads one there."""
         elided = self._elided(index)
-        for rule in RULES if elided else _BY_WORD.get(self._said.low(index), ()):
+        for rule in RULES if elided else _BY_WORD.get(self._said.tokens[index].low, ()):
             spot = self._spot(rule, index, elided=elided)
             reading = rule.read(spot) if spot else None
             end = self._keep(rule, spot, reading) if spot and reading else None
@@ -196,7 +196,7 @@ class _Passage:
 
     def _spot(self, rule: Rule, index: int, *, elided: bool) -> Spot | None:
         said = self._said
-        match = said.match(rule.trigger, index)
+        match = rule.trigger.match(said.line, said.starts[index])
         end = said.at.get(match.end()) if match else None
         if match is None and elided and rule.elides:
             offset = said.starts[index]

@@ -13,7 +13,7 @@ from typing import Final
 
 from echoic.english.lexicon import AMBIGUOUS, DEMONYMS, FUNCTION, GIVEN, wordlike, words
 from echoic.english.sentences import Sentence, Token
-from echoic.english.spoken import Value
+from echoic.english.spoken_values import Value
 
 # -- names
 

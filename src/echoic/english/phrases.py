@@ -26,7 +26,7 @@ from echoic.english.lexicon import (
     words,
 )
 from echoic.english.sentences import Sentence
-from echoic.english.spoken import Value
+from echoic.english.spoken_values import Value
 
 # -- conditions
 

@@ -35,7 +35,7 @@ from echoic.english.names import (
     titled,
 )
 from echoic.english.sentences import Sentence
-from echoic.english.spoken import Value, number
+from echoic.english.spoken_values import Value, number
 
 # -- employers and trades
 

@@ -22,7 +22,7 @@ from echoic.english.lexicon import (
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import hear
-from echoic.english.spoken import Value
+from echoic.english.spoken_values import Value
 
 # -- likes, diets and calls
 

@@ -137,14 +137,15 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         gap = False
         quotes = _Quotes()
         chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
-        for index, chunk in enumerate(chunks):
-            word, opening, closing = _stripped(chunk)
-            if word.endswith("-"):
-                word = "" if _said_again(word[:-1], chunks[index + 1 : index + 6]) else word[:-1]
-                closing = "—" + closing
+        words = [_word_of(chunks, index) for index in range(len(chunks))]
+        folded = fold("\0".join(word for word, _, _ in words)).split("\0")
+        for (word, opening, closing), apart in zip(
+            words, folded, strict=False
+        ):  # "" is cut into one word, too
+            low = "".join(apart.split())
             quotes.open(opening)
-            if len(word) <= _MAX_WORD and fold(word).split():
-                tokens.append(_token(word, gap=gap or "(" in opening, quoted=quotes.inside))
+            if low and len(word) <= _MAX_WORD:
+                tokens.append(Token(word, _CONTRACTIONS.get(low, low), gap or "(" in opening, quotes.inside))
                 gap = False
             quotes.close(closing)
             gap = gap or any(c in closing for c in ",:)–—")
@@ -156,14 +157,18 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         yield tokens, ""
 
 
+def _word_of(chunks: list[str], index: int) -> tuple[str, str, str]:
+    """A word, and the punctuation before and after it; a hyphen at its end is a dash, or breaks it off."""
+    word, opening, closing = _stripped(chunks[index])
+    if word.endswith("-"):
+        word = "" if _said_again(word[:-1], chunks[index + 1 : index + 6]) else word[:-1]
+        closing = "—" + closing
+    return word, opening, closing
+
+
 def _said_again(start: str, following: list[str]) -> bool:
     """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else it is a dash."""
     return any(chunk.lower().startswith(start.lower()) for chunk in following)
-
-
-def _token(word: str, *, gap: bool, quoted: bool) -> Token:
-    low = "".join(fold(word).split())
-    return Token(word, _CONTRACTIONS.get(low, low), gap, quoted)
 
 
 def _stripped(chunk: str) -> tuple[str, str, str]:

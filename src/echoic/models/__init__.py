@@ -13,8 +13,8 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from echoic.models.asking import ModelClassifier, ModelSummarizer
     from echoic.models.extractor import ModelExtractor
+    from echoic.models.question import ModelClassifier, ModelSummarizer
 
 TIMEOUT_S = 60.0
 """How long one answer may take. Nobody waits for it."""
@@ -39,7 +39,7 @@ def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
         InvalidInput: the provider is unknown, or its packages are not installed.
     """
     checked(model)
-    from echoic.models.asking import ModelClassifier
+    from echoic.models.question import ModelClassifier
 
     return ModelClassifier(model, timeout_s=timeout_s)
 
@@ -51,7 +51,7 @@ def summarizer_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
         InvalidInput: the provider is unknown, or its packages are not installed.
     """
     checked(model)
-    from echoic.models.asking import ModelSummarizer
+    from echoic.models.question import ModelSummarizer
 
     return ModelSummarizer(model, timeout_s=timeout_s)
 

@@ -15,10 +15,10 @@ from echoic.english.phrases import slug
 from echoic.english.slots import SLOTS
 from echoic.errors import EchoicError
 from echoic.memory.distilling import Add, Change, Confirm, Fact, Reading, Retract, Supersede, Unusable
-from echoic.memory.distilling.grounded import MAX_CHARACTERS, MOST_CHANGES
-from echoic.memory.distilling.known import statement_of
+from echoic.memory.distilling.grounding import MAX_CHARACTERS, MOST_CHANGES
+from echoic.memory.distilling.known_facts import statement_of
 from echoic.memory.distilling.turns import of_user
-from echoic.models.asking import Asking, quoted, stripped
+from echoic.models.question import Asking, quoted, stripped
 from echoic.types import MAX_TEXT_BYTES, Memory, Turn, checked_text
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from echoic.server.settings import ServerSettings
 from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
-    from echoic.capability.talking import Talker
+    from echoic.capability.talker import Talker
     from echoic.integrations.mcp import HttpEndpoint
     from echoic.memory.user import UserMemory
 
@@ -239,7 +239,7 @@ def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
     from echoic.models import checked
 
     checked(settings.model)
-    from echoic.capability.talking import Talker
+    from echoic.capability.talker import Talker
 
     return Talker(memory, settings.model, recall_deadline_ms=settings.recall_deadline_ms)
 

@@ -37,7 +37,7 @@ from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.adapters.browser import Switchboard
-    from echoic.capability.talking import Talker
+    from echoic.capability.talker import Talker
 
 
 ALGORITHM = "HS256"

@@ -407,17 +407,24 @@ class PhoneTools(MemoryTools):
 
     async def _remember(self, *, remember: bool) -> Answer:
         if not remember:
-            await self._call.recorder.drop()
+            recorder = self._call.recorder
+            await recorder.drop()
+            if not self._call.caller_session.is_guest:
+                dropped = await recorder.memory.conversation(recorder.name, begin=False)
+                await dropped.off_the_record()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
         if self._call.caller_session.is_guest:
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
-        if not await self._call.recorder.keep():
+        recorder = self._call.recorder
+        opened = recorder.opened
+        if opened is None:
+            opened = await recorder.memory.conversation(recorder.name, begin=False)
+        if opened.silent:
+            await opened.remember()
+        if not await recorder.keep():
             raise TimeoutError
-        opened = self._call.recorder.opened
-        if opened is not None and opened.silent:
-            return {"success": False, "say": UNKEPT}
         return {"success": True, "result": {"remembered": True}}
 
     async def _link(self, code: str) -> Answer:

@@ -92,13 +92,15 @@ class HostedWebhooks:
             log.warning("the memory of a call could not be read: %s", type(error).__name__)
             return UNREAD
 
-    async def use(self, user: UserMemory | None, tool: object, arguments: object) -> str:
+    async def use(
+        self, user: UserMemory | None, tool: object, arguments: object, *, conversation: str = ""
+    ) -> str:
         """What one of `integrations.tools` answers, on one line as the platforms want it, or its refusal."""
         if user is None:
             return UNKNOWN_CALLER
         try:
             given: Any = json.loads(arguments) if isinstance(arguments, str) and arguments else arguments
-            answer = await tools.call(user, str(tool), given or {})
+            answer = await tools.call(user, str(tool), given or {}, conversation=conversation)
         except EchoicError as error:
             return tools.refusal(error)
         except ValueError:
@@ -268,7 +270,8 @@ def _vapi(router: APIRouter, hooks: HostedWebhooks, secret: str, assistant: str)
                 for each in _items(_at(message, "toolCallList") or _at(message, "toolCalls")):
                     function = _at(each, "function") or each
                     given = _at(function, "arguments") or _at(function, "parameters")
-                    answer = await hooks.use(user, _at(function, "name"), given)
+                    held = f"vapi:{_at(call, 'id')}" if _at(call, "id") else ""
+                    answer = await hooks.use(user, _at(function, "name"), given, conversation=held)
                     results.append({"toolCallId": each.get("id"), "result": answer})
                 return {"results": results}
             case "knowledge-base-request":
@@ -308,7 +311,8 @@ def _retell(router: APIRouter, hooks: HostedWebhooks, key: str) -> None:
         if "call_inbound" in payload:
             return {"call_inbound": {"dynamic_variables": {"memory": await hooks.block(user)}}}
         if "name" in payload and "args" in payload:
-            return {"result": await hooks.use(user, payload["name"], payload["args"])}
+            held = f"retell:{_at(call, 'call_id')}" if _at(call, "call_id") else ""
+            return {"result": await hooks.use(user, payload["name"], payload["args"], conversation=held)}
         if _at(payload, "event") == "call_ended" and (name := _at(call, "call_id")):
             conversation, began_s = f"retell:{name}", _seconds(_at(call, "start_timestamp"))
             turns = (

@@ -18,8 +18,8 @@ from echoic.embedding.base import Embedder
 from echoic.errors import StoreError, WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Add, Change, Extractor, Reading, Supersede, Unusable
-from echoic.memory.distilling.grounded import MOST_CHANGES, consistent, ended_by, grounded
-from echoic.memory.distilling.known import KnownMemories, compared, known_of
+from echoic.memory.distilling.grounding import MOST_CHANGES, consistent, ended_by, grounded
+from echoic.memory.distilling.known_facts import KnownMemories, compared, known_of
 from echoic.memory.distilling.progress import Leases, Progress, progress_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.turns import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
-from echoic.memory.distilling.known import same_words, statement_of
+from echoic.memory.distilling.known_facts import same_words, statement_of
 from echoic.memory.distilling.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.changes import Reading, Unlearn
-from echoic.memory.distilling.known import known_of
+from echoic.memory.distilling.known_facts import known_of
 from echoic.memory.distilling.reconcile import Distilled, Reconciler
 from echoic.memory.distilling.rules import RuleExtractor
 from echoic.memory.distilling.turns import affirmed, conversation_record, marked, stretch_of, withheld

@@ -21,7 +21,7 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.explicit import asks_to_remember
+from echoic.english.commands import asks_to_remember
 from echoic.english.lexicon import NUMBERS
 from echoic.english.sentences import sentences
 from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
@@ -35,8 +35,8 @@ from echoic.memory.distilling.clause_reader import (
     read_clauses,
     weights,
 )
-from echoic.memory.distilling.grounded import MOST_CHANGES, instructs
-from echoic.memory.distilling.known import statement_of
+from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
+from echoic.memory.distilling.known_facts import statement_of
 from echoic.memory.distilling.rules import told_by_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
@@ -66,6 +66,8 @@ _SAME_KIND: Final = {"move": "home", "retirement": "work"}
 _ONE_LIFE: Final = frozenset({"home", "work"})
 _ABOUT: Final = 0.6
 """Cosine of two sentences from which on they are about the same, where one says that it changed."""
+_SAME_SENTENCE: Final = 0.8
+"""The same, where they differ in little but a value."""
 _NAMED: Final = 0.45
 """The same, where it says that what it names ended."""
 _VERBS: Final = frozenset("is are was has have had ends starts comes moved got goes went turned".split())
@@ -107,7 +109,10 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
     """
     line = f"{' '.join(new.words)} {new.beside.casefold()}"
     shared = _about(line.split()) & _about(old.words)
-    if new.group == old.group and _subject(new.words) and _subject(new.words) == _subject(old.words):
+    subject = _subject(new.words)
+    # kinds are guessed: "my flat number is 14" may pass for a reference, and "… 41" for a home
+    same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
+    if same_kind and subject and subject == _subject(old.words):
         changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
         return bool(changed) and new.words != old.words
     if _ENDED.search(line) and shared and (new.group == old.group or alike >= _NAMED):

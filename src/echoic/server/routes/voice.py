@@ -76,7 +76,7 @@ def _model(model: str | RealtimeModel) -> RealtimeModel:
 def _agents(given: Sequence[VoiceAgent]) -> Sequence[VoiceAgent]:
     if given:
         return given
-    from echoic.capability.talking import INSTRUCTIONS, NAME
+    from echoic.capability.talker import INSTRUCTIONS, NAME
     from echoic.session import VoiceAgent
 
     return [VoiceAgent(name=NAME, instructions=INSTRUCTIONS, greeting=GREETING)]

@@ -14,7 +14,7 @@ from typing import Final
 
 from echoic.english.guards import by_an_agent
 from echoic.english.sentences import Sentence, sentences
-from echoic.english.spoken import digits, number
+from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
 from echoic.memory.distilling.changes import (
     FACT_CATEGORIES,
