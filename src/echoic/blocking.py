@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.assurance import Level
+from echoic.memory.consent import Verdict
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.distil import Jobs
@@ -185,6 +186,13 @@ class BlockingUserMemory(Protocol):
 
     def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
         """Retract what the user keeps under `key`, or one memory or turn by its id."""
+
+    def find_memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id: any version of the user's own, or a global one that is current."""
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whoever has this handle may be told all that is kept."""
 
     def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
@@ -364,7 +372,10 @@ class BlockingUserMemory(Protocol):
         """Say whether anything the user says may be kept, in every process from the next write on."""
 
     def keeps_nothing(self, conversation: str) -> bool:
-        """Whether nothing may be kept of a conversation: the user chose "never", or it is off the record."""
+        """Whether nothing may be kept of a conversation, at least not before the user was asked."""
+
+    def asks_first(self, conversation: str | None = None) -> bool:
+        """Whether the user is still to be asked if the conversation may be kept; None: the one going on."""
 
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` means; None: it holds no such request."""
@@ -412,11 +423,24 @@ class BlockingSpeculation(Protocol):
 class BlockingOpenConversation(Protocol):
     """`OpenConversation`, blocking."""
 
+    verdict: Verdict
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing of it is kept, at least not yet."""
+
+    @property
+    def asking(self) -> bool:
+        """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
+
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
 
     def off_the_record(self) -> Receipt:
         """Keep nothing of this conversation from now on, and destroy what was kept of it."""
+
+    def remember(self) -> None:
+        """The user agreed that this conversation is kept: what waits is, and what is said from now on."""
 
     def truncate(
         self,
@@ -429,7 +453,7 @@ class BlockingOpenConversation(Protocol):
         """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns."""
 
     def turns(self) -> list[Turn]:
-        """Everything said so far, in order."""
+        """Everything said so far, in order; what waits for the user's answer included, in this process."""
 
     def info(self) -> Conversation:
         """The conversation as it stands."""

@@ -64,6 +64,15 @@ class NotAllowed(EchoicError):
     """The value is fine, but the caller may not do this to it."""
 
 
+class NotKept(NotAllowed):
+    """The user wants it not kept, or not before they are asked; nothing was written."""
+
+    def __init__(self, message: str = "", *, say: str = "") -> None:
+        """`say` is the same in words an agent can say."""
+        super().__init__(message)
+        self.say = say
+
+
 class NotOpen(EchoicError):
     """Used before `open()` or after `aclose()`."""
 

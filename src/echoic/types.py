@@ -28,7 +28,7 @@ Visibility = Literal["private", "proposed", "global"]
 Sharing = Literal["auto", "private"]
 """What may become of what is set. auto: the rules say who may know it, and doubt means private. private: the
 user alone knows it, whatever the rules say."""
-Consent = Literal["keep", "never"]
+Consent = Literal["keep", "ask", "never"]
 """Whether what a user says may be kept. never: nothing of it is, beyond the running call."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]

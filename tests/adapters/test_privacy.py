@@ -126,6 +126,23 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line):
     assert not any(name in exported for name in PLANTED)
 
 
+@pytest.mark.parametrize("answer", ["Yes, please.", "No, thank you.", "I like opera."])
+async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(line, answer):
+    phone = await line(lambda said, _given: "May I remember this call?" if "Quillhilda" in said else "Well.")
+    before = await phone.call()
+    await before.say("Good morning.")
+    await before.hang_up()
+    await phone.memory().set_consent("ask")
+    call = await phone.call()
+    await call.say(SECRET)
+    assert "wants to be asked" in phone.script.sent[-1]
+    await call.say(answer)
+    await call.say("Good-bye.")
+    await call.hang_up()
+    exported = str(await phone.memory().export())
+    assert [name for name in PLANTED if name in exported] == (PLANTED if answer == "Yes, please." else [])
+
+
 async def test_what_is_stored_on_request_is_whole_whatever_the_retention(line):
     def answer(said, given):
         if "store" in said and not given:
@@ -158,7 +175,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
 ):
     from echoic import StoreUnavailable
     from echoic.adapters.twilio.callers import Callers
-    from echoic.session.text_recorder import TextRecorder
+    from echoic.session.recorder import CallRecorder
 
     phone = await line(lambda _said, _given: "Yes.")
     first = await phone.call()
@@ -170,7 +187,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
         raise StoreUnavailable("planted")
 
     monkeypatch.setattr(Callers, "another", down)
-    monkeypatch.setattr(TextRecorder, "drop", down)
+    monkeypatch.setattr(CallRecorder, "drop", down)
     call = await phone.call()
     before = len(phone.script.sent)
     await call.say("This is not Ana, it's Ben.")

@@ -346,3 +346,18 @@ async def test_a_call_in_another_event_loop_than_the_memorys_is_refused_before_a
 
     with pytest.raises(NotOpen, match="event loop"):
         await asyncio.to_thread(lambda: asyncio.run(ring()))
+
+
+@pytest.mark.parametrize("answer", ["Yes.", "No.", "Who are you?"])
+async def test_a_user_who_wants_to_be_asked_is_and_their_answer_decides(ana, answer):
+    await ana.set_consent("ask")
+    call = call_of(ana)
+    assert "wants to be asked" in await call.block()
+    call.user_said("I live in Zanqrimo.")
+    call.agent_said("May I remember this conversation?")
+    call.user_said(answer)
+    await call._settled()
+    told = (await call.memory_for("What is the weather like?")).text
+    assert ("wants to be asked" in told) is (answer == "Who are you?")
+    await call.aclose()
+    assert ("Zanqrimo" in str(await ana.export())) is (answer == "Yes.")

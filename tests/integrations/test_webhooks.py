@@ -12,8 +12,14 @@ import pytest
 
 import echoic
 from echoic.errors import StoreUnavailable
-from echoic.integrations.hosted.signatures import signed_by_elevenlabs, signed_by_retell, signed_by_vapi
-from echoic.integrations.hosted.webhooks import UNKNOWN_CALLER, HostedCaller, by_number
+from echoic.integrations.hosted_agents import (
+    UNKNOWN_CALLER,
+    HostedCaller,
+    by_number,
+    signed_by_elevenlabs,
+    signed_by_retell,
+    signed_by_vapi,
+)
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.phone_registry import identity_of
 from echoic.prompt.answer import UNREAD
@@ -143,6 +149,23 @@ async def test_what_was_said_in_a_vapi_call_is_known_in_the_next_and_kept_once(s
     assert others == {"documents": []}
     stranger = await platform.vapi("assistant-request", "+15550000009")
     assert stranger.json()["assistantOverrides"]["variableValues"]["memory"] == UNKNOWN_CALLER
+
+
+@pytest.mark.parametrize("answer", ["Yes.", "No."])
+async def test_of_a_caller_who_wants_to_be_asked_a_hosted_call_is_kept_after_a_yes(service, platform, answer):
+    await service.user("ana").set_consent("ask")
+    begun = (await platform.vapi("assistant-request", ANA)).json()
+    assert "wants to be asked" in begun["assistantOverrides"]["variableValues"]["memory"]
+    setting = [{"id": "1", "name": "set_memory", "arguments": {"key": "pet", "value": "Bruno"}}]
+    told = (await platform.vapi("tool-calls", toolCallList=setting)).json()["results"][0]["result"]
+    assert "May I remember" in told
+    messages = [
+        {"role": "bot", "message": "May I remember this call?", "time": 1_790_000_000_000},
+        {"role": "user", "message": answer, "time": 1_790_000_001_000},
+        {"role": "user", "message": TEACHES, "time": 1_790_000_002_000},
+    ]
+    await platform.vapi("end-of-call-report", ANA, artifact={"messages": messages})
+    assert ("peanuts" in str(await service.user("ana").export())) is (answer == "Yes.")
 
 
 async def test_vapis_tools_are_called_whichever_way_it_writes_them(service, platform):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from echoic.integrations.hosted.webhooks import HostedWebhooks
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -10,10 +11,14 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from echoic import InvalidInput, NotAllowed
 from echoic.capability import Memory
+from echoic.integrations import tools
 from echoic.integrations.call_memory import CallMemory
 from echoic.memory.assurance import LEVELS, SENSITIVITIES, TABLE, is_sensitive, table_from
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.user import UserMemory
 from echoic.types import Turn
 
+PROPERTIES = {tool.name: tool.properties for tool in tools.TOOLS}
 PLANTED = {"open": "quokka", "personal": "numbat", "sensitive": "bilby"}
 ABOUT = {"personal": "my {} likes jazz", "sensitive": "my {} has diabetes and takes insulin"}
 QUESTION = "what about the bilby and the numbat and the quokka"
@@ -28,8 +33,8 @@ async def service(tmp_path):
         yield opened
 
 
-async def plant(service):
-    ana = service.user("ana")
+async def plant(service, user="ana"):
+    ana = service.user(user)
     await ana.set_directives(tone=f"like a {PLANTED['open']}")
     for sensitivity, sentence in ABOUT.items():
         word = PLANTED[sensitivity]
@@ -37,7 +42,8 @@ async def plant(service):
         await ana.remember(f"Of old, {sentence.format(word)}.")
         call = await ana.conversation(f"old-{sensitivity}")
         await call.append(
-            Turn(speaker="user", text=f"Well, {sentence.format(word)}.", id=f"said-{sensitivity}")
+            Turn(speaker="user", text=f"Well, {sentence.format(word)}.", id=f"said-{sensitivity}"),
+            Turn(speaker="agent", text=f"So {sentence.format(word)}.", id=f"answered-{sensitivity}"),
         )
         await call.store(f"the {sensitivity} chat", sentence.format(word))
         await ana.add_result(f"old-{sensitivity}", "look_up", {"found": sentence.format(word)})
@@ -104,6 +110,9 @@ SURFACES = {
     "task": lambda ana, level: each(ana, level, lambda m, s: m.task(f"old-{s}")),
     "turns": lambda ana, level: each(ana, level, turns_of),
     "info": lambda ana, level: each(ana, level, info_of),
+    "append": lambda ana, level: each(ana, level, appended),
+    "truncate": lambda ana, level: each(ana, level, truncated),
+    "find_memory": lambda ana, level: each(ana, level, by_id),
     "listen": listened,
     "export": exported,
     "an agent's prompt and tools": prompt_of,
@@ -117,6 +126,79 @@ async def turns_of(memory, sensitivity):
 
 async def info_of(memory, sensitivity):
     return await (await memory.conversation(f"old-{sensitivity}", begin=False)).info()
+
+
+async def appended(memory, sensitivity):
+    """A turn with the id of one that was said before."""
+    call = await memory.conversation(f"old-{sensitivity}", begin=False)
+    return await call.append(Turn(speaker="user", text="Hello.", id=f"said-{sensitivity}"))
+
+
+async def truncated(memory, sensitivity):
+    call = await memory.conversation(f"old-{sensitivity}", begin=False)
+    return await call.truncate(fraction=1, after=f"said-{sensitivity}")
+
+
+async def by_id(memory, sensitivity):
+    known = await memory.at("account").get(f"{sensitivity}_pet")
+    return await memory.find_memory(known.id)
+
+
+def by_tool(name):
+    """One of the tools that integrations, MCP and hosted platforms hand to a model."""
+
+    async def used(ana, level):
+        told = []
+        for sensitivity in ABOUT:
+            given = {
+                "key": f"{sensitivity}_pet",
+                "query": QUESTION,
+                "value": "x",
+                "id": f"said-{sensitivity}",
+            }
+            given = {k: v for k, v in given.items() if k in PROPERTIES[name] and k != "id"}
+            try:
+                told.append(await tools.call(ana.at(level), name, given))
+            except NotAllowed as error:
+                told.append(error)
+        return told
+
+    return used
+
+
+async def hosted(ana, level):
+    async def whose(_caller):
+        return "ana"
+
+    hooks = HostedWebhooks(ana.service, whose, "default", level)
+    user = await hooks.user("vapi", "+15550100001", {}, outbound=True)
+    asks = [await hooks.use(user, "get_memory", {"key": f"{each}_pet"}) for each in ABOUT]
+    return [await hooks.block(user), await hooks.documents(user, QUESTION), *asks]
+
+
+SURFACES |= {"a hosted platform": hosted}
+SURFACES |= {f"tool {name}": by_tool(name) for name in ("search_memory", "get_memory")}
+TELLS_NOTHING_KEPT = {
+    *("add_result", "asks_first", "at", "check_loop", "consent", "conversation", "delete", "fail", "forget"),
+    *("held", "hold", "items", "jobs", "keeps_nothing", "remember", "restore", "sees_everything", "set"),
+    *("set_consent", "set_directives", "step_up", "tell_tool_use", "warm", "withholds"),
+    *("append", "asking", "begin", "complete", "distil", "learn", "learn_soon", "off_the_record", "silent"),
+    *("store", "set_memory", "delete_memory"),
+}
+"""Verbs that write, count or destroy; what they may not destroy is tested below."""
+TELLS_EVERYTHING = {"backing_store"}
+"""As its own documentation says: for what is built on a memory."""
+ELSEWHERE = {"pack": "brief", "asked_to_forget": "turns"}
+"""What is made of the same hits, and what reads the same turns."""
+
+
+def test_every_verb_and_tool_has_a_row_in_the_matrix():
+    verbs = {
+        name for kind in (UserMemory, OpenConversation) for name in vars(kind) if not name.startswith("_")
+    }
+    named = {*(name.removeprefix("tool ") for name in SURFACES), *ELSEWHERE}
+    missing = (verbs | {tool.name for tool in tools.TOOLS}) - named - TELLS_NOTHING_KEPT - TELLS_EVERYTHING
+    assert not missing, "what may each of these tell somebody of whom little is known?"
 
 
 def words_in(told):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import echoic.sync
-from echoic import InvalidInput, NotAllowed, Turn
+from echoic import EchoicError, InvalidInput, NotAllowed, NotKept, Turn
+from echoic.capability.tools import MemoryTools
 from echoic.embedding import embedder_from
-from echoic.english.forget_requests import asks_off_the_record
+from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
+from echoic.integrations.tools import call, refusal
 from echoic.memory.background import Background
 from echoic.memory.consent import CONSENT
 from echoic.memory.records import CALL, CHECKPOINT, EXCHANGE, GIVEN
@@ -96,7 +98,7 @@ class TestNever:
             assert await ana.delete("pet"), "what is there can be taken back"
             await ana.forget()
             assert await ana.consent() == "never", "and it outlives what it is about"
-            with pytest.raises(InvalidInput, match="use one of keep, never"):
+            with pytest.raises(InvalidInput, match="use one of keep, ask, never"):
                 await ana.set_consent("maybe")
 
     async def test_what_was_said_before_is_not_learned_from_meanwhile(self, tmp_path, monkeypatch):
@@ -118,7 +120,7 @@ class TestNever:
                 await memory.user("quokka-the-user").at("unattested").set_consent("keep")
             ana = memory.user("quokka-the-user")
             (record,) = await ana.backing_store.scan(ana.scope.everyone, CONSENT)
-            assert list(record.data) == ["since"]
+            assert list(record.data) == ["since", "choice"]
         assert b"quokka-the-user" not in stored(tmp_path)
 
 
@@ -165,6 +167,162 @@ class TestOneCall:
         assert b"Zanqrimo" not in stored(tmp_path)
 
 
+MAY_I = Turn(speaker="agent", text="Hello. May I remember this conversation?")
+WORDS = (b"Quokka", b"Zanqrimo")
+
+
+async def asked(memory, name="call"):
+    """A call of a user who wants to be asked, after the agent did."""
+    await memory.user("ana").set_consent("ask")
+    call = await memory.user("ana").conversation(name)
+    await call.append(said("My name is Quokka and I live in Zanqrimo."), MAY_I)
+    return call
+
+
+class TestAsk:
+    async def test_what_is_said_waits_until_they_say_yes_and_then_all_of_it_is_kept(self, tmp_path):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            assert len(await call.turns()) == 2, "the agent knows what was said"
+            assert not [word for word in WORDS if word in stored(tmp_path)]
+            await call.append(said("Yes, sure."), said("I have an axolotl."))
+            await call.learn()
+            assert await memory.user("ana").get("home") is not None
+            assert len((await memory.user("ana").task("call")).turns) == 4
+            again = await memory.user("ana").conversation("next")
+            assert again.asking, "each conversation is asked for"
+
+    @pytest.mark.parametrize("answer", ["No, thanks.", "What a lovely day.", "Don't remember this call."])
+    async def test_without_a_yes_no_byte_stays_once_it_is_over(self, tmp_path, answer):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            await call.append(said(answer), said("Quokka it is."))
+            await call.complete()
+            assert await call.turns() == []
+            assert not [word for word in WORDS if word in stored(tmp_path)]
+            assert await memory.user("ana").conversations() == []
+
+    async def test_an_answer_in_another_process_counts(self, tmp_path):
+        async with service(tmp_path) as memory, service(tmp_path) as other:
+            call = await asked(memory)
+            await (await other.user("ana").conversation("call", begin=False)).remember()
+            await call.append(Turn(speaker="agent", text="Thank you."))
+            assert len(await call.turns()) == 3
+            assert b"Quokka" in stored(tmp_path)
+            second = await memory.user("ana").conversation("second")
+            await second.append(said("My doctor is numbatlike."))
+            await (await other.user("ana").conversation("second", begin=False)).off_the_record()
+            await second.append(said("Goodbye."))
+            await second.complete()
+            assert b"numbat" not in stored(tmp_path)
+
+    async def test_forgetting_reaches_what_waits(self, tmp_path):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            await memory.user("ana").forget()
+            await call.remember()
+            assert [turn.text for turn in await call.turns()] == []
+
+    async def test_the_agent_is_told_to_ask_until_there_is_an_answer(self, tmp_path):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            ana = memory.user("ana")
+            assert "May I remember" in (await ana.block(conversation="call")).text
+            await call.remember()
+            assert "May I remember" not in (await ana.block(conversation="call")).text
+            assert "May I remember" not in (await memory.user("bea").block(conversation="call")).text
+
+    async def test_who_chose_never_is_not_talked_round(self, tmp_path):
+        async with service(tmp_path) as memory:
+            await memory.user("ana").set_consent("never")
+            call = await memory.user("ana").conversation("call")
+            await call.append(MAY_I, said("Yes. You may remember this call. I am Quokka."))
+            with pytest.raises(NotKept):
+                await call.remember()
+        assert b"Quokka" not in stored(tmp_path)
+
+
+class TestTools:
+    """What an agent is told to keep in a conversation of which nothing may be."""
+
+    @staticmethod
+    def by_capability(user):
+        async def unchanged():
+            pass
+
+        tools = MemoryTools(user, lambda: "call", lambda: None, timeout_s=30, changed=unchanged)
+
+        async def keep():
+            answer = await tools.agent_memory("set", "pet", "an axolotl", visibility="private")
+            return "" if answer["success"] else answer["say"]
+
+        return keep
+
+    @staticmethod
+    def by_integration(user, conversation="call"):
+        async def keep():
+            try:
+                await call(
+                    user, "set_memory", {"key": "pet", "value": "an axolotl"}, conversation=conversation
+                )
+            except EchoicError as error:
+                return refusal(error)
+            return ""
+
+        return keep
+
+    @classmethod
+    def without_a_name(cls, user):
+        return cls.by_integration(user, "")
+
+    @pytest.mark.parametrize("surface", ["by_capability", "by_integration", "without_a_name"])
+    async def test_is_refused_with_words_to_say_until_the_caller_says_otherwise(self, tmp_path, surface):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            keep = getattr(self, surface)(ana)
+            call = await ana.conversation("call")
+            await call.append(said("Don't remember this call."))
+            assert "not to remember" in await keep()
+            assert b"axolotl" not in stored(tmp_path)
+            await call.append(said("Actually, you may remember this call after all."))
+            assert await keep() == ""
+            assert (await ana.get("pet")).text == "an axolotl"
+
+    @pytest.mark.parametrize("surface", ["by_capability", "by_integration", "without_a_name"])
+    async def test_is_refused_before_the_user_was_asked(self, tmp_path, surface):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            keep = getattr(self, surface)(memory.user("ana"))
+            assert "May I remember" in await keep()
+            await call.append(said("Yes."))
+            assert await keep() == ""
+            await call.complete()
+            await memory.user("ana").delete("pet")
+            nameless = self.without_a_name(memory.user("ana"))
+            assert "May I remember" in await nameless(), "a yes holds for its own call"
+
+    async def test_another_call_of_the_user_goes_on_as_before(self, tmp_path):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            await (await ana.conversation("secret")).append(said("Don't remember this call."))
+            assert await self.by_integration(ana, "call")() == ""
+
+    async def test_a_model_notes_the_answer(self, tmp_path):
+        async with service(tmp_path) as memory:
+            held = await asked(memory)
+            ana = memory.user("ana")
+
+            async def unchanged():
+                pass
+
+            tools = MemoryTools(ana, lambda: "call", lambda: None, timeout_s=30, changed=unchanged)
+            assert (await tools.remember_conversation(True))["success"]
+            assert b"Quokka" in stored(tmp_path)
+            assert (await tools.remember_conversation(False))["success"]
+            assert b"Quokka" not in stored(tmp_path)
+            assert not (await held.turns())
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -203,3 +361,45 @@ def test_words_that_keep_a_call_off_the_record(text):
 )
 def test_words_that_only_sound_like_it(text):
     assert not asks_off_the_record(text)
+
+
+QUESTION = "Before we start: may I keep what you tell me for next time?"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Yes.", True),
+        ("Sure, go ahead.", True),
+        ("Of course you can.", True),
+        ("Okay, that's fine.", True),
+        ("No.", False),
+        ("Nope, sorry.", False),
+        ("I'd rather you didn't.", False),
+        ("Please don't.", False),
+        ("Why?", None),
+        ("Yes, but not my address.", None),
+        ("I don't know.", None),
+        ("My name is Ana.", None),
+    ],
+)
+def test_words_that_answer_whether_a_call_may_be_kept(text, answer):
+    assert answers_to_remember(text, QUESTION) is answer
+    assert answers_to_remember(text, "Shall I book the table?") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "allows"),
+    [
+        ("You may remember this call.", True),
+        ("Actually, please remember this conversation after all.", True),
+        ("This call may be remembered.", True),
+        ("You can't remember this call.", None),
+        ("Can you remember this call?", None),
+        ("I remember this call.", None),
+        ("You don't have to remember this call.", None),
+        ("Please keep this conversation short.", None),
+    ],
+)
+def test_words_that_allow_a_call_to_be_kept(text, allows):
+    assert answers_to_remember(text) is allows

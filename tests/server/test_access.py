@@ -68,9 +68,11 @@ BY_TOKEN = [
     ("GET", "/v1/consent", None),
     ("PUT", "/v1/consent", {"consent": "keep"}),
     ("POST", "/v1/conversations/abc/off-the-record", None),
+    ("POST", "/v1/conversations/abc/remember", None),
     ("GET", "/api/consent", None),
     ("PUT", "/api/consent", {"consent": "keep"}),
     ("POST", "/api/conversations/abc/off-the-record", None),
+    ("POST", "/api/conversations/abc/remember", None),
     LISTENING,
     REVOKING,
 ]

@@ -745,3 +745,28 @@ async def test_a_conversation_off_the_record_is_kept_no_more(server, somebody):
     exported = json.dumps(await somebody.ask("GET", "/export"))
     assert "Zanqrimo" not in exported
     assert "Quokka" not in exported
+
+
+async def test_what_waits_for_the_users_consent_is_kept_once_they_agree(server, somebody):
+    await somebody.ask("PUT", "/consent", {"consent": "ask"})
+    await somebody.call()
+    await somebody.say("I live in Zanqrimo.")
+    assert "wants to be asked" in (await somebody.post("/block", {"conversation": "call-1"}))["text"]
+    assert "Zanqrimo" not in json.dumps(await somebody.ask("GET", "/export"))
+    assert (await somebody.ask("PUT", "/keys/pet", {"value": "a goat"}, status=403))["code"] == "not_allowed"
+    assert (await somebody.post("/conversations/call-1/remember"))["id"] == "call-1"
+    assert "Zanqrimo" in json.dumps(await somebody.ask("GET", "/export"))
+    assert (await somebody.ask("PUT", "/keys/pet", {"value": "a goat"}))["text"] == "a goat"
+    bearing = bearer(somebody.token)
+    begun = await server.client.post("/api/conversations", headers=bearing)
+    assert begun.json()["text"].endswith("May I remember this conversation?")
+    said = {"conversation": begun.json()["conversation"]}
+    for text, reply in (("I keep a quokka.", "May I remember"), ("Yes.", "Thank you")):
+        answered = await server.client.post("/api/chat", json={"text": text, **said}, headers=bearing)
+        assert answered.json()["text"].startswith(reply)
+    assert "quokka" in json.dumps(await somebody.ask("GET", "/export"))
+    second = (await server.client.post("/api/conversations", headers=bearing)).json()["conversation"]
+    wombat = {"text": "A wombat too.", "conversation": second}
+    await server.client.post("/api/chat", json=wombat, headers=bearing)
+    await server.client.post(f"/api/conversations/{second}/complete", headers=bearing)
+    assert "wombat" not in json.dumps(await somebody.ask("GET", "/export"))

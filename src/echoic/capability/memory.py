@@ -46,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
-from echoic.prompt.block import OPENING, changed_parts, framed, is_memory, parts_in
+from echoic.prompt.block import ASKING, OPENING, changed_parts, framed, is_memory, parts_in
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
@@ -255,6 +255,8 @@ class CallerMemory(MemoryCapability):
     """`MemoryCapability` in one run, of one caller. Made by `MemoryCapability.for_run`."""
 
     memory: UserMemory
+    _asks: bool = field(default=False, init=False, repr=False)
+    """Whether the user wants to be asked before a conversation is kept."""
     _run: RunContext[Any] | None = field(default=None, init=False, repr=False)
     """The context of the run. Of the hooks only `for_run` is given one; later it holds a realtime session."""
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
@@ -285,7 +287,7 @@ class CallerMemory(MemoryCapability):
         return self._texts
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """`agentMemory`, `store_conversation` and `recall_conversation`."""
+        """`agentMemory`, `store_conversation`, `recall_conversation`; for some `remember_conversation`."""
         tools = MemoryTools(
             self.memory,
             lambda: self._conversation,
@@ -293,6 +295,7 @@ class CallerMemory(MemoryCapability):
             timeout_s=self.timeout_s,
             changed=self.refresh,
             min_relevance=self.min_relevance,
+            asks=lambda: self._asks,
         )
         return tools.toolset()
 
@@ -386,6 +389,7 @@ class CallerMemory(MemoryCapability):
             self._texts = self._texts or {STATUS: framed(STATUS, [UNREAD])}
         else:
             self._texts = {section.name: section.text for section in block.sections}
+            self._asks = self._asks or ASKING in block.section("directives")
 
     async def _is_forgotten(self) -> bool:
         """Whether the conversation, which was there when the run began, is there no more."""

@@ -56,13 +56,16 @@ def hold_command(ctx: click.Context, /, *, release: bool) -> int:
 
 @command("consent")
 @click.argument("whose", metavar="USER")
-@click.argument("choice", metavar="[keep|never]", required=False, type=click.Choice(["keep", "never"]))
+@click.argument(
+    "choice", metavar="[keep|ask|never]", required=False, type=click.Choice(["keep", "ask", "never"])
+)
 @click.pass_context
 def consent_command(ctx: click.Context, /, *, whose: str, choice: Consent | None) -> int:
     """Print or set whether anything USER says may be kept.
 
-    With never, agents work on, and nothing of what USER says is kept beyond the running call. What is kept
-    already stays until `echoic forget` destroys it.
+    With never, agents work on, and nothing of what USER says is kept beyond the running call. With ask, so it
+    is in each call until USER agrees to have it kept. What is kept already stays until `echoic forget`
+    destroys it.
     """
 
     async def work(desk: Desk) -> CommandResult:

@@ -60,6 +60,11 @@ _NAMES_IT: Final = pattern("requests.names_it")
 
 _THIS_CALL: Final = pattern("requests.this_call")
 _CALL_UNKEPT: Final = pattern("requests.call_unkept")
+_CALL_KEPT: Final = pattern("requests.call_kept")
+_ASKS_TO_REMEMBER: Final = pattern("requests.asks_to_remember")
+_SAYS_YES: Final = pattern("requests.says_yes")
+_SAYS_NO: Final = pattern("requests.says_no")
+_UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
 _THAT: Final = pattern("requests.that")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
 """Verbs that nobody uses of anything else."""
@@ -98,6 +103,31 @@ def asks_off_the_record(text: str) -> bool:
         _CALL_UNKEPT.search(_low(said[0])) and not _NOT_MEANT.search(_low(said[0]))
         for said in SENTENCE.finditer(text)
     )
+
+
+def answers_to_remember(text: str, question: str = "") -> bool | None:
+    """What `text` says of whether the call it is said in may be kept: "you may remember this call".
+
+    Args:
+        text: what the user said.
+        question: what the agent said right before: asked by it, "yes" and "no" are answers too.
+
+    Returns:
+        None: nothing, or nothing clear.
+    """
+    said = [_low(sentence[0]) for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
+    said = [low for low in said if low]
+    if any(_CALL_KEPT.search(low) and not _NOT_MEANT.search(low) and "n't" not in low for low in said):
+        return True
+    asked = [sentence[0].strip() for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
+    asked = [sentence for sentence in asked if sentence]
+    if not said or not asked or not _ASKS_TO_REMEMBER.search(_low(asked[-1])):
+        return None
+    if text.rstrip().endswith("?") or any(_UNDECIDED.search(low) for low in said):
+        return None
+    if _SAYS_NO.search(said[0]) and not _SAYS_YES.search(said[0]):
+        return False
+    return True if _SAYS_YES.search(said[0]) and not re.search(r"\bnot\b|n't\b", said[0]) else None
 
 
 def forget_request(text: str) -> ForgetRequest | None:

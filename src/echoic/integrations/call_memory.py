@@ -140,10 +140,11 @@ class CallMemory:
     async def _read_wishes(self) -> None:
         try:
             directives = await self._user.directives(for_agent=self._agent)
+            asks_first = await self._user.asks_first(self.call)
         except EchoicError as error:
             log.warning("how a user wants to be served could not be read: %s", type(error).__name__)
         else:
-            self._wishes = "\n".join(directives_draft(directives).lines)
+            self._wishes = "\n".join(directives_draft(directives, asks_first=asks_first).lines)
 
     # -- what the model is given
 
@@ -156,7 +157,7 @@ class CallMemory:
         if final:
             self._segments = [so_far]
         if so_far and self._closing is None:
-            self._recall.hear(storable(so_far[-_SEARCHED_CHARACTERS:]))
+            self._recall.partial(storable(so_far[-_SEARCHED_CHARACTERS:]))
 
     def discard(self) -> None:
         """What was heard so far is no turn: it was noise, or "mhm" while the agent spoke."""
@@ -182,7 +183,9 @@ class CallMemory:
         """What a session starts with: who the user is and how they want to be served, as a message."""
         try:
             async with asyncio.timeout(BLOCK_TIMEOUT_S):
-                block = await self._user.block(agent=self._agent, deadline_ms=BLOCK_TIMEOUT_S * 500)
+                block = await self._user.block(
+                    agent=self._agent, conversation=self.call, deadline_ms=BLOCK_TIMEOUT_S * 500
+                )
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)
             return UNAVAILABLE.message

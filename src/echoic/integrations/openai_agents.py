@@ -34,6 +34,7 @@ from echoic.integrations.call_memory import UNAVAILABLE, CallMemory, TurnMemory
 from echoic.integrations.tools import call, exported, refusal
 from echoic.memory.records import TURN
 from echoic.memory.user import UserMemory
+from echoic.prompt.block import ASKING
 from echoic.stores.base import Drop
 from echoic.types import Turn
 
@@ -175,9 +176,10 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
     """What memory knows for `question`, as quoted lines; empty where nothing is known."""
     try:
         recall = await user.recall(question, **options)
-        if not recall.hits and recall.outcome == "complete":
-            return ""
-        return TurnMemory((await user.pack(recall, budget_tokens=budget_tokens)).text).message
+        asking = [ASKING] if await user.asks_first() else []
+        if recall.hits or recall.outcome != "complete":
+            asking.append((await user.pack(recall, budget_tokens=budget_tokens)).text)
+        return TurnMemory("\n".join(asking)).message
     except NotOpen:
         raise  # a mistake in how it is set up, which no words to a model mend
     except InvalidInput:  # a message of megabytes is no question

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from echoic.errors import EchoicError, InvalidInput, NotAllowed, QuotaExceeded, brief
+from echoic.errors import EchoicError, InvalidInput, NotAllowed, NotKept, QuotaExceeded, brief
+from echoic.memory.consent import within
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -186,13 +187,16 @@ TOOLS: Final = (
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 
 
-async def call(user: UserMemory, name: str, arguments: Mapping[str, Any] | None = None) -> Answer:
+async def call(
+    user: UserMemory, name: str, arguments: Mapping[str, Any] | None = None, *, conversation: str = ""
+) -> Answer:
     """Carry out a call that a model made, and give its answer as JSON.
 
     Args:
         user: whose memory. It comes from whom you serve, never from the arguments.
         name: of one of `TOOLS`.
         arguments: as the model gave them; null stands for one that was left out.
+        conversation: the id of the one being held, whose user may want nothing of it kept; empty: unknown.
 
     Raises:
         InvalidInput: there is no such tool, or the arguments do not fit it.
@@ -207,7 +211,8 @@ async def call(user: UserMemory, name: str, arguments: Mapping[str, Any] | None 
     began = time.perf_counter()
     seen: dict[str, Any] = {"outcome": "failed"}
     try:
-        answer, seen = await tool.run(user, given)
+        with within(conversation):
+            answer, seen = await tool.run(user, given)
     finally:
         asked = {field: given[field] for field in ("key", "value", "query") if field in given}
         duration_ms = (time.perf_counter() - began) * 1000
@@ -218,6 +223,8 @@ async def call(user: UserMemory, name: str, arguments: Mapping[str, Any] | None 
 
 def refusal(error: EchoicError) -> str:
     """What a model is told of an error: the way out, and nothing of where the store is."""
+    if isinstance(error, NotKept):
+        return error.say
     if isinstance(error, InvalidInput | NotAllowed | QuotaExceeded):
         return str(error)
     return (

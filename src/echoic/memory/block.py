@@ -71,6 +71,10 @@ class BlockMaterial(Protocol):
         """How the user wants to be served."""
         ...
 
+    async def asks_first(self, conversation: str | None) -> bool:
+        """Whether the user is still to be asked if the conversation may be kept."""
+        ...
+
     async def withholds(self) -> bool:
         """Whether more is known than may be told."""
         ...
@@ -115,10 +119,11 @@ class BlockMaker:
         conversations = await self._user.conversations()
         asked = moment is not None and bool(moment.strip())
         count = counter_of(self._parts.embedder)
+        wishes = await self._user.directives(for_agent=agent, for_conversation=conversation)
         drafts = [
             experience_draft(await self._experience(agent)),
             profile_draft(profile),
-            directives_draft(await self._user.directives(for_agent=agent, for_conversation=conversation)),
+            directives_draft(wishes, asks_first=await self._user.asks_first(conversation)),
             memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
             conversations_draft([c for c in conversations if c.recall_key]),
             *([withheld_draft()] if await self._user.withholds() else []),

@@ -3,16 +3,23 @@
 The store of a service asks here before it writes (`admitted`), so no caller of it can keep what must not be.
 The choice stands in the deployment's own scope under a hash of whose it is: it outlives `forget`, and tells
 nobody who made it.
+
+What a tool or your code sets belongs to the conversation that `within` names. Where none is named, what the
+user said last about a conversation holds, until that conversation is completed or for `_LATEST_FOR_S`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, cast, get_args
+from typing import Final, Literal, cast, get_args
 
-from echoic.errors import InvalidInput, NotAllowed
+from echoic.errors import InvalidInput, NotKept
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
     CALL_PARTS,
@@ -27,14 +34,41 @@ from echoic.memory.records import (
     memory_id,
 )
 from echoic.stores.base import Change, Drop, Put, Record, Require, Store
-from echoic.types import Consent, Scope
+from echoic.types import Consent, Scope, Turn
+
+Verdict = Literal["keep", "ask", "never", "off the record"]
+"""Whether something may be kept now: "ask" is not yet, "off the record" is nothing of this conversation."""
 
 CONSENT: Final = "consent"
-"""The kind of the record that says that nothing may be kept."""
-REFUSED: Final = (
-    "nothing may be kept of this user, as they chose: what is there can be read, deleted and forgotten. "
-    "set_consent('keep') allows it again"
-)
+"""The kind of the record that holds a choice."""
+REASONS: Final[Mapping[Verdict, str]] = {
+    "never": (
+        "nothing may be kept of this user, as they chose: what is there can be read, deleted and forgotten. "
+        "set_consent('keep') allows it again"
+    ),
+    "ask": (
+        "this user wants to be asked first: ask whether this conversation may be remembered. "
+        "OpenConversation.remember() notes a yes"
+    ),
+    "off the record": (
+        "the user asked that this conversation be not remembered, and nothing was kept. If they change their "
+        "mind, OpenConversation.remember() notes it"
+    ),
+}
+"""Why something is refused, for whoever writes code."""
+SPOKEN: Final[Mapping[Verdict, str]] = {
+    "never": "You asked me to keep nothing about you, so I have not written that down.",
+    "ask": "May I remember this conversation? Until you say so, I write nothing down.",
+    "off the record": (
+        "You asked me not to remember this conversation, so I have not written that down. Tell me if I may "
+        "remember it after all."
+    ),
+}
+"""The same, for an agent to say."""
+_MOST_TURNS: Final = 2_000
+_MOST_CONVERSATIONS: Final = 1_000
+_LATEST_FOR_S: Final = 12 * 3600.0
+_DERIVED: Final = "\0derived"
 _OF_A_CALL: Final = frozenset({TURN, CONVERSATION, RESULT, CHECKPOINT, *CALL_PARTS})
 """Kinds that follow from a conversation. They are left out, and the call goes on; other kinds are refused."""
 _OTHERS: Final = frozenset({MEMORY, PROPOSAL, ITEM, INDEXED_ITEM, DIRECTIVES})
@@ -58,13 +92,72 @@ def checked_consent(consent: object) -> Consent:
     return cast("Consent", consent)
 
 
+_within: ContextVar[str] = ContextVar("echoic.consent.within", default="")
+
+
+@contextlib.contextmanager
+def within(conversation: str | None) -> Iterator[None]:
+    """Say in which conversation what is kept inside was said; None or empty: it is not known."""
+    token = _within.set(conversation or "")
+    try:
+        yield
+    finally:
+        _within.reset(token)
+
+
+@contextlib.contextmanager
+def from_what_is_kept() -> Iterator[None]:
+    """What is kept inside follows from what is kept already: of those alone who chose "never" it is not."""
+    token = _within.set(_DERIVED)
+    try:
+        yield
+    finally:
+        _within.reset(token)
+
+
+class Pending:
+    """What was said in conversations whose answer is still open: in this process alone, until it ends.
+
+    A conversation nobody added to for `_LATEST_FOR_S` was left: what waits of it goes.
+    """
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[tuple[Scope, str], tuple[float, list[tuple[Turn, bool]]]] = OrderedDict()
+
+    def add(self, scope: Scope, conversation: str, turns: Sequence[Turn], *, learn: bool) -> None:
+        """Hold `turns`, each once; of a very long conversation, the last ones."""
+        now = time.monotonic()
+        _, said = self._said.pop((scope, conversation), (now, []))
+        known = {turn.id for turn, _ in said}
+        said += [(turn, learn) for turn in turns if turn.id not in known]
+        self._said[scope, conversation] = now, said[-_MOST_TURNS:]
+        oldest = next(iter(self._said))
+        while len(self._said) > _MOST_CONVERSATIONS or now - self._said[oldest][0] > _LATEST_FOR_S:
+            del self._said[oldest]
+            oldest = next(iter(self._said))
+
+    def turns(self, scope: Scope, conversation: str) -> list[Turn]:
+        """What waits, in order."""
+        return [turn for turn, _ in self._said.get((scope, conversation), (0.0, []))[1]]
+
+    def take(self, scope: Scope, conversation: str) -> list[tuple[Turn, bool]]:
+        """What waited, each with whether it is learned from; it waits no longer."""
+        return self._said.pop((scope, conversation), (0.0, []))[1]
+
+    def drop(self, scope: Scope) -> None:
+        """Whatever waits of a user goes."""
+        for name in [name for name in self._said if name[0] == scope]:
+            del self._said[name]
+
+
 async def read_consent(store: Store, scope: Scope) -> Consent:
     """What the user chose.
 
     Raises:
         StoreUnavailable: could not look.
     """
-    return "never" if await keeps_nothing(store, scope) else "keep"
+    found = await store.read(scope.everyone, CONSENT, [_name(scope)])
+    return _choice(found[0]) if found else "keep"
 
 
 async def write_consent(store: Store, scope: Scope, consent: Consent, at: datetime) -> None:
@@ -72,22 +165,45 @@ async def write_consent(store: Store, scope: Scope, consent: Consent, at: dateti
     if consent == "keep":
         await store.write(scope.everyone, [Drop(kind=CONSENT, id=_name(scope))])
     else:
-        await _note(store, scope, _name(scope), at)
+        await store.write(scope.everyone, [_note(_name(scope), consent, at)])
 
 
-async def write_off_the_record(store: Store, scope: Scope, conversation: str, at: datetime) -> None:
-    """Note that nothing of `conversation` may be kept."""
-    await _note(store, scope, _name(scope, conversation), at)
+async def write_answer(
+    store: Store, scope: Scope, conversation: str, at: datetime, *, remember: bool
+) -> None:
+    """Note what the user said of `conversation`: that it may be kept, or that nothing of it may."""
+    said: Consent = "keep" if remember else "never"
+    names = _name(scope, conversation), _name(scope, "")
+    latest = _note(names[1], said, at, of=names[0])
+    await store.write(scope.everyone, [_note(names[0], said, at), latest])
 
 
-async def keeps_nothing(store: Store, scope: Scope, conversation: str | None = None) -> bool:
-    """Whether nothing may be kept of the user, or of this conversation of theirs.
+async def close_answer(store: Store, scope: Scope, conversation: str) -> None:
+    """`conversation` is over: what was said of it holds for nothing else any more."""
+    latest = await store.read(scope.everyone, CONSENT, [_name(scope, "")])
+    if latest and latest[0].data.get("of") == _name(scope, conversation):
+        await store.write(scope.everyone, [Drop(kind=CONSENT, id=latest[0].id)])
+
+
+async def verdict(store: Store, scope: Scope, conversation: str = "") -> Verdict:
+    """Whether something may be kept of the user, or of this conversation of theirs; empty: of one unknown.
 
     Raises:
         StoreUnavailable: could not look.
     """
-    names = [_name(scope), *([] if conversation is None else [_name(scope, conversation)])]
-    return bool(await store.read(scope.everyone, CONSENT, names))
+    names = _name(scope), _name(scope, conversation)
+    return _decided({record.id: record for record in await store.read(scope.everyone, CONSENT, names)}, names)
+
+
+async def keeps_nothing(store: Store, scope: Scope, conversation: str | None = None) -> bool:
+    """Whether nothing may be kept of the user, or of this conversation of theirs, at least not yet.
+
+    Raises:
+        StoreUnavailable: could not look.
+    """
+    if conversation is None:
+        return await read_consent(store, scope) == "never"
+    return await verdict(store, scope, conversation) != "keep"
 
 
 async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> list[Change]:
@@ -99,26 +215,52 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
         changes: as they are to be written.
 
     Raises:
-        NotAllowed: one of them would keep something of its own of a user who chose "never".
+        NotKept: one of them would keep something of its own that the user does not want kept, or not yet.
         StoreUnavailable: could not look; nothing may be written.
     """
     asked = [_asked(scope, change) if _adds(change) else () for change in changes]
     wanted = sorted({name for names in asked for name in names})
     if not wanted:
         return list(changes)
-    found = {record.id for record in await store.read(scope.everyone, CONSENT, wanted)}
+    found = {record.id: record for record in await store.read(scope.everyone, CONSENT, wanted)}
     if not found:
         return list(changes)
-    left_out = [not found.isdisjoint(names) for names in asked]
-    for change, left in zip(changes, left_out, strict=True):
-        if left and isinstance(change, Put) and change.record.kind not in _OF_A_CALL:
-            raise NotAllowed(REFUSED)
+    verdicts = [_decided(found, names) for names in asked]
+    for change, decided in zip(changes, verdicts, strict=True):
+        if decided != "keep" and isinstance(change, Put) and not _is_of_a_call(change.record):
+            raise NotKept(REASONS[decided], say=SPOKEN[decided])
+    left_out = [decided != "keep" for decided in verdicts]
     # what a call's records require is a conversation that is not kept either
     return [
         change
         for change, left in zip(changes, left_out, strict=True)
         if not left and not (any(left_out) and isinstance(change, Require) and change.kind == CONVERSATION)
     ]
+
+
+def _decided(found: Mapping[str, Record], names: Sequence[str]) -> Verdict:
+    """What follows from the choice of a user and, where there is one, that of a conversation."""
+    if not names:
+        return "keep"
+    chosen, *said = (found.get(name) for name in names)
+    user = "keep" if chosen is None else _choice(chosen)
+    if user == "never":
+        return "never"
+    of_call = said[0] if said else None
+    if of_call is None or _is_old(of_call):
+        return user if said else "keep"
+    answer = _choice(of_call)
+    return "off the record" if answer == "never" else "keep"
+
+
+def _is_old(answer: Record) -> bool:
+    """Whether an answer no longer holds for what names no conversation."""
+    age = datetime.now(UTC) - datetime.fromisoformat(answer.data["since"])
+    return "of" in answer.data and age.total_seconds() > _LATEST_FOR_S
+
+
+def _choice(record: Record) -> Consent:
+    return cast("Consent", record.data.get("choice", "never"))
 
 
 def _adds(change: Change) -> bool:
@@ -134,25 +276,36 @@ def _adds(change: Change) -> bool:
     return stays is None or any(was.get(name) != record.data.get(name) for name in stays)
 
 
+def _is_of_a_call(record: Record) -> bool:
+    return record.kind in _OF_A_CALL or (record.kind in {ITEM, INDEXED_ITEM} and _held_in(record) is not None)
+
+
+def _held_in(record: Record) -> str | None:
+    """The conversation that a record of a call follows from."""
+    if record.kind == CONVERSATION:
+        return record.id
+    found = record.data.get("conversation") if record.kind in {CHECKPOINT, ITEM, INDEXED_ITEM} else record.key
+    return found if isinstance(found, str) and found else None
+
+
 def _asked(scope: Scope, change: Change) -> tuple[str, ...]:
-    """Whose choices `change` depends on, as the ids they are noted under."""
+    """Whose choices `change` depends on, as the ids they are noted under: a user's, then a conversation's."""
     assert isinstance(change, Put)
     record = change.record
     if scope.user is None:  # what a user made everyone's
         author = record.data.get("author")
-        return (_name(Scope(scope.deployment, author)),) if isinstance(author, str) and author else ()
-    conversation = record.key
-    if record.kind == CONVERSATION:
-        conversation = record.id
-    elif record.kind == CHECKPOINT:
-        conversation = record.data.get("conversation")
-    of_call = record.kind in _OF_A_CALL and isinstance(conversation, str)
-    return (_name(scope), *([_name(scope, conversation or "")] if of_call else []))
+        if not isinstance(author, str) or not author:
+            return ()
+        scope = Scope(scope.deployment, author)
+        conversation = _within.get()
+    else:
+        conversation = (_held_in(record) if _is_of_a_call(record) else None) or _within.get()
+    return (_name(scope), *([] if conversation == _DERIVED else [_name(scope, conversation)]))
 
 
-async def _note(store: Store, scope: Scope, name: str, at: datetime) -> None:
-    record = Record(kind=CONSENT, id=name, data={"since": at.isoformat()})
-    await store.write(scope.everyone, [Put(record=record)])
+def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) -> Put:
+    data = {"since": at.isoformat(), "choice": choice} | ({} if of is None else {"of": of})
+    return Put(record=Record(kind=CONSENT, id=name, data=data))
 
 
 @lru_cache(maxsize=1024)  # asked for at every write

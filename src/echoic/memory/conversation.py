@@ -12,10 +12,10 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
-from echoic.english.forget_requests import asks_off_the_record
-from echoic.errors import InvalidInput, NotAllowed, WriteConflict, brief
+from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
+from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.consent import keeps_nothing, write_off_the_record
+from echoic.memory.consent import REASONS, SPOKEN, Verdict, close_answer, verdict, write_answer
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -70,8 +70,18 @@ class OpenConversation:
         self._agent = agent
         self._noted = False
         self.id = conversation_id
-        self.silent = False
-        """Whether nothing of it is kept for as long as this is held: it began so, or became so in between."""
+        self.verdict: Verdict = "keep"
+        """Whether it is kept, as it began or became in between."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing of it is kept, at least not yet."""
+        return self.verdict != "keep"
+
+    @property
+    def asking(self) -> bool:
+        """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
+        return self.verdict == "ask"
 
     async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
@@ -81,7 +91,8 @@ class OpenConversation:
 
         Where nothing may be kept of the user, or of this conversation, the turns are returned all the same.
         A turn in which the user says "don't remember this call" makes it so, for those before it as well
-        (`off_the_record`).
+        (`off_the_record`); one that says "you may remember this call", or yes to the agent's question
+        whether it may, allows it (`remember`).
 
         Args:
             turns: in the order they were said.
@@ -96,10 +107,12 @@ class OpenConversation:
         """
         new = [self._own(turn) for turn in turns]
         self._note_others(new)
-        if not self.silent and any(t.speaker == USER and asks_off_the_record(t.heard_text) for t in new):
-            await self._obey()
+        await self._hear_answers(new)
         if self.silent:
-            return await self._masked(new)
+            return await self._unkept_turns(new, learn=learn)
+        return await self._append(new, learn=learn)
+
+    async def _append(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
         # a turn of what was forgotten would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         wanted: dict[str, Turn] = {}
@@ -134,8 +147,9 @@ class OpenConversation:
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held
 
-        await write_off_the_record(self._parts.store, self._scope, self.id, self._parts.clock())
-        self.silent = True
+        await write_answer(self._parts.store, self._scope, self.id, self._parts.clock(), remember=False)
+        self.verdict = "off the record"
+        self._parts.pending.take(self._scope, self.id)
         await refuse_held(self._parts.store, self._scope)
         receipt = await Erasing(self._parts, self._scope).forget_call(self.id)
         compliance = self._parts.compliance
@@ -143,17 +157,70 @@ class OpenConversation:
             return receipt
         return await compliance.receipt(self._scope, "conversation", receipt)
 
-    async def _obey(self) -> None:
+    async def remember(self) -> None:
+        """The user agreed that this conversation is kept: what waits is, and what is said from now on.
+
+        Raises:
+            NotKept: the user chose "never", which `UserMemory.set_consent` alone changes.
+            StoreUnavailable: what waits goes on waiting; call it again.
+        """
+        if await self._look() == "never":
+            raise NotKept(REASONS["never"], say=SPOKEN["never"])
+        await write_answer(self._parts.store, self._scope, self.id, self._parts.clock(), remember=True)
+        await self._take_up()
+
+    async def _look(self) -> Verdict:
+        self.verdict = await verdict(self._parts.store, self._scope, self.id)
+        return self.verdict
+
+    async def _take_up(self) -> None:
+        """It is to be kept: so is what waited."""
+        self.verdict = "keep"
+        waiting = self._parts.pending.take(self._scope, self.id)
         try:
-            await self.off_the_record()
+            await self.begin()
+            for learn, said in itertools.groupby(waiting, lambda each: each[1]):
+                await self._append([turn for turn, _ in said], learn=learn)
+        except BaseException:
+            for turn, learn in waiting:
+                self._parts.pending.add(self._scope, self.id, [turn], learn=learn)
+            raise
+
+    async def _hear_answers(self, new: Sequence[Turn]) -> None:
+        """Do what the user says in `new` of whether this conversation may be kept."""
+        if self.asking and await self._look() == "keep":  # answered elsewhere: on a page, or by an API
+            await self._take_up()
+        waiting = self._parts.pending.turns(self._scope, self.id) if self.silent else []
+        asked = next((turn for turn in reversed(waiting) if turn.speaker == AGENT), None)
+        for turn in new:
+            if turn.speaker == AGENT:
+                asked = turn
+            elif turn.speaker == USER and self.verdict != "never":
+                question = asked.heard_text if asked is not None and self.asking else ""
+                await self._hear_answer(turn.heard_text, question)
+
+    async def _hear_answer(self, said: str, question: str) -> None:
+        answer = False if asks_off_the_record(said) else answers_to_remember(said, question)
+        before = self.verdict
+        try:
+            if answer is False and before != "off the record":
+                await self.off_the_record()
+            elif answer and self.silent:
+                await self.remember()
         except NotAllowed:
             log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
         except BaseException:
-            self.silent = False  # asked for again with the same turn
+            self.verdict = before  # said again with the same turn
             raise
 
+    async def _unkept_turns(self, turns: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
+        """Turns as they would be kept. Where the user is still to be asked, they wait."""
+        masked = await self._masked(turns)
+        if self.asking:
+            self._parts.pending.add(self._scope, self.id, masked, learn=learn)
+        return masked
+
     async def _masked(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        """Turns as they would be kept."""
         puts = [Put.over(None, record_of_turn(turn)) for turn in turns]
         prepared = await self._parts.door.prepare(self._scope, puts)
         said = {c.record.id: c.record for c in prepared if isinstance(c, Put)}
@@ -163,16 +230,24 @@ class OpenConversation:
         """Add to `known` those that are there; those whose id is another conversation's get a new one."""
         ids = [turn.id for turn in missing.values()]
         there = {r.id: turn_of(r) for r in await self._parts.store.read(self._scope, TURN, ids)}
+        told = {turn.id for turn in await self._told([*there.values()])}
         renamed = {}
         for name, turn in missing.items():
             found = there.get(turn.id)
             if found is not None and found.conversation == self.id:
-                known[name] = found
+                known[name] = found if found.id in told else turn
             elif found is not None and turn.id == name:
                 renamed[name] = replace(turn, id=self._qualified(name))
             elif found is not None:
                 raise InvalidInput(f"turn ids {brief(name)} and {brief(turn.id)} are taken: give it another")
         return renamed
+
+    async def _told(self, turns: list[Turn]) -> list[Turn]:
+        """Those of `turns` that whoever holds this may be told."""
+        if self._seen is self._parts.store or not turns:
+            return turns
+        told = {record.id for record in await self._seen.read(self._scope, TURN, [turn.id for turn in turns])}
+        return [turn for turn in turns if turn.id in told]
 
     def _qualified(self, name: str) -> str:
         """The id of a turn where another conversation has one of that name."""
@@ -223,14 +298,15 @@ class OpenConversation:
             if changed:
                 await self._parts.store.write(self._scope, changed)
                 self._parts.background.poke()
-            return cut
+            return await self._told(cut)
 
         return await until_written(attempt, f"conversation {brief(self.id)}")
 
     async def turns(self) -> list[Turn]:
-        """Everything said so far, in order."""
+        """Everything said so far, in order; what waits for the user's answer included, in this process."""
         records = await scan_all(self._seen, self._scope, TURN, key=self.id)
-        return [turn_of(record) for record in records]
+        waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
+        return [*map(turn_of, records), *waiting]
 
     async def info(self) -> Conversation:
         """The conversation as it stands."""
@@ -246,17 +322,24 @@ class OpenConversation:
         """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has.
 
         Raises:
-            NotAllowed: nothing of it may be kept.
+            NotKept: nothing of it may be kept, or not yet.
         """
         checked_name(key, "recall key")
         if await self._is_unkept():
-            raise NotAllowed(f"conversation {brief(self.id)} is not kept, as the user chose")
+            raise NotKept(REASONS[self.verdict], say=SPOKEN[self.verdict])
         if summary is None:
             return await self._change(recall_key=key)
         return await self._change(recall_key=key, summary=checked_text(summary, "summary"))
 
     async def complete(self) -> Conversation:
-        """The call is over. It is distilled after this, here or by any worker."""
+        """The call is over. It is distilled after this, here or by any worker.
+
+        Where the user was to be asked and did not answer, nothing of it is kept.
+        """
+        if self.asking and await self._look() == "keep":
+            await self._take_up()
+        self._parts.pending.take(self._scope, self.id)
+        await close_answer(self._parts.store, self._scope, self.id)
         done = await self._change(status="completed", distilled=False)
         self._parts.background.poke((self._scope, self.id))
         return done
@@ -279,8 +362,7 @@ class OpenConversation:
 
     async def begin(self) -> None:
         """Make the conversation exist; one that does is continued."""
-        self.silent = await self._is_unkept()
-        if self.silent:
+        if await self._is_unkept():
             return
         now = self._parts.clock()
         new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
@@ -290,7 +372,7 @@ class OpenConversation:
             return
 
     async def _is_unkept(self) -> bool:
-        return self.silent or await keeps_nothing(self._parts.store, self._scope, self.id)
+        return self.silent or await self._look() != "keep"
 
     async def _unkept(self) -> Conversation:
         """What there is to say of a conversation of which nothing is kept.
@@ -345,8 +427,7 @@ async def open_conversation(
     if agent is not None:
         checked_name(agent, "agent")
     opened = OpenConversation(parts, scope, name, agent, seen=seen)
-    if begin:
-        await opened.begin()
+    await (opened.begin() if begin else opened._look())  # noqa: SLF001 - ours
     return opened
 
 

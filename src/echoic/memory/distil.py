@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import Embedder
 from echoic.errors import StoreError
-from echoic.memory.consent import keeps_nothing
+from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.hooks import Extraction, Hooks, Trouble
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
@@ -147,7 +147,8 @@ class Distiller:
         started = time.perf_counter()
         with self._telemetry.operation("distil", scope) as doing:
             rules, _ = await self._readers()
-            distilled = await rules.read(scope, conversation)
+            with from_what_is_kept():
+                distilled = await rules.read(scope, conversation)
             doing.count = len(distilled.kept)
             doing.attributes = {"reader": RULES, "turns": distilled.turns}
         await self._tell(scope, conversation, RULES, distilled, started)
@@ -185,7 +186,8 @@ class Distiller:
         started = time.perf_counter()
         reader = model.extractor.name
         with self._telemetry.operation("distil", scope) as doing:
-            run = await model.read(scope, conversation, now=now, parked=parked)
+            with from_what_is_kept():
+                run = await model.read(scope, conversation, now=now, parked=parked)
             read = run.distilled or Distilled()
             doing.count, doing.attributes = len(read.kept), {"reader": reader, "turns": read.turns}
             if run.failed:

@@ -14,6 +14,7 @@ from typing import Final
 from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import from_what_is_kept
 from echoic.memory.door import Door
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
@@ -234,7 +235,8 @@ class GlobalFacts:
         if await ledger.current(memory.key, memory.author) is not None:
             return None
         kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
-        await self._store.write(ledger.scope, ledger.changes)
+        with from_what_is_kept():
+            await self._store.write(ledger.scope, ledger.changes)
         return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
 
     def _noted(self, what: Decided, memory: Memory, by: str) -> Put:

@@ -16,6 +16,7 @@ from typing import Any
 
 from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
+from echoic.memory.consent import from_what_is_kept
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
@@ -175,7 +176,8 @@ class Judge(Sweeper):
             return 0.0
         if not await self._noted(case, {AGREED: verdict.reason}):
             return _AGAIN_S
-        await until_written(lambda: self._share(case, weighed), f"key {brief(case.record.key)}")
+        with from_what_is_kept():
+            await until_written(lambda: self._share(case, weighed), f"key {brief(case.record.key)}")
         return 0.0
 
     async def _asked(self, case: _Case) -> Verdict:

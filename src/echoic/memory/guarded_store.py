@@ -456,6 +456,8 @@ class _ObservedStore:
             doing.count = len(prepared)
             doing.attributes = {"changes": doing.count}
             async with self._meter.writing(scope, prepared):
+                if self._compliance is not None:
+                    await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
         if prepared.rewritten:
             try:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.assurance import Level, Visibility, VisibleStore
-from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, write_consent
+from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
-from echoic.memory.records import MEMORY, TURN, memory_of, scan_all
+from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all
 from echoic.memory.service_context import Parts
 from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
@@ -155,6 +155,15 @@ class UserMemory:
             found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
             doing.count, doing.record = int(found), key if key is not None else id
         return found
+
+    async def find_memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id: any version of the user's own, or a global one that is current."""
+        return await memory_with_id(self._seen.store, self.scope, memory_id)
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whoever has this handle may be told all that is kept."""
+        return self._visible.is_whole
 
     async def history(self, key: str) -> list[Memory]:
         """Every version the user kept under `key`, oldest first, retracted ones included."""
@@ -556,6 +565,7 @@ class UserMemory:
 
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
+        self._parts.pending.drop(self.scope)  # what waits for the user's answer may say it as well
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
         apart = key is conversation is id is asked is None and span != (learned_from is not None)
@@ -599,22 +609,27 @@ class UserMemory:
         """Say whether anything the user says may be kept, in every process from the next write on.
 
         "never": no turn, memory or record of a call is kept, nor learned from. Agents work on, with what is
-        known already: nothing is destroyed, `forget` does that. `set` and the like raise NotAllowed. A change
-        to "keep" holds from the next conversation on. `forget` leaves the choice as it is.
+        known already: nothing is destroyed, `forget` does that. `set` and the like raise NotKept. "ask": so
+        it is in each conversation until the user agrees (`OpenConversation.remember`). A change holds from
+        the next conversation on. `forget` leaves the choice as it is.
 
         Raises:
             InvalidInput: no such consent.
-            NotAllowed: "keep", and the level of this handle does not see everything.
+            NotAllowed: it is not "never", and the level of this handle does not see everything.
         """
-        if checked_consent(consent) == "keep":
+        if checked_consent(consent) != "never":
             self._visible.needed("keeping again what is said")
         await write_consent(self._parts.store, self.scope, consent, self._parts.clock())
 
     async def keeps_nothing(self, conversation: str) -> bool:
-        """Whether nothing may be kept of a conversation: the user chose "never", or it is off the record."""
+        """Whether nothing may be kept of a conversation, at least not before the user was asked."""
         return await keeps_nothing(
             self._parts.store, self.scope, checked_name(conversation, "conversation id")
         )
+
+    async def asks_first(self, conversation: str | None = None) -> bool:
+        """Whether the user is still to be asked if the conversation may be kept; None: the one going on."""
+        return await verdict(self._parts.store, self.scope, conversation or "") == "ask"
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
         """Nothing, where the asker may be told what is to be destroyed, all of it.

@@ -248,8 +248,19 @@ def profile_draft(profile: Profile) -> Draft:
     return _draft("profile", lines)
 
 
-def directives_draft(directives: Directives) -> Draft:
-    """How the user wants to be served: presets in our words, the rest in theirs."""
+ASKING: Final = (
+    "The user wants to be asked before anything is kept: early on, ask “May I remember this conversation?”. "
+    "Until they say yes, nothing of it is kept."
+)
+
+
+def directives_draft(directives: Directives, *, asks_first: bool = False) -> Draft:
+    """How the user wants to be served: presets in our words, the rest in theirs.
+
+    Args:
+        directives: theirs.
+        asks_first: whether they are still to be asked if the conversation may be kept.
+    """
     presets = {name: value for name in SAID if (value := getattr(directives, name)) is not None}
     lines = [f"- {SAID[name][value]}" for name, value in presets.items() if value in SAID[name]]
     if directives.language is not None:
@@ -258,7 +269,7 @@ def directives_draft(directives: Directives) -> Draft:
     free = [*others, *sorted(directives.free.items())]
     said = [(_spoken(name), quoted(text)) for name, text in free]
     lines += [f"- The user asked for {name}: {text}" for name, text in said if text]
-    return _draft("directives", lines)
+    return _draft("directives", [*([f"- {ASKING}"] if asks_first else []), *lines])
 
 
 def _spoken(name: str) -> str:

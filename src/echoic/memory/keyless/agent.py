@@ -192,6 +192,8 @@ NOTED: Final = (
     "I've kept that word for word. My rules hear no single fact in it, but you can ask me about it."
 )
 UNKEPT: Final = "Nothing of this conversation is kept."
+MAY_I: Final = "May I remember this conversation?"
+AGREED: Final = "Thank you, I'll remember this conversation."
 ASK_NAME: Final = "Hello. I know nothing about you yet. What should I call you?"
 COURTESIES: Final = {
     "thanks": "You're welcome.",
@@ -256,6 +258,8 @@ class KeylessAgent:
     async def greet(self, conversation: OpenConversation) -> str:
         """The same, said: it is kept as the agent's turn."""
         text = await self.greeting()
+        if conversation.asking:
+            text = f"{text} {MAY_I}"
         await conversation.append(Turn(speaker="agent", text=text))
         return text
 
@@ -282,6 +286,7 @@ class KeylessAgent:
 
     async def _turn(self, conversation: OpenConversation, steps: Steps, intent: Intent, text: str) -> Reply:
         before = await self._memory.facts()
+        was_asking = conversation.asking
         asked = intent.name and not conversation.silent and await self._asked_last(conversation, ASK_NAME)
         named = intent.name if asked else None
         with steps.step("append"):
@@ -300,7 +305,9 @@ class KeylessAgent:
         )
         reply = await self._said(reply, intent, learned, steps)
         if conversation.silent and reply.text == NOTED:
-            reply = replace(reply, text=UNKEPT)
+            reply = replace(reply, text=MAY_I if conversation.asking else UNKEPT)
+        if was_asking and not conversation.silent:
+            reply = replace(reply, text=f"{AGREED} {reply.text if reply.text != NOTED else ''}".strip())
         return await self._answered(conversation, steps, reply, None)
 
     async def _said(self, reply: Reply, intent: Intent, learned: TurnChanges, steps: Steps) -> Reply:

@@ -132,16 +132,30 @@ async def off_the_record(caller: AsCaller, conversation: str) -> ShownReceipt:
     return ShownReceipt.of(await opened.off_the_record())
 
 
+@router.post(
+    "/api/conversations/{conversation}/remember",
+    summary="Keep a conversation that waits for the user's consent",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)
+async def remember_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
+    """The user agreed, under the consent `ask` or after `off-the-record`: what this process holds of it is
+    kept, and what is said from now on.
+    """
+    opened = await known_conversation(caller, conversation)
+    await opened.remember()
+    return ShownConversation.of(await opened.info())
+
+
 async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
     """The caller's conversation of that id.
 
     Raises:
         Refused: 404, there is none, or it was forgotten.
     """
-    known = await caller.memory.find_conversation(conversation)
-    if known is None and not await caller.memory.keeps_nothing(conversation):
+    opened = await caller.memory.conversation(conversation, begin=False)
+    if not opened.silent and await caller.memory.find_conversation(conversation) is None:
         raise not_found("conversation")
-    return await caller.memory.conversation(conversation, begin=False)
+    return opened
 
 
 log = logging.getLogger(__name__)

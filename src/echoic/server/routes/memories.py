@@ -305,7 +305,10 @@ MAX_BUDGET_TOKENS = 8000
 class ChosenConsent(RequestBody):
     """Whether anything the user says may be kept."""
 
-    consent: Consent = Field(description="keep, or never: nothing is kept beyond the running conversation.")
+    consent: Consent = Field(
+        description="keep; never: nothing is kept beyond the running conversation; ask: so it is in each "
+        "conversation until the user agrees to keep it."
+    )
 
 
 class ShownConsent(Shown):
@@ -577,7 +580,9 @@ async def _events(caller: RequestCaller, shared: AppState, place: str) -> AsyncI
     async for told in shared.live.listen(scope, beat_s=beat_s, address=place):
         if not await _is_told(caller, shared):
             return
-        yield BEAT if told is None else _event(told)
+        # what was learned or looked up is told as it is: to those alone who may be told everything
+        withheld = isinstance(told, Extraction | ToolUsed) and not caller.memory.sees_everything
+        yield BEAT if told is None or withheld else _event(told)
 
 
 async def _is_told(caller: RequestCaller, shared: AppState) -> bool:

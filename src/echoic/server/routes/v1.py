@@ -14,7 +14,6 @@ from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
-from echoic.memory.records import memory_with_id
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
 from echoic.server.models import RequestBody, Shown, ShownConversation, ShownMemory, ShownTurn
@@ -200,6 +199,11 @@ router.post(
     summary="Keep nothing of a conversation",
     responses=responses(401, 403, 404, 422, 429, 503),
 )(conversations.off_the_record)
+router.post(
+    "/conversations/{conversation:path}/remember",
+    summary="Keep a conversation that waits for the user's consent",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)(conversations.remember_conversation)
 
 
 def _derived(key: str | None, *more: str) -> str:
@@ -455,7 +459,7 @@ async def remember(caller: AsCaller, asked: NewMemory) -> ShownMemory:
 @router.get("/memories/{memory}", summary="Get a memory by id", responses=_READS)
 async def get_memory(caller: AsCaller, memory: str) -> ShownMemory:
     """Any version of the user's own, or a global memory that is current."""
-    found = await memory_with_id(caller.memory.backing_store, caller.memory.scope, memory)
+    found = await caller.memory.find_memory(memory)
     if found is None:
         raise not_found("memory")
     return ShownMemory.of(found)

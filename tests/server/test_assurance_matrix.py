@@ -1,0 +1,145 @@
+"""Every route that takes a user's token, at everything that a deployment may let such a user be told.
+
+The routes are read from the servers: one without a request here fails. The verbs of the library, the prompt
+and the tools are in tests/memory/test_assurance.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import echoic
+from echoic.integrations.tools import call
+from echoic.memory.assurance import SENSITIVITIES
+from echoic.types import Turn
+from memory.test_assurance import ABOUT, PLANTED, QUESTION, plant
+from server.conftest import serving, settings_of
+from server.test_access import BY_TOKEN, LISTENING, REVOKING
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+import route_table
+
+REQUESTS = [
+    *(each for each in BY_TOKEN if each not in (LISTENING, REVOKING)),
+    ("POST", "/api/memory", {"operation": "query", "query": "home"}),
+    ("POST", "/api/memory", {"operation": "get", "key": "home"}),
+    ("POST", "/api/memory", {"operation": "list"}),
+    ("POST", "/api/chat", {"text": "What do you know about me?"}),
+    ("POST", "/v1/recall", {"query": "home", "min_relevance": 0, "include_past": True}),
+    ("POST", "/v1/brief", {"query": "home", "min_relevance": 0}),
+]
+DESTROY = {"/api/forget", "/v1/forget", "/api/identity/revoke"}
+"""Sent last: what they do is not to hide what others tell."""
+TELL = {
+    "POST /api/memory",
+    "GET /api/memories",
+    "GET /api/memories/home/history",
+    "GET /api/export",
+    "GET /api/block",
+    "POST /api/chat",
+    "GET /api/events",
+    "POST /v1/recall",
+    "POST /v1/brief",
+    "POST /v1/block",
+    "GET /v1/memories",
+    "GET /v1/memories/abc",
+    "GET /v1/keys/home",
+    "GET /v1/conversations/abc/turns",
+    "GET /v1/export",
+}
+"""Routes that do tell what is sensitive to whoever may be told: the control."""
+
+
+def test_every_route_that_takes_a_users_token_has_a_request_here():
+    app = route_table.whole_app()
+    sent = {(method, path) for method, path, _ in (*REQUESTS, LISTENING, REVOKING)}
+    matchers = [(route, path) for path, route in route_table.flat(app.routes)]
+    for row in route_table.rows(app):
+        if row.who != route_table.TOKEN or row.path == "/mcp":  # in tests/integrations/test_mcp.py
+            continue
+        patterns = [route.path_regex for route, path in matchers if path == row.path]
+        found = any(m == row.method and any(p.match(path) for p in patterns) for m, path in sent)
+        assert found or row.path == "/api/identity/renew", row
+
+
+def words_in(text):
+    return {sensitivity for sensitivity, word in PLANTED.items() if word in text.replace(QUESTION, "")}
+
+
+async def asked(server, someone, ids):
+    """What each route told of each sensitivity."""
+    told = {}
+
+    def note(method, path, text):
+        told.setdefault(f"{method} {path}", set()).update(words_in(text))
+
+    heard = asyncio.create_task(listened(server, someone))
+    order = {"PUT": 1, "DELETE": 2}
+    for method, path, body in sorted(REQUESTS, key=lambda each: (each[1] in DESTROY, order.get(each[0], 0))):
+        for sensitivity in ABOUT:
+            where = path.replace("/memories/abc", f"/memories/{ids[sensitivity]}")
+            where = where.replace("abc", f"old-{sensitivity}").replace("home", f"{sensitivity}_pet")
+            named = QUESTION if "query" in (body or {}) else f"{sensitivity}_pet"
+            said = json.dumps(body).replace('"home"', json.dumps(named))
+            if path == "/api/memory" and method == "POST":
+                said = json.dumps(
+                    {**json.loads(said), "deploymentId": "default", "userCookie": someone.token}
+                )
+            answer = await server.client.request(
+                method,
+                where,
+                content=said if body is not None else None,
+                headers={**someone.headers, "Content-Type": "application/json"},
+            )
+            assert answer.status_code < 500 or answer.status_code == 503, (method, where, answer.text)
+            note(method, path, answer.text)
+    note(*LISTENING[:2], await heard)
+    return told
+
+
+async def listened(server, someone):
+    """What the stream of events tells while a tool of another call reads what is sensitive."""
+    text = ""
+    async with server.client.stream("GET", "/api/events", headers=someone.headers) as stream:
+        pieces = stream.aiter_text()
+        text += await anext(pieces)
+        whole = server.memory.user(someone.user)
+        for sensitivity, sentence in ABOUT.items():
+            conversation = await whole.conversation(f"meanwhile-{sensitivity}")
+            await conversation.append(
+                Turn(speaker="user", text=f"You know, {sentence.format(PLANTED[sensitivity])}.")
+            )
+            await call(whole, "get_memory", {"key": f"{sensitivity}_pet"})
+        await whole.forget(conversation="meanwhile-personal")  # whose event everybody is told: the last one
+        while "event: forgotten" not in text:
+            text += await anext(pieces)
+    return text
+
+
+@pytest.mark.parametrize("most", SENSITIVITIES)
+async def test_no_route_tells_or_destroys_anything_above_what_the_caller_may_be_told(tmp_path, most):
+    memory = echoic.open(
+        f"sqlite:///{tmp_path}/echoic.db",
+        embedder="lexical",
+        global_writes="auto",
+        assurance={"device": most},
+    )
+    async with serving(memory, settings_of()) as server:
+        someone = await server.identity()
+        whole = memory.user(someone.user)
+        await plant(memory, someone.user)
+        ids = {each: (await whole.get(f"{each}_pet")).id for each in ABOUT}
+        told = await asked(server, someone, ids)
+        allowed = set(SENSITIVITIES[: SENSITIVITIES.index(most) + 1])
+        assert {route: words - allowed for route, words in told.items() if words - allowed} == {}
+        if most == "sensitive":
+            assert {route for route, words in told.items() if "sensitive" in words} >= TELL
+        else:
+            assert (await whole.get("sensitive_pet")) is not None, "nor may they destroy it"
+            assert PLANTED["sensitive"] in str(await whole.export())
