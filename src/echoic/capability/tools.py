@@ -42,7 +42,7 @@ UNPROVEN: Final = "I can't do that before you prove who you are, by your PIN or 
 MISSING: Final = "I have nothing stored under that name."
 _HITS: Final = 6
 _TRANSCRIPT_TOKENS: Final = 1500
-"""Of a recalled conversation: its end, where it is longer."""
+"""The tokens of a recalled conversation that are shown: its end, where it is longer."""
 
 Operation = Literal["get", "set", "delete", "query"]
 Answer = dict[str, Any]
