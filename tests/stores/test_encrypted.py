@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from pathlib import Path
 
 import numpy as np
 import pytest
+from blockbuster import BlockBuster
 
 import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
@@ -19,7 +19,6 @@ from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record, Store
 from echoic.stores.encrypted import EncryptedStore, keys_from
-from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
 from echoic.testing.store_subject import ANA, OTHER_ANA, memory, opened, put
@@ -29,12 +28,6 @@ KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
 def keys(_deployment: str) -> list[bytes]:
     return [KEY]
-
-
-class TestEncryptedMemory(StoreConformance):
-    @pytest.fixture
-    def store(self) -> Store:
-        return EncryptedStore(InMemoryStore(), keys)
 
 
 class TestEncryptedSQLite(StoreConformance):
@@ -166,6 +159,20 @@ async def test_without_its_key_a_deployment_is_gone_and_keeps_nobody_back(tmp_pa
         assert "1 of 2 deployments readable" in (await store.check())["encryption"]
 
 
+async def test_what_is_readable_is_copied_out_of_a_store_that_holds_a_dead_deployment(tmp_path: Path) -> None:
+    path, there = tmp_path / "a.db", {"acme": [KEY], "other": [OTHER]}
+    make = lambda: EncryptedStore(SQLiteStore(path), lambda name: there.get(name, []))  # noqa: E731
+    async with MemoryService(make(), LexicalEmbedder()) as service:
+        for deployment in there:
+            await service.user("ana", deployment).set("pet", f"a goat of {deployment}")
+    del there["acme"]
+    target, spec = tmp_path / "b.db", LexicalEmbedder().spec
+    await copy_memory(make, lambda: SQLiteStore(target), spec, progress=print)
+    async with MemoryService(SQLiteStore(target), LexicalEmbedder()) as service:
+        assert (await service.user("ana", "other").get("pet")).text == "a goat of other"
+        assert await service.user("ana", "acme").get("pet") is None
+
+
 async def test_ciphertext_that_was_moved_to_another_record_is_refused(tmp_path: Path) -> None:
     async with opened(makes(tmp_path / "a.db", KEY)) as store:
         await store.write(ANA, [put(memory("mine")), put(memory("yours"))])
@@ -178,11 +185,10 @@ async def test_ciphertext_that_was_moved_to_another_record_is_refused(tmp_path: 
             await store.load(ANA)
 
 
-def test_a_backup_of_an_encrypted_store_is_encrypted_and_restores_with_its_keys(tmp_path: Path) -> None:
-    asyncio.run(_backed_up_and_restored(tmp_path))
-
-
-async def _backed_up_and_restored(tmp_path: Path) -> None:
+async def test_a_backup_of_an_encrypted_store_is_encrypted_and_restores_with_its_keys(
+    tmp_path: Path, nothing_blocks_the_event_loop: BlockBuster
+) -> None:
+    nothing_blocks_the_event_loop.deactivate()  # a backup is a command's, and nobody waits beside it
     file, source, target = (tmp_path / f"{name}.db" for name in ("backup", "a", "b"))
     service = MemoryService(makes(source, KEY), LexicalEmbedder())
     async with service:

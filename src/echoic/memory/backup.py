@@ -127,7 +127,7 @@ async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, i
     async with opened(_file_store(path, like), spec) as (file, _):
         facts = await file.check()
         scopes = [scope for scope in await file.scopes() if scope != MARKS]
-        return len(scopes), int(facts["records"])
+        return len(scopes), int(facts.get("records", 0))
 
 
 def _check_free(path: Path, checksum: Path) -> None:
