@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 
 from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import EchoicError, InvalidInput, brief
+from echoic.memory.audit import working
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
     CALL,
@@ -209,6 +210,7 @@ class AbandonedCalls:
         return closed
 
     async def _sweep(self, every_s: float) -> None:
+        working("closing broken calls")
         await asyncio.sleep(SWEEP_AFTER_S)
         while True:
             try:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from echoic.errors import EchoicError, WriteConflict, brief
+from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
 from echoic.memory.distilling.progress import Leases
@@ -142,6 +143,7 @@ class Judge:
             await close()
 
     async def _sweep(self) -> None:
+        working("judging")
         await asyncio.sleep(SWEEP_AFTER_S)
         try:
             await self.take_up()
@@ -149,6 +151,7 @@ class Judge:
             log.warning("%s: what waits to be judged is looked for at the next start", type(error).__name__)
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
+        working("judging")
         later: dict[str, float] = {}
         for name in wanted:
             try:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.memory.audit import working
 from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record, Store
@@ -163,6 +164,7 @@ class Retention:
         ]
 
     async def _sweep(self) -> None:
+        working("retention")
         await asyncio.sleep(_SWEEP_AFTER_S)
         while True:
             try:
