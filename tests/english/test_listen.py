@@ -128,6 +128,20 @@ def test_a_question_is_no_memory(said):
     assert listen(said) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sound check, my name is Napoleon.",
+        "let's pretend my name is ana and i live in rome",
+        "you be the doctor and i'm a sailor with a parrot",
+        "Only testing, I live in a castle.",
+        "this is just a dry run, I'm allergic to nuts",
+    ],
+)
+def test_what_is_acted_or_said_to_try_the_line_is_no_memory(said):
+    assert listen(said) == []
+
+
 def test_a_question_after_a_statement_leaves_the_statement(texts):
     assert texts("I'm Pavel, can you help me?") == {"user_name": "Pavel"}
     assert texts("i live in haifa do you deliver there?") == {"home": "Haifa"}

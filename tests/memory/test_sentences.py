@@ -16,7 +16,7 @@ from echoic.embedding.base import Embedded
 from echoic.english import listen
 from echoic.memory.distilling import clause_reader
 from echoic.memory.distilling.clause_reader import CATEGORIES, clauses, read_clauses, weights
-from echoic.memory.distilling.sentence_extractor import SentenceExtractor
+from echoic.memory.distilling.sentence_extractor import SentenceExtractor, Statement, replaces
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
 
@@ -144,6 +144,20 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
     assert len(facts) == 1
     assert facts[0].times_said == 2
     assert facts[0].confirmed
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "alike", "gone"),
+    [
+        (("my flat number is 41", "home"), ("my flat number is 14", "reference"), 0.9, True),
+        (("my son has turned ten", "age"), ("my son lives with us", "family"), 0.5, False),
+        (("I'm hungry now", "condition"), ("I'm a cook", "work"), 0.9, False),
+    ],
+)
+def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_kind_was_taken_for(
+    new, old, alike, gone
+):
+    assert replaces(Statement(*new), Statement(*old), alike) is gone
 
 
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):

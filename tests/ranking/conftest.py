@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from echoic.partition import SEGMENT_ROWS, Partition, Segment
-from echoic.ranking import entry_of_memory, entry_of_turn
+from echoic.partition import AXES, SEGMENT_ROWS, Partition, Pieces, Segment
+from echoic.ranking import entry_of_memory, entry_of_turn, query_of
 from echoic.types import Memory, Turn
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -65,3 +65,25 @@ def partition(segments):
         return made
 
     return make
+
+
+@pytest.fixture
+def closely():
+    """Items as a partition with the word pieces of each, all with one vector; and a query of such pieces."""
+    vector = np.eye(8, dtype=np.float32)[0]
+
+    def pieces(axes):
+        rows = np.eye(AXES, dtype=np.float32)[list(axes)]
+        return Pieces(axes=rows, hidden=rows, spans=tuple((n, n + 1) for n in range(len(rows))))
+
+    def make(items, axes):
+        segment = Segment()
+        for row, (item, each) in enumerate(zip(items, axes, strict=True)):
+            entry = entry_of_turn(item) if isinstance(item, Turn) else entry_of_memory(item)
+            segment.put(row % SEGMENT_ROWS, entry)
+            segment.attach(row % SEGMENT_ROWS, vector, pieces(each).packed())
+        made = Partition(8)
+        made.patch([(0, segment)])
+        return made
+
+    return make, lambda text, axes: query_of(text, vector, pieces=pieces(axes))

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echoic.ranking.fusion import FUSIONS, RRF_WEIGHTS, blend, rrf, scaled, top
+from echoic.ranking.channels import Channels
+from echoic.ranking.fusion import BROAD, CLOSE, CLOSE_IN_CALLS, FUSIONS, RRF_WEIGHTS, blend, rrf, scaled, top
+from echoic.ranking.layout import Candidates
 
 NOWHERE = math.nan
 ROWS = 40
@@ -152,3 +154,29 @@ def test_fusing_changes_no_channel():
         fusion.fuse(found, 2)
     for name, values in found.items():
         np.testing.assert_array_equal(values, before[name])
+
+
+@pytest.mark.parametrize(
+    ("speakers", "calls", "weights"),
+    [
+        (("user", "agent"), False, CLOSE_IN_CALLS),
+        (("Ana", "agent"), False, CLOSE_IN_CALLS),
+        (("Ana", "Ben"), False, CLOSE),
+        (("Ana", "Ben"), True, CLOSE_IN_CALLS),
+    ],
+)
+def test_calls_and_conversations_between_people_are_weighed_differently(
+    turn, closely, speakers, calls, weights
+):
+    make, ask = closely
+    said = [turn(f"Tea {'and cake ' * n}.", speakers[n % 2], f"c{n}") for n in range(10)]
+    made = make(said, [[n, 20 + n % 3] for n in range(10)])
+    with made.lock:
+        channels = Channels(ask("tea?", [3, 21]), [Candidates.of(made)], 0.12, calls=calls)
+        usual = blend(channels, 10)
+        given, other = (
+            blend(channels, 10, BROAD, close)
+            for close in (weights, CLOSE if weights is CLOSE_IN_CALLS else CLOSE_IN_CALLS)
+        )
+    assert usual.scores.tolist() == given.scores.tolist()
+    assert usual.scores.tolist() != other.scores.tolist()

@@ -101,3 +101,35 @@ def test_what_no_longer_holds_stands_by_itself(turn, memory, partition):
     made = partition([turn("I live in Leeds.", id="t0"), ended])
     found = rank(query_of("home Leeds", include_past=True), [made])
     assert sorted((one.row, one.beside) for one in found) == [(0, ()), (1, ())]
+
+
+def test_learning_changes_no_score_of_a_turn_that_taught_nothing(turn, memory, partition):
+    turns = [
+        turn("My sister Marta came by on the train.", id="t0"),
+        turn("The sister ship sails.", conversation="other", id="t1"),
+        turn("Rain again.", conversation="third"),
+    ]
+    asked = query_of("sister Marta")
+    before = {one.row: one.score for one in rank(asked, [partition(turns)])}
+    after = rank(asked, [partition([*turns, memory("sister Marta", source=("t0",))])])
+    assert {one.row: one.score for one in after if one.row == 1} == pytest.approx({1: before[1]})
+
+
+def test_a_value_under_a_key_stands_no_higher_than_its_turn_unless_it_is_liker(turn, memory, closely):
+    make, ask = closely
+    said = [turn(f"Leeds number {n}.", conversation=f"c{n}", id=f"t{n}") for n in range(12)]
+    axes = [[5], [0, 1], *[[6 + n] for n in range(10)]]
+    unlike = make([*said, memory("Leeds", "home", source=("t0",))], [*axes, [5]])
+    asked = ask("ab", [0, 1])
+    assert rank(asked, [unlike])[0].row == 1
+    like = make([*said, memory("Leeds", "home", source=("t0",))], [*[[5], [2, 3]], *axes[2:], [0, 1]])
+    first = rank(asked, [like])[0]
+    assert {first.row, *first.beside} == {0, 12}
+
+
+def test_a_turn_answers_for_the_key_that_was_learned_from_it(turn, memory, closely):
+    make, ask = closely
+    said = [turn(f"Leeds number {n}.", conversation=f"c{n}", id=f"t{n}") for n in range(12)]
+    made = make([*said, memory("Marta", "sister name", source=("t7",))], [[5]] * 13)
+    first = rank(ask("sister name", [0, 1]), [made])[0]
+    assert {first.row, *first.beside} == {7, 12}

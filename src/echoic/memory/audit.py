@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 Did = Literal["read", "write", "erase", "export"]
 _AGAIN_S: Final = 60.0
-"""Where nobody says on whose behalf, the same is logged once in so long."""
+"""How long the same access is logged only once, where nobody says on whose behalf it is made."""
 _REMEMBERED: Final = 10_000
 
 

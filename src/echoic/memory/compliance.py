@@ -28,6 +28,7 @@ from typing import Any, BinaryIO, Final
 from uuid import uuid4
 
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
+from echoic.stores.apply import name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Receipt, Scope
 
@@ -293,7 +294,7 @@ class Compliance:
         self.log = ChainedLog(self.folder / "erasures.jsonl")
         self._key: bytes | None = None
         self._applying = False
-        self._failed: dict[Scope, list[str]] = {}
+        self._failed: dict[Scope, dict[str, Sequence[Erasable] | None]] = {}
 
     def __repr__(self) -> str:
         return f"Compliance({str(self.folder)!r})"
@@ -406,16 +407,46 @@ class Compliance:
             name = await asyncio.to_thread(self._list, scope, changes)
             try:
                 erased = await store.erase(scope, changes)
+                await self._done(store, scope, [name, *self._covered(scope, changes)])
             except WriteConflict:  # nothing was destroyed, and nothing is to be
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except BaseException:  # it may have happened; if not, it does when the store is opened next
-                self._failed.setdefault(scope, []).append(name)
+            except BaseException:  # it may have happened; if not, it does before anything is written there
+                self._failed.setdefault(scope, {})[name] = changes
                 raise
-            # what failed before is done as well, where all that there is has gone
-            done = self._failed.pop(scope, []) if changes is None else []
-            await mark(store, [name, *done])
         return erased
+
+    async def catch_up(self, store: Store, scope: Scope) -> None:
+        """Carry out the erasures of `scope` that failed: what is written now may bear the name of what was to
+        go, and would go with it when the store is opened next.
+
+        Raises:
+            StoreUnavailable: they failed again; nothing may be written before they are carried out.
+        """
+        if scope not in self._failed:
+            return
+        async with self._holding(shared=True):
+            for name, changes in list(self._failed.get(scope, {}).items()):
+                # a conflict: it had happened, or another process has written there since
+                with contextlib.suppress(WriteConflict):
+                    await store.erase(scope, changes)
+                await self._done(store, scope, [name])
+
+    def _covered(self, scope: Scope, changes: Sequence[Erasable] | None) -> list[str]:
+        """The erasures that failed before, and that were carried out with `changes`."""
+        failed = self._failed.get(scope, {})
+        if changes is None:
+            return list(failed)
+        gone = set(map(name_of, changes))
+        return [name for name, of in failed.items() if of is not None and gone.issuperset(map(name_of, of))]
+
+    async def _done(self, store: Store, scope: Scope, names: Sequence[str]) -> None:
+        await mark(store, names)
+        failed = self._failed.get(scope, {})
+        for name in names:
+            failed.pop(name, None)
+        if not failed:
+            self._failed.pop(scope, None)
 
     def _list(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
         name = uuid4().hex

@@ -93,7 +93,12 @@ class Channels(dict[str, Floats]):
             calls: whether people speak with an agent here, whatever its turns call it.
         """
         super().__init__()
-        self.places, self.calls, self._floor = places, calls, floor
+        self.places, self._floor = places, floor
+        named = {place.layout.among_people for place in places} - {None}
+        self.among_people = not calls and named == {True}
+        """Whether all was said between people who are called by their names: no user, and no agent."""
+        self.in_calls = calls or False in named
+        """Whether a user speaks with an agent. Where nothing was said, neither holds."""
         # corrected here, so that whoever weighs channels weighs those of what was meant
         names = {number: name for place in places for number, name in place.names.items()}
         self.query = query = heard_right(query, names)

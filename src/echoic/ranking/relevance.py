@@ -187,18 +187,13 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     """Which of `KINDS` applies."""
     looked = channels.looked_at
     if looked is not None and not np.isnan(looked.closer.scores).all():
-        return "people" if among_people(channels) else "pieces"
+        return "people" if channels.among_people else "pieces"
     return "meaning" if semantic and channels.query.vector is not None else "words"
-
-
-def among_people(channels: Channels) -> bool:
-    """Whether what was said was said between people who are called by their names: no user, and no agent."""
-    return not channels.calls and {place.layout.among_people for place in channels.places} - {None} == {True}
 
 
 def default_floor(channels: Channels) -> float:
     """The relevance below which nothing is known, where nobody gives another."""
-    return SILENCE_AMONG_PEOPLE if among_people(channels) else SILENCE
+    return SILENCE_AMONG_PEOPLE if channels.among_people else SILENCE
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
@@ -419,7 +414,7 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     never speak themselves.
     """
     speaker = channels.get("speaker")
-    if speaker is None or not channels.called or not among_people(channels):
+    if speaker is None or not channels.called or not channels.among_people:
         return 0.0
     theirs = speaker[looked.rows] > 0
     mine, others = own[theirs & ~np.isnan(own)], own[~theirs & ~np.isnan(own)]

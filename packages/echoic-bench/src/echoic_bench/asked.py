@@ -40,6 +40,7 @@ class KeptChannels(Channels):
         self._closer = None if closer is None else closer.copy()
         self.missed = channels.missed
         self.sources = channels.sources
+        self.among_people, self.in_calls = channels.among_people, channels.in_calls
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""

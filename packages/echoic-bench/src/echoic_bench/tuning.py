@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
 from echoic.opening import FORMAT, VERSION
-from echoic.ranking.fusion import BROAD, CLOSE, FusionWeights
+from echoic.ranking.fusion import BROAD, CLOSE, CLOSE_IN_CALLS, FusionWeights
 from echoic_bench.asked import Asked, ndcg_of, tally_of
 from echoic_bench.corpus import Progress, silent
 from echoic_bench.metrics import Interval, interval
@@ -103,10 +103,11 @@ def tune(asked: Sequence[Asked], progress: Progress = silent) -> Tuned:
             "with fewer a fit follows chance. The defaults are right until there are more"
         )
     close = asked[0].channels.look_closer(np.arange(1)) is not None
-    default = CLOSE if close else BROAD
+    usual = CLOSE_IN_CALLS if asked[0].channels.in_calls else CLOSE
+    default = usual if close else BROAD
 
     def stages(weights: FusionWeights) -> tuple[FusionWeights, FusionWeights]:
-        return (BROAD, weights) if close else (weights, CLOSE)
+        return (BROAD, weights) if close else (weights, usual)
 
     @cache  # folds walk the same first steps
     def score(weights: FusionWeights) -> NDArray[np.float64]:

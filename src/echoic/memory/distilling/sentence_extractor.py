@@ -66,8 +66,10 @@ _SAME_KIND: Final = {"move": "home", "retirement": "work"}
 _ONE_LIFE: Final = frozenset({"home", "work"})
 _ABOUT: Final = 0.6
 """Cosine of two sentences from which on they are about the same, where one says that it changed."""
+_SAME_SENTENCE: Final = 0.8
+"""The same, where they differ in little but a value."""
 _NAMED: Final = 0.45
-"""The same, where it says that what it names ended."""
+"""Cosine of two sentences from which on they are about the same, where one says that what it names ended."""
 _VERBS: Final = frozenset("is are was has have had ends starts comes moved got goes went turned".split())
 _SAYS_NOTHING: Final = frozenset(
     """have has take use get go live work like prefer want need call drive own now new still just year old
@@ -107,7 +109,10 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
     """
     line = f"{' '.join(new.words)} {new.beside.casefold()}"
     shared = _about(line.split()) & _about(old.words)
-    if new.group == old.group and _subject(new.words) and _subject(new.words) == _subject(old.words):
+    subject = _subject(new.words)
+    # kinds are guessed: "my flat number is 14" may pass for a reference, and "… 41" for a home
+    same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
+    if same_kind and subject and subject == _subject(old.words):
         changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
         return bool(changed) and new.words != old.words
     if _ENDED.search(line) and shared and (new.group == old.group or alike >= _NAMED):
