@@ -36,7 +36,7 @@ def test_what_was_acknowledged_is_there_once_whatever_failed(
 ) -> None:
     faults: Counter[str] = Counter()
     acknowledged = lives = 0
-    histories = scale.many(24)
+    histories = scale.many(24, least=6)
     for seed in range(scale.SEED, scale.SEED + histories):
         outcome = lived(seed, scratch)
         assert not outcome.wrong, f"python -m simulation --seed {seed}: {outcome.wrong}"
