@@ -39,6 +39,7 @@ demo: .venv/.run
 	@.venv/bin/echoic --store sqlite:///demo.db --global-writes auto serve --port 8300
 
 check: .venv/.dev
+	.venv/bin/python scripts/sbom.py > /dev/null
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy

@@ -178,6 +178,7 @@ class AbandonedCalls(Sweeper):
             after_s=SWEEP_AFTER_S,
             every_s=every_s,
             later="calls that broke off are looked for",
+            job="closing broken calls",
         )
 
     async def close_all(self, deployment: str | None = None) -> int:

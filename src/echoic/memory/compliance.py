@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from uuid import uuid4
 
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
@@ -151,6 +151,67 @@ class ChainedLog:
             found.append(entry)
             before = sha256(line).hexdigest()
         return found, before or BEGIN
+
+    def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
+        """At most `limit` entries of `deployment` behind number `after`; what stands before them is not read.
+
+        Raises:
+            StoreCorrupt: a line from there on was changed, removed or inserted.
+            StoreUnavailable: it cannot be read.
+        """
+        found: list[dict[str, Any]] = []
+        before: tuple[int, str] | None = None
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._place(file, after))
+                for whole in file:
+                    if len(found) == limit or not whole.endswith(b"\n"):
+                        break
+                    entry = _entry(whole[:-1], self.path)
+                    if before is not None and (entry["n"] - 1, entry["prev"]) != before:
+                        raise StoreCorrupt(
+                            f"{str(self.path)!r}: line {entry['n']} does not follow the one before it"
+                        )
+                    before = entry["n"], sha256(whole[:-1]).hexdigest()
+                    if entry["n"] > after and entry.get("deployment") == deployment:
+                        found.append(entry)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+        return found
+
+    def _place(self, file: BinaryIO, after: int) -> int:
+        """Where a line begins from which on those behind number `after` are found: lines are in order."""
+        low, high = 0, file.seek(0, os.SEEK_END)
+        while high - low > _TAIL:
+            middle = (low + high) // 2
+            file.seek(middle)
+            middle += len(file.readline())
+            line = file.readline()
+            if line.endswith(b"\n") and _number(line[:-1], self.path) <= after:
+                low = middle
+            else:
+                high = (low + high) // 2
+        return low
+
+    def head(self) -> str:
+        """The hash of the last line.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        try:
+            with self._thread_lock, locked(self._lock):
+                fd = os.open(self.path, os.O_RDWR)
+                try:
+                    return self._last(fd)[1]
+                finally:
+                    os.close(fd)
+        except FileNotFoundError:
+            return BEGIN
+        except OSError as error:
+            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
 
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
         """Remove the entries whose "at" is before `at`, and append `note`; how many went.

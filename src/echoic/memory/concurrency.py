@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from echoic.errors import StoreUnavailable, WriteConflict
+from echoic.memory.audit import working
 from echoic.types import Scope
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Sweeper:
         after_s: how long after the start.
         every_s: how long between two sweeps; None: there is one.
         later: what a sweep that failed leaves for later, for the log.
+        job: what it is called in the audit log.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class Sweeper:
         after_s: float,
         every_s: float | None = None,
         later: str,
+        job: str,
     ) -> None:
+        self._job = job
         self._sweep, self._after_s, self._every_s, self._later = sweep, after_s, every_s, later
         self._sweeping: asyncio.Task[None] | None = None
 
@@ -73,6 +77,7 @@ class Sweeper:
         self._sweeping = None
 
     async def _run(self, sweep: Callable[[], Awaitable[object]]) -> None:
+        working(self._job)
         await asyncio.sleep(self._after_s)
         while True:
             try:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from echoic.errors import EchoicError, WriteConflict, brief
+from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
 from echoic.memory.distilling.progress import Leases
@@ -94,7 +95,9 @@ class Judge(Sweeper):
         self._clock = clock
         self._leases = Leases(store, worker, clock)
         self._runs = RunsPerUser(self._judge)
-        super().__init__(self.take_up, after_s=SWEEP_AFTER_S, later="what waits to be judged is looked for")
+        super().__init__(
+            self.take_up, after_s=SWEEP_AFTER_S, later="what waits to be judged is looked for", job="judging"
+        )
 
     def start(self) -> None:
         """Begin, and look at what an earlier process left waiting."""
@@ -133,6 +136,7 @@ class Judge(Sweeper):
             await close()
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
+        working("judging")
         later: dict[str, float] = {}
         for name in wanted:
             try:

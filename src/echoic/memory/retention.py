@@ -105,6 +105,7 @@ class Retention(Sweeper):
             after_s=_SWEEP_AFTER_S,
             every_s=_SWEEP_EVERY_S,
             later="what is too old is looked for",
+            job="retention",
         )
 
     async def enforce(self, deployment: str | None = None) -> int:

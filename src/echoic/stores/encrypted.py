@@ -405,7 +405,7 @@ class EncryptedStore:
         facts = {**await self._inner.check(), "encryption": told}
         if "embedding" in facts:
             facts["embedding"] = f"{self._spec.model} {self._spec.dimensions}"
-        for counted in {"records", "scopes"} & facts.keys():
+        for counted in [name for name in ("records", "scopes") if isinstance(facts.get(name), int)]:
             facts[counted] -= len(wrapped)  # the data keys are nobody's records
             if readable < len(wrapped):  # how many of them can be read, nobody counts
                 del facts[counted]
