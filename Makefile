@@ -1,4 +1,4 @@
-.PHONY: help setup demo quick quick-suite check test system-packages test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages integrations soak bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -17,8 +17,10 @@ help:
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
-	@echo "make quick             lint, types, and the tests without browser, database, sockets and kills: a minute"
+	@echo "make quick             lint, types, and the tests of memory and ranking that need no browser, database or socket: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
+	@echo "make docs              the documentation as a site, in build/site; every warning is an error"
+	@echo "make live              the same checks against real providers, by ECHOIC_LIVE_* keys; says the cost first"
 	@echo "make bench             measure; writes benchmarks/results/"
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
@@ -37,6 +39,7 @@ demo: .venv/.run
 	@.venv/bin/echoic --store sqlite:///demo.db --global-writes auto serve --port 8300
 
 check: .venv/.dev
+	.venv/bin/python scripts/sbom.py > /dev/null
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
@@ -46,7 +49,7 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories)" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
+	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories or examples)" -k "not [files and not slowness" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
 # what pip brings and what the system brings come at the same time
 test:
@@ -59,8 +62,20 @@ system-packages:
 test-packages: .venv/.dev
 	$(PYTEST) packages
 
+.venv-docs/.made: requirements/docs.txt .venv/.dev
+	.venv/bin/uv venv --quiet --clear --python .venv/bin/python .venv-docs
+	.venv/bin/uv pip install --quiet --system-certs --python .venv-docs/bin/python --no-deps --require-hashes -r requirements/docs.txt
+	.venv/bin/uv pip install --quiet --system-certs --python .venv-docs/bin/python --no-deps --editable .
+	@touch .venv-docs/.made
+
+docs: .venv-docs/.made
+	.venv-docs/bin/sphinx-build -W --keep-going -q -b html -d build/doctrees docs build/site
+
 integrations: .venv/.dev
 	@scripts/integrations $(if $(CHANGED),--changed,$(ONLY))
+
+live: .venv/.dev
+	@.venv/bin/python scripts/live.py $(PROVIDER) $(if $(YES),--yes)
 
 soak: .venv/.dev
 	@scripts/system-packages

@@ -24,7 +24,7 @@ from fastapi import FastAPI
 
 import echoic
 from benchmarks import machine
-from echoic.integrations.hosted.webhooks import webhooks
+from echoic.integrations.hosted_agents import webhooks
 
 SECRET = "a secret of this benchmark alone"
 THINGS = (

@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands themselves; with --check only says whether it is current."""
+"""Writes docs/cli.md and docs/settings.md from the commands; --check says whether they are current."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import click
 
 from echoic.cli.hosting import AGENT_KEY, OPERATOR_KEY, SECRET
 from echoic.cli.output import MEANINGS
+from echoic.cli.phone import AUTH_TOKEN
 from echoic.cli.root import root
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH = 100
 
 OPENING = """\
@@ -88,18 +89,66 @@ def page() -> str:
     return "\n".join([*parts, EXITS + "\n".join(rows) + "\n", JSON])
 
 
+SETTINGS = f"""\
+# Settings
+
+Written by `scripts/cli_docs.py`. Every setting of the commands is an option on the line, else a variable.
+From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them.
+
+| variable | option | of | meaning |
+|---|---|---|---|
+| `{SECRET}` | | `serve`, `phone serve` | Signs identities; at least 32 bytes. |
+| `{OPERATOR_KEY}` | | `serve` | Opens the operator's routes; at least 32 bytes. |
+| `{AGENT_KEY}` | | `serve` | Lets a backend act for its own users; several separated by commas. |
+| `{AUTH_TOKEN}` | | `phone serve`, `phone simulate` | The auth token of the Twilio account. |
+"""
+
+OTHERS = """
+Variables of others that Echoic reads: the providers' own keys and addresses, such as `OPENAI_API_KEY` and
+`OPENAI_BASE_URL`; `HF_HOME`, `HF_HUB_CACHE`, `HF_ENDPOINT` and `HF_HUB_OFFLINE`, where the weights of the
+local model are looked for; `XDG_CACHE_HOME`, where the converted model is kept; `NO_COLOR`; and those of the
+OpenTelemetry SDK, if you installed one.
+"""
+
+
+def settings() -> str:
+    """The page of the variables: those of every command first, then those of some."""
+    found: dict[str, tuple[click.Option, list[str]]] = {}
+
+    def look(command: click.Command, ctx: click.Context) -> None:
+        for option in command.params:
+            if isinstance(option, click.Option) and str(option.envvar or "").startswith("ECHOIC_"):
+                found.setdefault(str(option.envvar), (option, []))[1].append(ctx.command_path)
+        if isinstance(command, click.Group):
+            for name in command.list_commands(ctx):
+                below = command.get_command(ctx, name)
+                assert below is not None
+                look(below, click.Context(below, parent=ctx, info_name=name))
+
+    look(root, click.Context(root, info_name="echoic"))
+    rows = []
+    for name, (option, of) in sorted(found.items(), key=lambda each: (each[1][1][0] != "echoic", each[0])):
+        whose = "every command" if "echoic" in of else ", ".join(f"`{path[7:]}`" for path in of)
+        told = (option.help or "").replace("|", "\\|")
+        default = option.default if isinstance(option.default, str) and option.default else None
+        told += f" Default: `{default}`." if default else ""
+        rows.append(f"| `{name}` | `{option.opts[0]}` | {whose} | {told} |")
+    return SETTINGS + "\n".join(rows) + "\n" + OTHERS
+
+
 def main() -> int:
-    """Write the page, or compare it."""
+    """Write the pages, or compare them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if the page is stale")
-    made = page()
-    if not parser.parse_args().check:
-        PAGE.write_text(made, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == made:
-        return 0
-    print(f"{PAGE.name} is not what the commands say; run scripts/cli_docs.py", file=sys.stderr)
-    return 1
+    check, code = parser.parse_args().check, 0
+    for name, made in (("cli.md", page()), ("settings.md", settings())):
+        kept = DOCS / name
+        if not check:
+            kept.write_text(made, encoding="utf-8")
+        elif not kept.exists() or kept.read_text(encoding="utf-8") != made:
+            print(f"{name} is not what the commands say; run scripts/cli_docs.py", file=sys.stderr)
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

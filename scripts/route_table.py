@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 import echoic
 from echoic.adapters.twilio import Phone, PhoneSettings, phone_router
-from echoic.integrations.hosted.webhooks import webhooks
+from echoic.integrations.hosted_agents import webhooks
 from echoic.server import ServerSettings, create_app, request_callers
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "threats.md"

@@ -1,8 +1,9 @@
 """Random histories, kills and power cuts, at growing scale, for as long as it is given.
 
-Each round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
-of full scale; each next one is twice as large while the time left is enough for it, then as large as fits. A
-failure ends it, and names the seed and the scale that show it again.
+A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then each
+round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
+of full scale; each next one is twice as large while the time left is enough for it, then as large as fits.
+A failure ends it, and names the seed and the scale that show it again.
 
     .venv/bin/python scripts/soak.py --minutes 15
 """
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("places", nargs="*", help="files or folders of tests; all of them otherwise")
     given = parser.parse_args()
     ends = time.monotonic() + 60 * given.minutes
+    if not given.places and not _simulated(given.minutes / 3, given.workers):
+        return 1
     scale, rounds, per_scale = SMALLEST, 0, 0.0
     while True:
         began = time.monotonic()
@@ -45,6 +48,13 @@ def main() -> int:
             print(f"soak: {rounds} rounds in {given.minutes - left / 60:.1f} minutes, nothing failed")
             return 0
         scale = affordable[0]
+
+
+def _simulated(minutes: float, workers: int) -> bool:
+    """Live through histories of a whole service; whether nothing was wrong. Each says its seed."""
+    words = ["-m", "simulation", "--minutes", f"{minutes:g}", "--workers", str(workers)]
+    ran = subprocess.run([sys.executable, *words], env={**os.environ, "PYTHONPATH": "tests"}, check=False)
+    return ran.returncode == 0
 
 
 def _round(scale: float, workers: int, places: list[str]) -> bool:

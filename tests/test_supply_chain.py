@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+
+import pytest
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "sbom.py"
 
@@ -36,3 +41,48 @@ def test_a_pin_that_an_advisory_names_fails_the_check(tmp_path):
 def test_what_is_not_pinned_by_hash_is_refused(tmp_path):
     (tmp_path / "loose.txt").write_text("numpy>=2\n")
     assert ran("--requirements", str(tmp_path / "loose.txt")).returncode != 0
+
+
+@pytest.fixture(scope="module")
+def release():
+    path = SCRIPT.with_name("release")
+    spec = spec_from_loader("release", SourceFileLoader("release", str(path)))
+    module = module_from_spec(spec)
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
+    return module
+
+
+def test_the_notes_of_a_release_are_the_changelogs_section_of_its_version(release):
+    log = "# Changelog\n\n## 0.2.0 (unreleased)\n\n- New.\n\n## 0.1.0 (2026-11-01)\n\n- First.\n- Second.\n"
+    assert release.notes(log, "0.1.0") == "- First.\n- Second.\n"
+    assert release.notes(log, "0.2.0") == "- New.\n"
+    with pytest.raises(SystemExit, match=r"nothing about 0\.3\.0"):
+        release.notes(log, "0.3.0")
+
+
+def test_every_extra_that_the_documents_tell_people_to_install_exists(release):
+    assert {"local,server", "livekit,local", "mongodb"} <= release.named_extras()
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no OpenSSH")
+def test_the_sums_of_a_release_are_signed_and_a_changed_file_is_seen(release, tmp_path):
+    key, dist = tmp_path / "key", tmp_path / "dist"
+    dist.mkdir()
+    (dist / "echoic.whl").write_bytes(b"wheel")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    release.seal(dist, key)
+    (tmp_path / "signers").write_text(f"releases {(tmp_path / 'key.pub').read_text()}")
+    verify = ["ssh-keygen", "-Y", "verify", "-f", str(tmp_path / "signers"), "-I", "releases", "-n", "echoic"]
+    verify += ["-s", str(dist / "SHA256SUMS.sig")]
+
+    def verified(text: bytes) -> bool:
+        return not subprocess.run(verify, input=text, capture_output=True, check=False).returncode
+
+    sums = (dist / "SHA256SUMS").read_bytes()
+    assert verified(sums)
+    assert not verified(sums.replace(b"e", b"f", 1))
+    assert b"echoic.whl" in sums

@@ -18,7 +18,8 @@ MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
 """The largest value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
 MIN_DISTINCT_CHARACTERS: Final = 8
-"""Of a secret. Of 32 random hexadecimal digits fewer differ once in 27 million times."""
+"""The least number of different characters in a secret. Of 32 random hexadecimal digits fewer differ once in
+27 million times."""
 _ORDERS: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS: Final = frozenset(
     pair for order in _ORDERS for a, b in pairwise(order) for pair in (a + b, b + a)

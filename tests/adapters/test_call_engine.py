@@ -18,8 +18,8 @@ import echoic
 from adapters.conftest import AUTH_TOKEN, Script
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
+from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_exchanges, read_given
-from echoic.session.checkpoints import CHECKPOINT
 from echoic.session.why import exchange_with, found_in, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, ToolCall, UserSays

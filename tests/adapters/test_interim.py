@@ -116,7 +116,7 @@ async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once
     memory = phone.memory()
     interim = InterimRecall(memory, "call")
     assert (await interim.final(QUESTION, 500))._ahead is None, "nothing was heard before"
-    interim.hear(QUESTION)
+    interim.partial(QUESTION)
     await asyncio.sleep(0.2)
     heard = await interim.final(QUESTION, 500)
     assert isinstance(heard, MemoryInTurn)

@@ -16,8 +16,8 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
+from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_given
-from echoic.session.checkpoints import CHECKPOINT
 from echoic.session.why import exchange_with, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard

@@ -162,6 +162,21 @@ def test_an_agents_program_that_fails_says_why(environment, tmp_path):
     assert "RuntimeError: set PARCELS_URL" in ran.stderr
 
 
+def test_the_clinics_line_tells_only_who_proves_who_they_are():
+    ran = forked.run(
+        [sys.executable, "examples/clinic_line.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    own, forged, abroad = ran.stdout.split("-- ")[1:]
+    assert "Your PIN is set" in own
+    assert "penicillin" not in forged
+    assert abroad.splitlines()[-1] == "clinic: You are allergic to penicillin."
+
+
 def test_the_example_tells_the_story():
     ran = forked.run(
         [sys.executable, "examples/phone_dinner.py"],

@@ -175,7 +175,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
 ):
     from echoic import StoreUnavailable
     from echoic.adapters.twilio.callers import Callers
-    from echoic.session.text_recorder import TextRecorder
+    from echoic.session.recorder import CallRecorder
 
     phone = await line(lambda _said, _given: "Yes.")
     first = await phone.call()
@@ -187,7 +187,7 @@ async def test_somebody_else_is_not_served_as_the_one_before_even_if_nothing_can
         raise StoreUnavailable("planted")
 
     monkeypatch.setattr(Callers, "another", down)
-    monkeypatch.setattr(TextRecorder, "drop", down)
+    monkeypatch.setattr(CallRecorder, "drop", down)
     call = await phone.call()
     before = len(phone.script.sent)
     await call.say("This is not Ana, it's Ben.")

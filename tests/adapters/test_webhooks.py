@@ -10,7 +10,8 @@ import pytest
 from adapters.conftest import AUTH_TOKEN
 from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.settings import FILLERS
-from echoic.session.text_recorder import TextRecorder
+from echoic.session.recorder import CallRecorder
+from echoic.session.text_call import TextCall
 from echoic_loopback.twilio import CallFailed, SimulatedCall
 
 STORE = ("store_conversation", {"key": "blue harvest", "summary": "PlannedActions."})
@@ -303,7 +304,7 @@ async def test_a_call_whose_end_fails_holds_no_line_and_says_nothing_in_the_log(
     phone = await line(lambda _said, _given: "Noted.", max_calls=1)
     call = await phone.call()
     await call.say("Hello.")
-    monkeypatch.setattr(TextRecorder, "complete", broken)
+    monkeypatch.setattr(CallRecorder, "complete", broken)
     await call.hang_up()
     assert not phone.phone.busy
     assert "RuntimeError" in caplog.text
@@ -332,22 +333,22 @@ async def test_a_call_goes_on_after_the_server_was_started_again(line):
 async def test_a_process_that_wrote_no_checkpoint_yet_cannot_take_the_call_back(line, monkeypatch):
     phone = await line(lambda _said, _given: "Noted.")
     recorders, other_begins, wrote = [], asyncio.Event(), asyncio.Event()
-    follow = TextRecorder.follow
+    follow = TextCall._follow
 
-    async def in_order(self, talk, playback):
+    async def in_order(self, recorder):
         """The first process writes between the second's taking over and its first checkpoint."""
-        if self not in recorders:
-            recorders.append(self)
-        if self is recorders[0]:
+        if recorder not in recorders:
+            recorders.append(recorder)
+        if recorder is recorders[0]:
             await other_begins.wait()
-            await follow(self, talk, playback)
+            await follow(self, recorder)
             wrote.set()
         else:
             other_begins.set()
             await wrote.wait()
-            await follow(self, talk, playback)
+            await follow(self, recorder)
 
-    monkeypatch.setattr(TextRecorder, "follow", in_order)
+    monkeypatch.setattr(TextCall, "_follow", in_order)
     call = await phone.call()
     await call.say("I live in Porto.")
     after = await line(lambda _said, _given: "Still here.", service=phone.service)

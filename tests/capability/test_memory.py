@@ -152,7 +152,8 @@ async def test_the_tools_are_those_of_the_mission(memory, caller):
     assert set(offered) == {"agentMemory", "store_conversation", "recall_conversation"}
     operation = offered["agentMemory"]["properties"]["operation"]
     assert operation["enum"] == ["get", "set", "delete", "query"]
-    assert set(offered["agentMemory"]["properties"]) == {"operation", "key", "value", "query", "visibility"}
+    taken = {"operation", "key", "value", "query", "visibility", "id"}
+    assert set(offered["agentMemory"]["properties"]) == taken
     assert offered["agentMemory"]["required"] == ["operation"]
 
 
@@ -196,6 +197,21 @@ async def test_memory_is_set_got_found_and_deleted(memory, caller):
         {"key": "favourite_genre", "deleted": False},
     ]
     assert all(answer["success"] for answer in answers)
+
+
+async def test_what_has_no_key_is_deleted_by_the_id_that_query_gave(memory, caller):
+    await memory.user("ana").remember("I have a wood stove and two chimneys")
+    query = ("agentMemory", {"operation": "query", "query": "wood stove chimneys"})
+    (found,) = await use(memory, caller, query)
+    (told,) = found["result"]
+    assert set(told) == {"id", "text"}
+    await use(memory, caller, ("agentMemory", {"operation": "delete", "id": told["id"]}), user="bob")
+    again, deleted, gone = await use(
+        memory, caller, query, ("agentMemory", {"operation": "delete", "id": told["id"]}), query
+    )
+    assert again["result"] == [told]
+    assert deleted["result"] == {"id": told["id"], "deleted": True}
+    assert gone["result"] == []
 
 
 async def test_calling_a_tool_again_changes_nothing(memory, caller):

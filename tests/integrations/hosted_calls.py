@@ -9,7 +9,7 @@ import json
 import httpx
 from fastapi import FastAPI
 
-from echoic.integrations.hosted.webhooks import webhooks
+from echoic.integrations.hosted_agents import webhooks
 
 VAPI, RETELL, ELEVENLABS = "vapi-secret", "key_retell", "wsec_elevenlabs"
 ANA, BOB = "+15550000001", "+15550000002"

@@ -45,7 +45,7 @@ def commit(place, *files):
         (["src/echoic/integrations/adk.py"], ["adk"]),
         (["tests/integrations/test_openai_agents.py", "README.md"], ["openai-agents"]),
         (["src/echoic/integrations/call_memory.py"], ["livekit", "pipecat"]),
-        (["src/echoic/integrations/hosted/webhooks.py"], ["hosted-agents"]),
+        (["src/echoic/integrations/hosted_agents.py"], ["hosted-agents"]),
         (["clients/typescript/src/index.ts"], ["typescript"]),
         (["README.md"], []),
     ],

@@ -12,8 +12,14 @@ import pytest
 
 import echoic
 from echoic.errors import StoreUnavailable
-from echoic.integrations.hosted.signatures import signed_by_elevenlabs, signed_by_retell, signed_by_vapi
-from echoic.integrations.hosted.webhooks import UNKNOWN_CALLER, HostedCaller, by_number
+from echoic.integrations.hosted_agents import (
+    UNKNOWN_CALLER,
+    HostedCaller,
+    by_number,
+    signed_by_elevenlabs,
+    signed_by_retell,
+    signed_by_vapi,
+)
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.phone_registry import identity_of
 from echoic.prompt.answer import UNREAD

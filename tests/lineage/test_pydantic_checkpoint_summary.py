@@ -12,10 +12,10 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import as_json, from_json
+from echoic.memory.records import CHECKPOINT
 from echoic.prompt import estimate_tokens
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
-from echoic.session.checkpoints import CHECKPOINT, store_of
 from echoic.session.history import read, recent, tokens_of, turns_in
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
@@ -54,7 +54,7 @@ def summarising(asked, words=SUMMARY, fails=False):
 
 async def checkpoint_in(service, session="call"):
     user = service.user("ana")
-    records = await store_of(user).read(user.scope, CHECKPOINT, [session])
+    records = await user.backing_store.read(user.scope, CHECKPOINT, [session])
     return from_json(records[0].data) if records else None
 
 

@@ -6,9 +6,10 @@ import pytest
 
 import echoic
 from echoic.errors import InvalidInput
+from echoic.memory.checkpoints import from_json
 from echoic.memory.records import CALL, CHECKPOINT, CONVERSATION, EXCHANGE, GIVEN, MEMORY, TURN, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.checkpoints import RecordSessionStore, from_json, store_of
+from echoic.session.checkpoints import RecordSessionStore
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
@@ -24,7 +25,7 @@ def talk(*more):
 
 async def kinds(service, *wanted):
     ana = service.user("ana")
-    return {kind: await scan_all(store_of(ana), ana.scope, kind) for kind in wanted}
+    return {kind: await scan_all(ana.backing_store, ana.scope, kind) for kind in wanted}
 
 
 async def bare(service):
@@ -41,7 +42,7 @@ async def call(service, serve, phone, eventually, settings, script, during=None)
         async with session, phone(session):
             await eventually(lambda: server.sessions[0].script_over, 60)
             await eventually(lambda: session.live.playback.idle, 60)
-            await eventually(lambda: session.live.kept >= 2, 60)
+            await eventually(lambda: session.recorder.kept >= 2, 60)
             if during is not None:
                 await during(session)
         return server.sessions[0]
@@ -130,7 +131,7 @@ async def test_what_was_said_on_a_call_without_memory_is_not_learned_by_whoever_
         first = VoiceSession(memory, session_id="call", settings=FORGETFUL, **options)
         async with first, phone(first):
             await eventually(lambda: server.sessions[0].script_over, 60)
-            await eventually(lambda: first.live.kept >= 2, 60)
+            await eventually(lambda: first.recorder.kept >= 2, 60)
             await first.suspend()
         checkpoint = from_json((await kinds(memory, CHECKPOINT))[CHECKPOINT][0].data)
         assert not checkpoint.learns
@@ -162,5 +163,5 @@ async def test_a_session_store_for_a_call_without_checkpoints_is_refused(memory,
                 agents=[ROBIN],
                 model=model,
                 settings=UNSAVED,
-                sessions=RecordSessionStore(store_of(memory.user("ana"))),
+                sessions=RecordSessionStore(memory.user("ana").backing_store),
             )

@@ -12,7 +12,7 @@ from echoic import InvalidInput, NotAllowed
 from echoic.capability import Memory
 from echoic.integrations import tools
 from echoic.integrations.call_memory import CallMemory
-from echoic.integrations.hosted.webhooks import HostedWebhooks
+from echoic.integrations.hosted_agents import HostedWebhooks
 from echoic.memory.assurance import LEVELS, SENSITIVITIES, TABLE, is_sensitive, table_from
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory

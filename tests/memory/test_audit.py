@@ -57,6 +57,38 @@ async def test_who_read_wrote_exported_and_erased_what_is_logged_and_nothing_tha
     assert b"anabelle" not in raw
 
 
+async def test_what_is_done_in_the_background_is_logged_under_its_job_and_not_as_who_caused_it(tmp_path):
+    async with opened(tmp_path) as memory:
+        with echoic.acting("nurse 12", "handover", role="staff"):
+            call = await memory.user("ana").conversation("call")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+            await call.complete()
+            await memory.settle(60)
+        assert await memory.user("ana").get("home")
+    jobs = {(entry["who"], entry["why"]) for entry in logged(tmp_path) if entry["role"] == "process"}
+    assert ("learning and embedding", "in the background") in jobs
+    learned = [e for e in logged(tmp_path) if (e["did"], e["kind"]) == ("write", "memory")]
+    assert {(e["role"], e["who"]) for e in learned} == {("process", "learning and embedding")}
+
+
+async def test_a_log_is_read_page_by_page_and_no_page_before_another_is_read_for_it(tmp_path):
+    log = ChainedLog(tmp_path / "audit.jsonl")
+    assert log.page(0, 10, "a") == []
+    log.append(*({"deployment": "ab"[n % 2], "why": "x" * 300} for n in range(1000)), durable=False)
+    found, after = [], 0
+    while page := log.page(after, 170, "a"):
+        found += page
+        after = page[-1]["n"]
+    assert found == [entry for entry in log.entries() if entry["deployment"] == "a"]
+    assert log.head() == log.read()[1]
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    broken = lines[999].replace(b"xxx", b"xyx", 1)
+    log.path.write_bytes(b"no entry\n" + b"".join(lines[1:990]) + broken + b"".join(lines[990:]))
+    with pytest.raises(echoic.StoreCorrupt):
+        log.page(980, 170, "a")
+    assert log.page(700, 20, "a")[0]["n"] == 701, "the first lines are not read for it"
+
+
 async def test_nothing_is_exported_or_erased_that_cannot_be_logged(tmp_path):
     async with opened(tmp_path) as memory:
         ana = memory.user("ana")

@@ -17,6 +17,7 @@ import pytest
 import echoic
 from echoic.embedding import embedder_from
 from echoic.memory.backup import back_up, restore
+from echoic.memory.compliance import MARKS
 from echoic.memory.distilling.progress import LEASE, PROGRESS
 from echoic.memory.experience.lessons import teacher
 from echoic.memory.global_review import JUDGEMENT
@@ -324,6 +325,35 @@ async def test_an_erasure_whose_process_was_killed_is_finished_at_the_next_open(
     async with opened(url, None) as memory:
         assert memory.forgotten_again >= 1
         assert await memory.user(USER).facts() == []
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["asked again", "not asked again"])
+@pytest.mark.parametrize("fails", ["erase", "write"])
+async def test_what_is_set_after_an_erasure_failed_is_there_when_the_store_is_opened_again(
+    tmp_path: Path, monkeypatch, fails: str, again: bool
+):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        user = memory.user(USER)
+        await user.set("pet", "a goat")
+        store = user.backing_store._observed
+        real = getattr(store, fails)
+
+        async def failing(scope: Scope, *rest: object) -> object:
+            if fails == "erase" or scope == MARKS:
+                raise echoic.StoreUnavailable("the disk is full")
+            return await real(scope, *rest)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, fails, failing)
+            with pytest.raises(echoic.StoreUnavailable):
+                await user.forget(key="pet")
+        if again:
+            await user.forget(key="pet")
+        await user.set("pet", "an axolotl")
+        assert [each.text for each in await user.history("pet")] == ["an axolotl"]
+    async with opened(url, None) as memory:
+        assert [each.text for each in await memory.user(USER).facts()] == ["an axolotl"]
 
 
 async def test_a_backup_made_while_others_write_holds_each_user_as_they_were_at_one_moment(tmp_path: Path):

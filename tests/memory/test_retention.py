@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -68,7 +69,7 @@ async def test_the_background_does_it(tmp_path, clock, monkeypatch):
         ana = await talk(service, "old", "the quokka is on the roof")
         clock.days = 91
         while await ana.conversations():
-            await retention.asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)
 
 
 async def test_what_is_on_hold_is_destroyed_by_nothing_until_it_is_released(tmp_path, clock):

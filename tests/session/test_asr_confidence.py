@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
+from echoic.memory.distilling.turns import affirms
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.asr_confidence import affirms, confidence_of
+from echoic.session.asr_confidence import confidence_of
 from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
@@ -16,7 +17,7 @@ async def said(memory, serve, phone, eventually, *steps, name="d"):
         session = VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id=name)
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.playback.idle and session.live.kept == len(steps))
+            await eventually(lambda: session.live.playback.idle and session.recorder.kept == len(steps))
     return server
 
 

@@ -42,7 +42,7 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
                 cut_at = len(line.heard)
                 line.paused_at = None
                 await eventually(lambda: server.sessions[0].script_over)
-                await eventually(lambda: session.live.kept == 4)
+                await eventually(lambda: session.recorder.kept == 4)
     turns = (await memory.user("ana").task(name)).turns
     return turns[1], bytes(line.heard[:cut_at]), server
 
@@ -111,7 +111,7 @@ async def test_a_reply_that_is_still_being_generated_ends_where_the_caller_cut_i
             phone(session, speed=1.0),
         ):
             await eventually(lambda: server.sessions and server.sessions[0].script_over, 20)
-            await eventually(lambda: session.live.kept == 4, 20)
+            await eventually(lambda: session.recorder.kept == 4, 20)
     turns = (await memory.user("ana").task("mid")).turns
     assert [turn.speaker for turn in turns] == ["user", "agent", "user", "agent"]
     heard = turns[1].heard if turns[1].heard is not None else turns[1].text
@@ -154,7 +154,7 @@ async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, 
             await session.send_audio(silence)
             await asyncio.sleep(0.001)
         await flushed.wait()
-        await eventually(lambda: session.live.kept >= 3)
+        await eventually(lambda: session.recorder.kept >= 3)
         playing.cancel()
     turn = (await memory.user("ana").task("browser")).turns[1]
     assert abs(len(turn.heard.split()) - 7) <= 1

@@ -36,7 +36,7 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
             phone(session),
         ):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.playback.idle and session.live.kept == 3)
+            await eventually(lambda: session.live.playback.idle and session.recorder.kept == 3)
             assert [turn[:2] for turn in await turns_of(memory, "first")] == [
                 ("agent", "hello there"),
                 ("user", "my name is Pavel and I live in Lisbon"),
@@ -77,7 +77,7 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
         phone(session),
     ):
         await eventually(lambda: server.sessions and server.sessions[0].script_over)
-        await eventually(lambda: session.live.playback.idle and session.live.kept == 5)
+        await eventually(lambda: session.live.playback.idle and session.recorder.kept == 5)
         assert session.state == "active"
     assert session.state == "closed"
     assert "Pavel" not in str(await ana.export())
@@ -105,7 +105,7 @@ async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
         phone(session),
     ):
         await eventually(lambda: server.sessions and server.sessions[0].script_over)
-        await eventually(lambda: session.live.playback.idle and session.live.kept == 5)
+        await eventually(lambda: session.live.playback.idle and session.recorder.kept == 5)
         told = str(server.sessions[0].record.events)
         assert "wants to be asked" in told
         assert "remember_conversation" in told
@@ -156,7 +156,7 @@ async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_an
         phone(session),
     ):
         await eventually(lambda: server.sessions and server.sessions[0].script_over)
-        await eventually(lambda: session.live.kept == 4)
+        await eventually(lambda: session.recorder.kept == 4)
         assert session.state == "active"
     assert ran == ["first a", "raises b", "hangs c"]
     assert [turn[1] for turn in await turns_of(memory, "tools")] == [
@@ -195,7 +195,7 @@ async def test_what_waits_in_hooks_and_tools_for_something_that_was_cancelled_ca
         session = VoiceSession(memory, user="ana", agents=[agent], model=model, listener=listener)
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.playback.idle and session.live.kept == 2)
+            await eventually(lambda: session.live.playback.idle and session.recorder.kept == 2)
     assert [turn[1] for turn in await turns_of(memory, session.conversation_id)] == [
         "look it up",
         "I am sorry",
@@ -221,7 +221,7 @@ async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
         session = VoiceSession(memory, user="ana", agents=agents, model=model)
         async with session, phone(session):
             await eventually(lambda: contexts and session.state == "active")
-            await eventually(lambda: server.sessions[-1].script_over and session.live.kept == 2)
+            await eventually(lambda: server.sessions[-1].script_over and session.recorder.kept == 2)
             contexts[0].hang_up("closed for today")
             async with asyncio.timeout(60):
                 assert await session.wait_closed() == "closed for today"

@@ -54,7 +54,7 @@ async def test_a_call_is_gone_on_with_from_a_store_of_ones_own(memory, serve, ph
         options = {"agents": [robin], "model": model, "sessions": module.RedisSessionStore(redis)}
         session = VoiceSession(memory, user="ana", session_id="s", **options)
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await session.suspend()
         again = await VoiceSession.resume(memory, "s", user="ana", **options)
         async with again:

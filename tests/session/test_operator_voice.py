@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from echoic.memory.checkpoints import Checkpoint
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.checkpoints import RecordSessionStore, store_of
+from echoic.session.checkpoints import RecordSessionStore
 from echoic.types import Turn
 from echoic_loopback.realtime import Drop, Pause, Says, Script, UserSays
 
@@ -60,7 +60,7 @@ async def plant(service):
         evicted=2,
         saved_at=datetime.now(UTC),
     )
-    await RecordSessionStore(store_of(ana)).save(ana.scope, checkpoint)
+    await RecordSessionStore(ana.backing_store).save(ana.scope, checkpoint)
 
 
 async def test_no_stored_word_is_in_instructions_system_messages_or_tools(

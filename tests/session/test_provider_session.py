@@ -32,7 +32,7 @@ async def test_a_line_that_breaks_is_dialled_anew_and_every_turn_is_kept_once(
         )
         async with session, phone(session):
             await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
-            await eventually(lambda: session.live.kept == 4)
+            await eventually(lambda: session.recorder.kept == 4)
     turns = (await memory.user("ana").task("c")).turns
     assert [turn.text for turn in turns] == [
         "my dog is called Rex",
@@ -51,7 +51,7 @@ async def test_a_line_that_is_gone_for_good_ends_the_call_and_leaves_it_to_be_go
     async with serve("openai", script, Script(open_ended=True)) as (server, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="lost")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             server.next_script = lambda: Script(refuse=Refusal(status=401, message="no"))
             await server.sessions[0].drop()
             assert await session.wait_closed() == "lost"

@@ -12,7 +12,6 @@ import pytest
 from echoic import StoreUnavailable
 from echoic.prompt.block import memory_line
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges, read_given
-from echoic.session.checkpoints import store_of
 from echoic.session.turn_recall import CallRecall
 from echoic.session.why import exchange_with, found_in, why
 from echoic_loopback.realtime import Says, Script, UserSays
@@ -43,9 +42,9 @@ async def one_turn(
         )
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
     ana = memory.user("ana", deployment)
-    exchanges = await read_exchanges(store_of(ana), ana.scope, name)
+    exchanges = await read_exchanges(ana.backing_store, ana.scope, name)
     return next(e for e in exchanges if e.user_turn), server
 
 
@@ -120,7 +119,7 @@ async def test_a_memory_that_cannot_be_read_does_not_hold_up_the_reply(
 
             monkeypatch.setattr(session.live.recall._listening, "final", broken)
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            recalls = [exchange.recall for exchange in session.live.log.exchanges if exchange.recall]
+            recalls = [exchange.recall for exchange in session.recorder.log.exchanges if exchange.recall]
             assert [recall.outcome for recall in recalls] == ["unavailable"]
 
 
@@ -137,7 +136,7 @@ async def test_the_call_remembers_every_hit_and_why_each_was_shown_or_not(memory
     exchange, _ = await one_turn(memory, serve, "openai", phone, eventually, settings=settings)
     await ana.forget(key="dog bed")
     later = await ana.set("dog age", "the dog of the user is four")
-    store, scope = store_of(ana), ana.scope
+    store, scope = ana.backing_store, ana.scope
     turn = exchange.user_turn
     again = await exchange_with(store, scope, turn)
     reasons = {
@@ -189,7 +188,7 @@ async def test_what_was_found_while_the_caller_spoke_is_packed_by_the_time_they_
     await ana.remember("The user's dog is called Rex.")
     await memory.settle(5)
     recall = CallRecall(ana, "c", lambda: "", deadline_ms=2000)
-    recall.hear("what is the name of my dog")
+    recall.partial("what is the name of my dog")
     await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
 
     async def hangs(*_args, **_options):
@@ -208,7 +207,7 @@ async def test_what_was_packed_of_something_that_changed_meanwhile_is_not_handed
     await ana.set("dog", "The dog is called Rex")
     recall = CallRecall(ana, "c", lambda: "", deadline_ms=5000)
     for heard in ("what is the name of my", "what is the name of my dog"):
-        recall.hear(heard)
+        recall.partial(heard)
         await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
     await ana.set("dog", "The dog is called Bello")
     found = await recall.final("what is the name of my dog")
@@ -222,7 +221,7 @@ async def test_what_the_model_was_given_while_the_caller_spoke_is_not_given_agai
     dog = await ana.remember("The user's dog is called Rex.")
     block = ""
     recall = CallRecall(ana, "c", lambda: block, deadline_ms=5000)
-    recall.hear("what is the name of my dog")
+    recall.partial("what is the name of my dog")
     await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())
     block = memory_line(dog)
     found = await recall.final("what is the name of my dog")
@@ -234,7 +233,7 @@ async def test_no_time_to_look_is_not_the_same_as_ranked_below(memory, serve, ph
     ana = memory.user("ana")
     dog = await ana.remember("The user's dog is called Rex.")
     exchange, _ = await one_turn(memory, serve, "openai", phone, eventually)
-    store, scope = store_of(ana), ana.scope
+    store, scope = ana.backing_store, ana.scope
     none_in_time = replace(exchange, recall=replace(exchange.recall, outcome="deadline", found=()))
     assert (await why(store, scope, none_in_time, dog.id)).reason == "not_looked"
     before = replace(exchange, recall=None, at=datetime.now(UTC) - timedelta(days=1))
@@ -245,7 +244,7 @@ async def test_what_the_model_was_given_is_kept_as_it_was_sent(memory, provider,
     ana = memory.user("ana")
     await ana.set("home", "Lisbon")
     _, server = await one_turn(memory, serve, provider, phone, eventually)
-    given = await read_given(store_of(ana), ana.scope, "r", "r")
+    given = await read_given(ana.backing_store, ana.scope, "r", "r")
     sent = str(server.sessions[0].record.received())
     assert any("Lisbon" in each.text for each in given)
     for each in given:
@@ -268,5 +267,5 @@ async def test_a_call_that_is_not_to_be_written_down_is_not(memory, serve, phone
         async with session, phone(session):
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
     ana = memory.user("ana")
-    assert await read_exchanges(store_of(ana), ana.scope, "q") == []
+    assert await read_exchanges(ana.backing_store, ana.scope, "q") == []
     assert (await ana.task("q")).turns

@@ -43,9 +43,9 @@ async def call(memory, serve, phone, eventually, provider, *scripts, agent=None,
         async with session, phone(session):
             if do:
                 await do(session, server)
-            await eventually(lambda: len(server.sessions) == len(scripts), 30)
-            await eventually(lambda: server.sessions[-1].script_over, 30)
-            await eventually(lambda: session.live.playback.idle, 30)
+            await eventually(lambda: len(server.sessions) == len(scripts), 90)
+            await eventually(lambda: server.sessions[-1].script_over, 90)
+            await eventually(lambda: session.live.playback.idle, 90)
             await eventually(lambda: not session.live.provider.speaking)
             last = server.sessions[-1]
     turns = [(t.speaker, t.text) for t in (await memory.user("ana").task("c")).turns]

@@ -22,9 +22,10 @@ from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import Checkpoint, PendingTool
+from echoic.memory.records import CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, read_call, recorder
-from echoic.session.checkpoints import CHECKPOINT, RecordSessionStore, store_of
+from echoic.session.checkpoints import RecordSessionStore
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
 from echoic.types import Turn
@@ -60,7 +61,7 @@ class Child:
 
 
 async def checkpoint_in(service):
-    records = await store_of(service.user("ana")).read(service.user("ana").scope, CHECKPOINT, ["call"])
+    records = await service.user("ana").backing_store.read(service.user("ana").scope, CHECKPOINT, ["call"])
     return from_json(records[0].data) if records else None
 
 
@@ -150,7 +151,7 @@ async def test_what_was_being_said_on_a_killed_call_is_kept_when_the_caller_call
             assert (await checkpoint_in(memory)).unkept == ()
             kept = (await ana.task("call")).turns
         async with await VoiceSession.resume(memory, "call", **options) as resumed:
-            assert resumed.live.kept == before.cursor + len(before.unkept) == 2
+            assert resumed.recorder.kept == before.cursor + len(before.unkept) == 2
         assert (await ana.task("call")).turns == kept
     assert [turn.text for turn in kept] == ["count for me", LONG]
     assert kept[1].heard == before.unkept[-1].heard
@@ -188,7 +189,7 @@ async def test_a_killed_call_that_nobody_ever_takes_up_is_closed_as_at_its_end(t
             assert await checkpoint_in(memory) is None
             ana = memory.user("ana")
             task = await ana.task("call")
-            call = await read_call(store_of(ana), ana.scope, "call")
+            call = await read_call(ana.backing_store, ana.scope, "call")
             agents = calling.agents_with(ledger, hang=False)
             with pytest.raises(InvalidInput, match="to resume; start a new one"):
                 await VoiceSession.resume(memory, "call", user="ana", agents=agents, model=model)
@@ -281,7 +282,7 @@ async def test_a_call_can_be_gone_on_with_on_another_provider(memory, serve, pho
     async with serve("openai", first) as (server, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="moves")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await session.suspend()
         assert session.reason == "suspended"
     async with serve("gemini", Script(UserSays("what do I like", after_ms=300), Says("jazz"))) as (
@@ -315,7 +316,7 @@ async def test_what_a_process_died_before_learning_from_is_known_from_the_first_
         saved_at=datetime.now(UTC),
     )
     assert not await ours.facts()
-    await RecordSessionStore(store_of(ours)).save(ours.scope, checkpoint)
+    await RecordSessionStore(ours.backing_store).save(ours.scope, checkpoint)
     async with serve(provider, Script(open_ended=True)) as (server, model):
         again = await VoiceSession.resume(memory, "died", user="ana", agents=[robin], model=model)
         async with again:
@@ -346,13 +347,13 @@ async def test_a_call_that_another_process_took_over_writes_nothing_more(memory,
     async with serve("openai", script, Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="two")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await asyncio.sleep(0.3)
             other = await VoiceSession.resume(memory, "two", user="ana", agents=[robin], model=model)
             async with other:
-                await eventually(lambda: other.live.kept)
+                await eventually(lambda: other.recorder.kept)
                 await asyncio.sleep(0.2)
-                session.live.kept += 1
+                session.recorder._before += 1
                 session.live.dirty.set()
                 async with asyncio.timeout(10):
                     assert await session.wait_closed() == "taken over"
@@ -365,18 +366,18 @@ async def test_a_process_that_ends_leaves_the_call_to_whoever_took_it_over(memor
     async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="call")
         async with session:
-            recorder = session._running._recorder
+            recorder = session._running._collector
             await recorder._stop()  # it hangs, and does not notice
             await recorder._cycle(checkpoint=True)
             other = await VoiceSession.resume(memory, "call", user="ana", agents=[robin], model=model)
             async with other:
-                await other._running._recorder._stop()
-                await other._running._recorder._cycle(checkpoint=True)
+                await other._running._collector._stop()
+                await other._running._collector._cycle(checkpoint=True)
                 await session.close("idle")
                 assert await checkpoint_in(memory) is not None
                 assert (await ours.find_conversation("call")).status == "active"
-                other.live.kept = 99
-                await other._running._recorder._cycle(checkpoint=True)
+                other.recorder._before = 99
+                await other._running._collector._cycle(checkpoint=True)
                 assert (await checkpoint_in(memory)).cursor == 99
                 assert other.state == "active"
     assert await checkpoint_in(memory) is None, "whoever has the call ends it"
@@ -408,7 +409,7 @@ def of_a_call(summary):
 async def test_a_checkpoint_whose_answer_was_lost_is_not_taken_for_a_takeover(memory):
     ours = memory.user("ana")
     await ours.conversation("call")
-    sessions = RecordSessionStore(Unanswered(store_of(ours)))
+    sessions = RecordSessionStore(Unanswered(ours.backing_store))
     with pytest.raises(StoreUnavailable):
         await sessions.save(ours.scope, of_a_call("first"))
     for summary in ("second", "third"):
@@ -421,7 +422,10 @@ async def test_a_checkpoint_whose_answer_was_lost_is_not_taken_for_a_takeover(me
 async def test_a_takeover_is_noticed_even_by_who_did_not_hear_of_its_own_checkpoint(memory):
     ours = memory.user("ana")
     await ours.conversation("call")
-    sessions, others = RecordSessionStore(Unanswered(store_of(ours))), RecordSessionStore(store_of(ours))
+    sessions, others = (
+        RecordSessionStore(Unanswered(ours.backing_store)),
+        RecordSessionStore(ours.backing_store),
+    )
     with pytest.raises(StoreUnavailable):
         await sessions.save(ours.scope, of_a_call("first"))
     await others.load(ours.scope, "call")
@@ -439,11 +443,11 @@ async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, ser
     async with serve("openai", script) as (_, model):
         session = VoiceSession(memory, user="ana", agents=[robin], model=model, session_id="gone")
         async with session, phone(session):
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await eventually(lambda: not session.live.dirty.is_set())
             await asyncio.sleep(0.2)
             await memory.user("ana").forget()
-            session.live.kept += 1
+            session.recorder._before += 1
             session.live.dirty.set()
             async with asyncio.timeout(10):
                 assert await session.wait_closed() == "forgotten"
@@ -456,7 +460,7 @@ async def test_a_checkpoint_that_was_on_its_way_while_all_was_forgotten_is_not_k
         await ours.conversation("call")
         await ours.forget(**forgotten)
         with pytest.raises(WriteConflict):
-            await RecordSessionStore(store_of(ours)).save(ours.scope, of_a_call("what was said"))
+            await RecordSessionStore(ours.backing_store).save(ours.scope, of_a_call("what was said"))
         assert await checkpoint_in(memory) is None
     assert "ana" not in await memory.users()
 

@@ -48,7 +48,7 @@ async def test_nothing_that_lasts_holds_a_secret_of_the_call(
         ) as session,
         phone(session),
     ):
-        await eventually(lambda: session.live.kept >= 7)
+        await eventually(lambda: session.recorder.kept >= 7)
 
         async def is_saved():
             records = await scan_all(memory.user("ana").backing_store, memory.user("ana").scope, CHECKPOINT)

@@ -9,7 +9,6 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from echoic import InvalidInput
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges
-from echoic.session.checkpoints import store_of
 from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
 
 OFFER = "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:1\r\na=sctp-port:5000\r\n"
@@ -38,13 +37,13 @@ async def test_a_call_by_webrtc_remembers_and_keeps_each_turn_once(memory, serve
         async with beside(memory, model, await dialled(model)) as session:
             with pytest.raises(InvalidInput, match="directly between provider and caller"):
                 await session.send_audio(bytes(960))
-            await eventually(lambda: len(session.live.turns) == 2)
-            exchange = session.live.log.exchanges[-1]
+            await eventually(lambda: session.recorder.kept == 2)
+            exchange = session.recorder.log.exchanges[-1]
         assert not server.calls  # hung up for the caller as well
     assert await turns_of(memory) == [("user", "my name is Pavel"), ("agent", "hello Pavel")]
     assert [memory.text for memory in await memory.user("ana").facts()] == ["Pavel"]
     assert {"transcript", "recalled", "first_audio", "first_played"} <= exchange.stages.keys()
-    *_, kept = await read_exchanges(store_of(memory.user("ana")), memory.user("ana").scope, "call")
+    *_, kept = await read_exchanges(memory.user("ana").backing_store, memory.user("ana").scope, "call")
     assert 150 <= kept.spoken[0].played_ms <= 600  # the provider played it for so long
 
 
@@ -53,7 +52,7 @@ async def test_the_next_call_knows_the_caller_before_the_first_word(memory, serv
     await memory.user("ana").set("name", "Pavel")
     async with serve("openai", Script(Says("hello Pavel", word_ms=50), Pause(1))) as (server, model):
         async with beside(memory, model, await dialled(model), agents=[greeter]) as session:
-            await eventually(lambda: len(session.live.turns) == 1)
+            await eventually(lambda: session.recorder.kept == 1)
         first, greeting = server.sessions[0].record.received("conversation.item.create")[:2]
         assert "Pavel" in str(first.body)
         assert "Greet the caller." in str(greeting.body)
@@ -70,7 +69,7 @@ async def test_who_cuts_in_has_heard_what_the_provider_says_it_played(memory, se
     )
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: len(session.live.turns) == 4)
+            await eventually(lambda: session.recorder.kept == 4)
         (item, *_) = [each for each in server.sessions[0].conversation if each.spoken is not None]
     heard = (await turns_of(memory))[1][1]
     truth = item.spoken.heard(item.truncated_ms)
@@ -100,7 +99,7 @@ async def test_what_was_measured_on_the_call_tells_later_words_apart(memory, ser
     )
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: len(session.live.turns) == 6, 20)
+            await eventually(lambda: session.recorder.kept == 6, 20)
         spoken = [each for each in server.sessions[0].conversation if each.spoken is not None]
     truth = spoken[1].spoken.heard(spoken[1].truncated_ms)
     heard = (await turns_of(memory))[3][1]
@@ -118,7 +117,7 @@ async def test_a_channel_that_notices_an_interruption_stops_what_the_provider_pl
             await eventually(lambda: session.live.playback.sounding)
             await asyncio.sleep(0.7)
             session.barge_in()
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 2)
         kinds = server.sessions[0].record.kinds("server")
     assert "output_audio_buffer.cleared" in kinds
     heard = (await turns_of(memory))[1][1]
@@ -140,7 +139,7 @@ async def test_another_agent_takes_over_where_the_call_is(memory, serve, eventua
     )
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model), agents=[ROBIN, billing]) as session:
-            await eventually(lambda: len(session.live.turns) == 5)
+            await eventually(lambda: session.recorder.kept == 5)
             assert session.current_agent == "billing"
         assert len(server.sessions) == 1
         assert "You are billing." in server.sessions[0].settings["instructions"]
@@ -166,14 +165,14 @@ async def test_another_process_takes_its_place_beside_the_same_call(memory, serv
     )
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await session.suspend()
         assert len(server.calls) == 1  # whoever goes on finds it
         resumed = await VoiceSession.resume(
             memory, "call", user="ana", keep_media=True, agents=[ROBIN], model=model, settings=QUICK
         )
         async with resumed as session:
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 4)
         created = server.sessions[0].record.received("conversation.item.create")
         assert not [event for event in created if "hello Pavel" in str(event.body)]  # the call knows it
     assert [text for _, text in await turns_of(memory)] == [
@@ -191,7 +190,7 @@ async def test_where_the_call_is_gone_a_new_one_is_told_what_was_said(memory, se
     async with serve("openai", first, second) as (server, model):
         resume["model"] = model
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             await session.suspend()
         for call in list(server.calls.values()):
             call.ended.set()
@@ -201,7 +200,7 @@ async def test_where_the_call_is_gone_a_new_one_is_told_what_was_said(memory, se
             await gone.__aenter__()
         again = await VoiceSession.resume(memory, "call", provider_call=await dialled(model), **resume)
         async with again as session:
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 4)
         assert "hello Pavel" in str(server.sessions[1].record.received("conversation.item.create"))
     assert len(await turns_of(memory)) == 4
 
@@ -210,7 +209,7 @@ async def test_a_caller_who_leaves_ends_the_session_and_it_can_be_taken_up(memor
     script = Script(UserSays("my name is Pavel"), Says("hello Pavel", word_ms=50), Pause(5), open_ended=True)
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: len(session.live.turns) == 2)
+            await eventually(lambda: session.recorder.kept == 2)
             server.sessions[0].ended.set()
             assert await asyncio.wait_for(session.wait_closed(), 10) == "lost"
         assert await VoiceSession.resume(memory, "call", user="ana", agents=[ROBIN], model=model)

@@ -11,7 +11,6 @@ from echoic import InvalidInput
 from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
-from echoic.session.checkpoints import store_of
 from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
@@ -84,7 +83,7 @@ async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_open
             line._mic = mark
             async with line:
                 await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
-                await eventually(lambda: session.live.kept == 5, 20)
+                await eventually(lambda: session.recorder.kept == 5, 20)
                 assert session.current_agent == "billing"
                 assert session.state == "active"
         a, b = (numbers(each.input_audio, mic.size) for each in server.sessions[:2])
@@ -100,7 +99,7 @@ async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_open
         "it is paid",
     ]
     assert len(transfers) == 1
-    call = await read_call(store_of(memory.user("ana")), memory.user("ana").scope, "t")
+    call = await read_call(memory.user("ana").backing_store, memory.user("ana").scope, "t")
     assert call.agents == ["front", "billing"]
 
 
@@ -191,7 +190,7 @@ async def test_an_agent_that_cannot_be_reached_leaves_the_call_with_the_one_befo
             phone(session),
         ):
             await eventually(lambda: server.sessions[0].script_over, 20)
-            await eventually(lambda: session.live.kept == 4, 20)
+            await eventually(lambda: session.recorder.kept == 4, 20)
             assert session.current_agent == "front"
             assert session.state == "active"
 
@@ -241,14 +240,14 @@ async def test_transfers_that_are_asked_for_at_once_happen_one_after_the_other(m
             assert [provider.setup.agent.name for provider in session.live.providers if provider.is_open] == [
                 "front"
             ]
-            assert session.live.log.call.agents == ["front", "billing", "desk", "front"]
+            assert session.recorder.log.call.agents == ["front", "billing", "desk", "front"]
 
 
 async def test_a_call_that_ends_is_handed_to_nobody(memory, serve):
     refused = []
     async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (server, model):
         async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
-            recorder = session._running._recorder
+            recorder = session._running._collector
             plain = recorder.finish
 
             async def finish(**given):
@@ -276,7 +275,7 @@ async def test_a_line_that_is_opened_while_the_caller_hangs_up_is_closed_again(m
                 return opened[-1]
 
             running._lines.open = noted
-            async with running.sending:  # a frame is on its way to a slow line
+            async with running.live.sending:  # a frame is on its way to a slow line
                 moving = asyncio.create_task(session.transfer("billing"))
                 await eventually(lambda: opened)
                 await session.close()

@@ -30,7 +30,7 @@ async def asked(memory, serve, phone, eventually, provider, *, settings=PATIENT,
             if before_recall is not None:
                 before_recall(session)
             await eventually(lambda: server.sessions and server.sessions[0].script_over)
-            await eventually(lambda: session.live.kept == 2)
+            await eventually(lambda: session.recorder.kept == 2)
     return (await memory.user("ana").task("w")).turns[0].id
 
 
@@ -88,7 +88,7 @@ async def test_what_was_found_when_there_was_no_time_left_is_late(
         async def never(*_args, **_options):
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(session.live.memory, "pack", never)
+        monkeypatch.setattr(session.memory, "pack", never)
 
     settings = SessionSettings(block_tokens=40, recall_deadline_ms=600)
     turn = await asked(memory, serve, phone, eventually, provider, settings=settings, before_recall=hang)

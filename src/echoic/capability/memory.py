@@ -50,7 +50,8 @@ from echoic.prompt.block import ASKING, OPENING, changed_parts, framed, is_memor
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
-"""Of one turn: 8,000 characters are at most 32,000 bytes, which a turn may have. Longer texts are several."""
+"""The longest turn: 8,000 characters are at most 32,000 bytes, which a turn may have. A longer text becomes
+several turns."""
 
 
 def prompt_turns(
@@ -208,9 +209,10 @@ class MemoryCapability(AbstractCapability[Any]):
     capture: bool = True
     """Whether text runs are kept as turns. Channels that know what was heard keep their own."""
     timeout_s: float = 3.0
-    """Of each tool call, and of reading the block."""
+    """The timeout of each tool call, and of reading the block."""
     min_relevance: float | None = None
-    """Of what the tool finds and what a prompt calls to mind, the least; as for `UserMemory.recall`."""
+    """The least relevance of what the tool finds and of what a prompt calls to mind; as for
+    `UserMemory.recall`."""
     id: str | None = "memory"
 
     def __post_init__(self) -> None:
@@ -256,7 +258,7 @@ class CallerMemory(MemoryCapability):
     _asks: bool = field(default=False, init=False, repr=False)
     """Whether the user wants to be asked before a conversation is kept."""
     _run: RunContext[Any] | None = field(default=None, init=False, repr=False)
-    """Of the hooks only `for_run` is given the context that later holds a realtime session."""
+    """The context of the run. Of the hooks only `for_run` is given one; later it holds a realtime session."""
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _moment: str | None = field(default=None, init=False, repr=False)
     _name: str | None = field(default=None, init=False, repr=False)

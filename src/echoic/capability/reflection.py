@@ -23,7 +23,7 @@ from echoic.prompt import quoted
 from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8
-"""Of one task; what a model proposes beyond is not looked at."""
+"""The most lessons of one task; what a model proposes beyond is not looked at."""
 REFLECTION: Final = "reflection"
 """The name of the results that say how far a task was reflected on."""
 _FORGOTTEN: Final = "conversation {!r} was forgotten while it was reflected on; nothing was kept"
@@ -73,7 +73,7 @@ class _TaskPart:
     turns: int
     """So many at its beginning were reflected on."""
     tools: int
-    """Likewise of its results, by the rule: it sees them only once the task is done."""
+    """So many of its results were reflected on, by the rule: it sees them only once the task is done."""
     begun: bool
     """Whether anybody looked at it at all."""
 

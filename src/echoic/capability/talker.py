@@ -40,7 +40,7 @@ INSTRUCTIONS: Final = (
 TIMEOUT_S: Final = 60.0
 RECALL_DEADLINE_MS: Final = 400.0
 _TURNS: Final = 60
-"""Of the conversation, the last ones, that the model is shown; what came before it has from memory."""
+"""How many of the last turns the model is shown; it knows of earlier ones from memory."""
 _REQUESTS: Final = 8
 """To the model, for one answer: tools may be called and looked at in between."""
 _HITS: Final = 8

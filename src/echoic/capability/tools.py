@@ -42,7 +42,7 @@ UNPROVEN: Final = "I can't do that before you prove who you are, by your PIN or 
 MISSING: Final = "I have nothing stored under that name."
 _HITS: Final = 6
 _TRANSCRIPT_TOKENS: Final = 1500
-"""Of a recalled conversation: its end, where it is longer."""
+"""The tokens of a recalled conversation that are shown: its end, where it is longer."""
 
 Operation = Literal["get", "set", "delete", "query"]
 Answer = dict[str, Any]
@@ -113,7 +113,9 @@ class MemoryTools:
         key: str | None = None,
         value: str | None = None,
         query: str | None = None,
+        *,
         visibility: Sharing = "auto",
+        id: str | None = None,  # noqa: A002 - as it is called in what is found
     ) -> Answer:
         """Remember things about the user across conversations, and look them up.
 
@@ -126,12 +128,13 @@ class MemoryTools:
             value: what to remember under the key; for set.
             query: what to look for, in words; for query.
             visibility: private where it must stay between the user and you; for set.
+            id: what query gave for something without a key; for delete.
         """
         seen = ToolUse("agentMemory", operation, key=key, value=value, query=query)
         if operation == "set":
             work = self._write(self._set(key or "", value or "", visibility, seen))
         elif operation == "delete":
-            work = self._write(self._delete(key or ""))
+            work = self._write(self._delete(key, id))
         elif operation == "get":
             work = self._read(self._get(key or "", seen))
         else:
@@ -201,10 +204,11 @@ class MemoryTools:
         }
         return {"success": True, "result": told}
 
-    async def _delete(self, key: str) -> Answer:
-        deleted = await self._user.delete(key)
+    async def _delete(self, key: str | None, name: str | None) -> Answer:
+        asked = {"id": name} if name and not key else {"key": key or ""}
+        deleted = await self._user.delete(**asked)
         await self._changed()
-        return {"success": True, "result": {"key": key, "deleted": deleted}}
+        return {"success": True, "result": {**asked, "deleted": deleted}}
 
     async def _get(self, key: str, seen: ToolUse) -> Answer:
         known = seen.memory = await self._user.get(key)
@@ -313,7 +317,8 @@ def _told(hit: Hit) -> list[Answer]:
         return [{"said_by": hit.turn.speaker if hit.turn else "", "text": hit.text}]
     answers = []
     for memory in hit.memories:
-        told = {"key": memory.key, "text": memory.statement or memory.text, "context": memory.context}
+        called = {"id": memory.id} if memory.key is None else {"key": memory.key}
+        told = {**called, "text": memory.statement or memory.text, "context": memory.context}
         sure = {} if memory.confirmed else {"confirmed": False}
         answers.append({name: value for name, value in told.items() if value is not None} | sure)
     if hit.turn is not None and hit.turn.heard_text:

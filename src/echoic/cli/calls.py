@@ -35,9 +35,8 @@ def list_command(ctx: click.Context) -> int:
 
     async def work(desk: Desk) -> CommandResult:
         from echoic.session.call_record import read_calls
-        from echoic.session.checkpoints import store_of
 
-        calls = await read_calls(store_of(desk.user), desk.user.scope)
+        calls = await read_calls(desk.user.backing_store, desk.user.scope)
         rows = [_call_row(call) for call in calls]
         if not calls:
             desk.output.say(f"no calls of user {desk.settings.user!r} are recorded")
@@ -58,9 +57,8 @@ def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
 
     async def work(desk: Desk) -> CommandResult:
         from echoic.session.call_record import read_call, read_exchanges, read_given
-        from echoic.session.checkpoints import store_of
 
-        store, scope = store_of(desk.user), desk.user.scope
+        store, scope = desk.user.backing_store, desk.user.scope
         call = await read_call(store, scope, call_id)
         if call is None:
             desk.output.say(f"there is no call {call_id!r} of user {desk.settings.user!r}")
@@ -87,10 +85,9 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
     """
 
     async def work(desk: Desk) -> CommandResult:
-        from echoic.session.checkpoints import store_of
         from echoic.session.why import exchange_with, found_in, why
 
-        store, scope = store_of(desk.user), desk.user.scope
+        store, scope = desk.user.backing_store, desk.user.scope
         exchange = await exchange_with(store, scope, turn)
         if exchange is None:
             desk.output.say(f"no call of user {desk.settings.user!r} has a record of turn {turn!r}")

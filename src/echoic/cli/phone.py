@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
     from echoic.adapters.connections import Limits
     from echoic.adapters.twilio import Phone, PhoneSettings
-    from echoic.adapters.twilio.callers import Callers, PhoneLine
+    from echoic.adapters.twilio.callers import Callers
     from echoic.memory.guarded_store import Quota
+    from echoic.memory.phone_registry import PhoneLine
     from echoic.memory.service import MemoryService
 
 

@@ -82,7 +82,7 @@ class PlatformHooks:
         """The routes; None: no platform has a secret."""
         if not self.urls(""):
             return None
-        from echoic.integrations.hosted.webhooks import by_number, webhooks
+        from echoic.integrations.hosted_agents import by_number, webhooks
 
         deployment = settings.default_deployment
         trusted = settings.phone_trust == "any"

@@ -157,7 +157,7 @@ class CallMemory:
         if final:
             self._segments = [so_far]
         if so_far and self._closing is None:
-            self._recall.hear(storable(so_far[-_SEARCHED_CHARACTERS:]))
+            self._recall.partial(storable(so_far[-_SEARCHED_CHARACTERS:]))
 
     def discard(self) -> None:
         """What was heard so far is no turn: it was noise, or "mhm" while the agent spoke."""

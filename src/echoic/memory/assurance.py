@@ -65,7 +65,7 @@ _SAID: Final[Mapping[str, Sequence[str]]] = {
     TURN: ("text", "heard"),
     CONVERSATION: ("recall_key", "summary"),
 }
-"""Of records whose other texts are names and times: the fields with words. Of others every text counts."""
+"""The fields with words, of kinds whose other texts are names and times. Of other kinds every text counts."""
 
 
 def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
@@ -186,21 +186,12 @@ class VisibleStore:
         return self._seen(scope, await self._store.rows(scope, rows))
 
     async def scan(
-        self,
-        scope: Scope,
-        kind: str,
-        *,
-        key: str | None = None,
-        after: int = -1,
-        limit: int = 1000,
-        newest_first: bool = False,
+        self, scope: Scope, kind: str, *, after: int = -1, limit: int = 1000, **narrowed: Any
     ) -> list[Record]:
         """See `Store`: a page is as long as it may be, whatever is withheld."""
         found: list[Record] = []
         while len(found) < limit:
-            page = await self._store.scan(
-                scope, kind, key=key, after=after, limit=limit, newest_first=newest_first
-            )
+            page = await self._store.scan(scope, kind, after=after, limit=limit, **narrowed)
             found += self._seen(scope, page)
             if len(page) < limit:
                 break

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 Did = Literal["read", "write", "erase", "export"]
 _AGAIN_S: Final = 60.0
-"""Where nobody says on whose behalf, the same is logged once in so long."""
+"""How long the same access is logged only once, where nobody says on whose behalf it is made."""
 _REMEMBERED: Final = 10_000
 
 
@@ -41,6 +41,7 @@ class Access:
 
 
 _access: ContextVar[Access | None] = ContextVar("echoic.audit.access", default=None)
+_job: ContextVar[str] = ContextVar("echoic.audit.job", default="")
 
 
 @contextlib.contextmanager
@@ -64,6 +65,12 @@ def act(role: str, who: str, why: str) -> None:
     _access.set(Access(role, who, why))
 
 
+def working(job: str) -> None:
+    """Say which job of the process the rest of the task that runs does, on nobody's behalf."""
+    _access.set(None)
+    _job.set(job)
+
+
 class AuditLog:
     """The audit log of one compliance folder.
 
@@ -76,7 +83,7 @@ class AuditLog:
         self._compliance = compliance
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-audit")
         self._waiting: list[dict[str, Any]] = []
-        self._recently: dict[tuple[str, Scope, str], float] = {}
+        self._recently: dict[tuple[str, str, Scope, str], float] = {}
         self.trouble: str | None = None
         """Why nothing can be written at the moment; None while all is well."""
 
@@ -84,14 +91,14 @@ class AuditLog:
         """Have it logged, soon and in order. What is read of everyone's scope is no one's."""
         if scope.user is None and did == "read":
             return
-        access, what = _access.get(), (did, scope, kind)
+        access, what, job = _access.get(), (did, scope, kind), _job.get()
         if access is None:
             now = time.monotonic()
-            if now - self._recently.get(what, -_AGAIN_S) < _AGAIN_S:
+            if now - self._recently.get((job, *what), -_AGAIN_S) < _AGAIN_S:
                 return
             if len(self._recently) > _REMEMBERED:
                 self._recently = {k: at for k, at in self._recently.items() if now - at < _AGAIN_S}
-            self._recently[what] = now
+            self._recently[job, *what] = now
         elif what in access.logged:
             return
         else:
@@ -99,8 +106,8 @@ class AuditLog:
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "role": access.role if access else "process",
-            "who": access.who if access else "",
-            "why": access.why if access else "in the background, or by a program that does not say",
+            "who": access.who if access else job,
+            "why": access.why if access else "in the background" if job else "by a program that does not say",
             "did": did,
             "kind": kind,
             "deployment": scope.deployment,

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from echoic.embedding.base import Embedder, embedded_documents
 from echoic.errors import EchoicError, EmbedderError, EmbedderMissing
+from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.distil import Distiller
 from echoic.memory.guarded_store import HomeLoop
@@ -124,6 +125,7 @@ class Background:
         self._sweeper = self._task = None
 
     async def _run(self) -> None:
+        working("learning and embedding")
         retry_s = FIRST_RETRY_S
         while True:
             await self._wake.wait()
@@ -164,6 +166,7 @@ class Background:
 
     async def _ask(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
         """Let the model read what is wanted of one user; when to come back to what could not be read now."""
+        working("learning")
         later: dict[str, float] = {}
         for conversation, urgent in wanted.items():
             try:
@@ -178,6 +181,7 @@ class Background:
 
     async def _sweep(self) -> None:
         """Take up conversations that nobody distilled, as after a process died."""
+        working("learning")
         await asyncio.sleep(SWEEP_AFTER_S)
         try:
             async for scope, conversation in self._distiller.unfinished():

@@ -91,7 +91,8 @@ async def restore(
         StoreCorrupt: the backup is not what was written.
         StoreError: the target could not be written.
     """
-    with tempfile.TemporaryDirectory(prefix="echoic-restore-") as folder:
+    folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="echoic-restore-")
+    try:
         copy = Path(folder) / "backup.db"  # opening it upgrades it and writes a log
         await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
         source = _file_store(copy, target())
@@ -106,6 +107,8 @@ async def restore(
                     "such as --store sqlite:///restored.db"
                 )
         done = await copy_memory(source, target, spec, named=True, progress=progress)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return done.copied
 
 

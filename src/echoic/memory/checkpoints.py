@@ -6,8 +6,6 @@ Whoever opens the store next closes a call that nobody took up again, as its own
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +14,7 @@ from typing import Annotated, Any, Final
 
 from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import EchoicError, InvalidInput, brief
-from echoic.memory.concurrency import until_written
+from echoic.memory.concurrency import Sweeper, until_written
 from echoic.memory.records import (
     CALL,
     CHECKPOINT,
@@ -155,7 +153,7 @@ _SWEEPS: Final = 4
 """So often in `resumable_for_s`."""
 
 
-class AbandonedCalls:
+class AbandonedCalls(Sweeper):
     """Closes them.
 
     Args:
@@ -174,25 +172,14 @@ class AbandonedCalls:
             )
         self._parts = parts
         self._resumable_for_s = resumable_for_s
-        self._sweeper: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look for them, now and then."""
-        if self._sweeper is None and self._resumable_for_s is not None:
-            sweeping = self._sweep(self._resumable_for_s / _SWEEPS)
-            self._sweeper = asyncio.create_task(sweeping, name="echoic-abandoned")
-
-    async def aclose(self) -> None:
-        """End at once; what was not closed is closed by the next process. May be called twice."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-            self._sweeper = None
-
-    def abandon(self) -> None:
-        """Let go of a task whose loop has ended."""
-        self._sweeper = None
+        every_s = None if resumable_for_s is None else resumable_for_s / _SWEEPS
+        super().__init__(
+            None if every_s is None else self.close_all,
+            after_s=SWEEP_AFTER_S,
+            every_s=every_s,
+            later="calls that broke off are looked for",
+            job="closing broken calls",
+        )
 
     async def close_all(self, deployment: str | None = None) -> int:
         """Close every call of a deployment, or of all, that is over by now; how many were closed here.
@@ -207,15 +194,6 @@ class AbandonedCalls:
             for record in await scan_all(self._parts.store, scope, CHECKPOINT):
                 closed += await self._closed(scope, record)
         return closed
-
-    async def _sweep(self, every_s: float) -> None:
-        await asyncio.sleep(SWEEP_AFTER_S)
-        while True:
-            try:
-                await self.close_all()
-            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
-                log.warning("%s: calls that broke off are looked for later", type(error).__name__)
-            await asyncio.sleep(every_s)
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
         """Close the call of a checkpoint, if it is over; one that cannot be closed keeps no other back."""

@@ -24,10 +24,11 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from uuid import uuid4
 
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
+from echoic.stores.apply import name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Receipt, Scope
 
@@ -151,6 +152,67 @@ class ChainedLog:
             before = sha256(line).hexdigest()
         return found, before or BEGIN
 
+    def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
+        """At most `limit` entries of `deployment` behind number `after`; what stands before them is not read.
+
+        Raises:
+            StoreCorrupt: a line from there on was changed, removed or inserted.
+            StoreUnavailable: it cannot be read.
+        """
+        found: list[dict[str, Any]] = []
+        before: tuple[int, str] | None = None
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._place(file, after))
+                for whole in file:
+                    if len(found) == limit or not whole.endswith(b"\n"):
+                        break
+                    entry = _entry(whole[:-1], self.path)
+                    if before is not None and (entry["n"] - 1, entry["prev"]) != before:
+                        raise StoreCorrupt(
+                            f"{str(self.path)!r}: line {entry['n']} does not follow the one before it"
+                        )
+                    before = entry["n"], sha256(whole[:-1]).hexdigest()
+                    if entry["n"] > after and entry.get("deployment") == deployment:
+                        found.append(entry)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+        return found
+
+    def _place(self, file: BinaryIO, after: int) -> int:
+        """Where a line begins from which on those behind number `after` are found: lines are in order."""
+        low, high = 0, file.seek(0, os.SEEK_END)
+        while high - low > _TAIL:
+            middle = (low + high) // 2
+            file.seek(middle)
+            middle += len(file.readline())
+            line = file.readline()
+            if line.endswith(b"\n") and _number(line[:-1], self.path) <= after:
+                low = middle
+            else:
+                high = (low + high) // 2
+        return low
+
+    def head(self) -> str:
+        """The hash of the last line.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        try:
+            with self._thread_lock, locked(self._lock):
+                fd = os.open(self.path, os.O_RDWR)
+                try:
+                    return self._last(fd)[1]
+                finally:
+                    os.close(fd)
+        except FileNotFoundError:
+            return BEGIN
+        except OSError as error:
+            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
         """Remove the entries whose "at" is before `at`, and append `note`; how many went.
 
@@ -232,7 +294,7 @@ class Compliance:
         self.log = ChainedLog(self.folder / "erasures.jsonl")
         self._key: bytes | None = None
         self._applying = False
-        self._failed: dict[Scope, list[str]] = {}
+        self._failed: dict[Scope, dict[str, Sequence[Erasable] | None]] = {}
 
     def __repr__(self) -> str:
         return f"Compliance({str(self.folder)!r})"
@@ -345,16 +407,46 @@ class Compliance:
             name = await asyncio.to_thread(self._list, scope, changes)
             try:
                 erased = await store.erase(scope, changes)
+                await self._done(store, scope, [name, *self._covered(scope, changes)])
             except WriteConflict:  # nothing was destroyed, and nothing is to be
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except BaseException:  # it may have happened; if not, it does when the store is opened next
-                self._failed.setdefault(scope, []).append(name)
+            except BaseException:  # it may have happened; if not, it does before anything is written there
+                self._failed.setdefault(scope, {})[name] = changes
                 raise
-            # what failed before is done as well, where all that there is has gone
-            done = self._failed.pop(scope, []) if changes is None else []
-            await mark(store, [name, *done])
         return erased
+
+    async def catch_up(self, store: Store, scope: Scope) -> None:
+        """Carry out the erasures of `scope` that failed: what is written now may bear the name of what was to
+        go, and would go with it when the store is opened next.
+
+        Raises:
+            StoreUnavailable: they failed again; nothing may be written before they are carried out.
+        """
+        if scope not in self._failed:
+            return
+        async with self._holding(shared=True):
+            for name, changes in list(self._failed.get(scope, {}).items()):
+                # a conflict: it had happened, or another process has written there since
+                with contextlib.suppress(WriteConflict):
+                    await store.erase(scope, changes)
+                await self._done(store, scope, [name])
+
+    def _covered(self, scope: Scope, changes: Sequence[Erasable] | None) -> list[str]:
+        """The erasures that failed before, and that were carried out with `changes`."""
+        failed = self._failed.get(scope, {})
+        if changes is None:
+            return list(failed)
+        gone = set(map(name_of, changes))
+        return [name for name, of in failed.items() if of is not None and gone.issuperset(map(name_of, of))]
+
+    async def _done(self, store: Store, scope: Scope, names: Sequence[str]) -> None:
+        await mark(store, names)
+        failed = self._failed.get(scope, {})
+        for name in names:
+            failed.pop(name, None)
+        if not failed:
+            self._failed.pop(scope, None)
 
     def _list(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
         name = uuid4().hex

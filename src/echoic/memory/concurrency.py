@@ -1,16 +1,20 @@
-"""How memory works side by side: retries after conflicts, one run at a time for each user."""
+"""How memory works side by side: retries after conflicts, sweeps, one run at a time for each user."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from echoic.errors import StoreUnavailable, WriteConflict
+from echoic.memory.audit import working
 from echoic.types import Scope
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 _ATTEMPTS = 40
 """Each attempt is lost only if another writer won, so this many is overload, not bad luck."""
@@ -29,6 +33,60 @@ async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
             # apart from the others, or they meet again; short, for a caller waits
             await asyncio.sleep(random.uniform(0, 0.002 * number))  # noqa: S311 - no secret
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
+
+
+class Sweeper:
+    """Looks through the store behind everything else, some time after it was started and then repeatedly.
+
+    Args:
+        sweep: what to do; None: nothing is ever done.
+        after_s: how long after the start.
+        every_s: how long between two sweeps; None: there is one.
+        later: what a sweep that failed leaves for later, for the log.
+        job: what it is called in the audit log.
+    """
+
+    def __init__(
+        self,
+        sweep: Callable[[], Awaitable[object]] | None,
+        *,
+        after_s: float,
+        every_s: float | None = None,
+        later: str,
+        job: str,
+    ) -> None:
+        self._job = job
+        self._sweep, self._after_s, self._every_s, self._later = sweep, after_s, every_s, later
+        self._sweeping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin. May be called twice."""
+        if self._sweeping is None and self._sweep is not None:
+            self._sweeping = asyncio.create_task(self._run(self._sweep), name="echoic-sweep")
+
+    async def aclose(self) -> None:
+        """End at once; what was not done is done by the next process. May be called twice."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeping
+            self._sweeping = None
+
+    def abandon(self) -> None:
+        """Let go of a task whose loop has ended."""
+        self._sweeping = None
+
+    async def _run(self, sweep: Callable[[], Awaitable[object]]) -> None:
+        working(self._job)
+        await asyncio.sleep(self._after_s)
+        while True:
+            try:
+                await sweep()
+            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
+                log.warning("%s: %s later", type(error).__name__, self._later)
+            if self._every_s is None:
+                return
+            await asyncio.sleep(self._every_s)
 
 
 AT_ONCE: Final = 4

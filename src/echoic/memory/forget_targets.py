@@ -33,7 +33,7 @@ MAX_TURNS: Final = 4
 _BAR: Final = 4.5
 """Rarity (natural logarithm of one in so many sentences) of the words that a sentence must share."""
 _BAR_THEN: Final = 3.0
-"""The same, in the month that is named: there is less to be mistaken for it."""
+"""Rarity of those words in the month that is named: there is less to be mistaken for it."""
 _RARE: Final = 2.0
 """Rarity of a word that tells one of the user's last utterances from another."""
 _PLAIN: Final = 8.5

@@ -8,7 +8,6 @@ proposal. A process that dies meanwhile leaves it private and waiting; the next 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from echoic.errors import EchoicError, WriteConflict, brief
-from echoic.memory.concurrency import RunsPerUser, Wanted, until_written
+from echoic.memory.audit import working
+from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
 from echoic.memory.distilling.progress import Leases
 from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
@@ -69,7 +69,7 @@ class _Case:
         return Drop(kind=JUDGEMENT, id=self.record.id)
 
 
-class Judge:
+class Judge(Sweeper):
     """Asks a second classifier, off the caller's path.
 
     Args:
@@ -95,13 +95,15 @@ class Judge:
         self._clock = clock
         self._leases = Leases(store, worker, clock)
         self._runs = RunsPerUser(self._judge)
-        self._sweeper: asyncio.Task[None] | None = None
+        super().__init__(
+            self.take_up, after_s=SWEEP_AFTER_S, later="what waits to be judged is looked for", job="judging"
+        )
 
     def start(self) -> None:
         """Begin, and look at what an earlier process left waiting."""
-        if self._sweeper is None:
+        if self._sweeping is None:
             self._runs = RunsPerUser(self._judge)  # those of before may belong to a loop that has ended
-            self._sweeper = asyncio.create_task(self._sweep(), name="echoic-judging")
+        super().start()
 
     def want(self, scope: Scope, memory: str) -> None:
         """Have the memory of this id judged, behind the caller's back."""
@@ -125,30 +127,16 @@ class Judge:
         """Wait until nothing is being judged."""
         await self._runs.settle()
 
-    def abandon(self) -> None:
-        """Let go of tasks whose loop has ended."""
-        self._sweeper = None
-
     async def aclose(self) -> None:
         """End at once; what was not judged waits in the store. May be called twice."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-            self._sweeper = None
+        await super().aclose()
         await self._runs.stop()
         close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)
         if close is not None:  # one that has nothing to close has no such verb
             await close()
 
-    async def _sweep(self) -> None:
-        await asyncio.sleep(SWEEP_AFTER_S)
-        try:
-            await self.take_up()
-        except EchoicError as error:
-            log.warning("%s: what waits to be judged is looked for at the next start", type(error).__name__)
-
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
+        working("judging")
         later: dict[str, float] = {}
         for name in wanted:
             try:

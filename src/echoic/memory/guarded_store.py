@@ -53,9 +53,9 @@ _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
 """Bytes a record takes beside its text: its names, version and place."""
 _MARK_BYTES: Final = 500
-"""Which a record may grow by whenever it is marked: as read, ended, completed."""
+"""How many bytes a record may grow by whenever it is marked: as read, ended, completed."""
 _USERS: Final = 10_000
-"""Whose counts are kept; who has not written for longest is counted again."""
+"""How many users' counts are kept; who has not written for longest is counted again."""
 _AGAIN_S: Final = 30.0
 """After a refusal, how long until what others may have removed is looked for."""
 _PAGE: Final = 500
@@ -456,6 +456,8 @@ class _ObservedStore:
             doing.count = len(prepared)
             doing.attributes = {"changes": doing.count}
             async with self._meter.writing(scope, prepared):
+                if self._compliance is not None:
+                    await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
         if prepared.rewritten:
             try:

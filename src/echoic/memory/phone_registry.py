@@ -35,7 +35,7 @@ class PhoneLine:
     people: Mapping[str, str]
     """Who calls from it besides its first caller: name -> user."""
     linked: str | None
-    """Whose it is, where somebody proved to be."""
+    """The user whose line it is, where somebody proved to be that user."""
     linked_before: str | None
     """To whom it was linked last, also where that was undone."""
     linked_at: datetime | None

@@ -5,7 +5,6 @@ Looked for in the background, by every process that has the memory open: destroy
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.memory.concurrency import Sweeper
 from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record, Store
@@ -90,7 +90,7 @@ async def hold(store: Store, scope: Scope, *, on: bool, at: datetime) -> None:
         await store.write(scope, [Drop(kind=HOLD, id=HOLD)])
 
 
-class Retention:
+class Retention(Sweeper):
     """Destroys what was kept for long enough.
 
     Args:
@@ -100,24 +100,13 @@ class Retention:
 
     def __init__(self, parts: Parts, rules: RetentionRules) -> None:
         self._parts, self._rules = parts, rules
-        self._sweeper: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Begin to look, now and then."""
-        if self._sweeper is None and self._rules.days:
-            self._sweeper = asyncio.create_task(self._sweep(), name="echoic-retention")
-
-    async def aclose(self) -> None:
-        """End at once. May be called twice."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeper
-            self._sweeper = None
-
-    def abandon(self) -> None:
-        """Let go of a task whose loop has ended."""
-        self._sweeper = None
+        super().__init__(
+            self.enforce if rules.days else None,
+            after_s=_SWEEP_AFTER_S,
+            every_s=_SWEEP_EVERY_S,
+            later="what is too old is looked for",
+            job="retention",
+        )
 
     async def enforce(self, deployment: str | None = None) -> int:
         """Destroy what is too old now, in one deployment or in all; how many conversations and memories.
@@ -161,15 +150,6 @@ class Retention:
         return [
             record.id for record in await scan_all(self._parts.store, scope, kind) if when(record) < before
         ]
-
-    async def _sweep(self) -> None:
-        await asyncio.sleep(_SWEEP_AFTER_S)
-        while True:
-            try:
-                await self.enforce()
-            except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
-                log.warning("%s: what is too old is looked for later", type(error).__name__)
-            await asyncio.sleep(_SWEEP_EVERY_S)
 
 
 def _touched(record: Record) -> datetime:

@@ -129,7 +129,7 @@ class Partition:
         """[size] The store's number of each row, where only some segments of a scope are here, one behind the
         other; None where rows have the numbers they have here. Set by the store (`stores.base.Narrows`)."""
         self.asked: tuple[Any, ...] = ()
-        """Likewise: what the database was asked to find them, as it may be shown."""
+        """What the database was asked to find these rows, as it may be shown. Set by the store."""
         self.tokens: dict[int, bytes] = {}
         """The packed word pieces of the rows that have them, by row; see `partition.tokens`."""
         self._token_bytes = 0

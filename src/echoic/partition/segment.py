@@ -178,11 +178,11 @@ class Segment:
         self.terms: NDArray[np.uint32] = np.zeros(0, np.uint32)
         """Their stems as numbers, by word."""
         self.slots: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        """Postings: the row, 0 to 31 …"""
+        """The row of each posting, 0 to 31."""
         self.which: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        """… the word, as an index into `words` …"""
+        """The word of each posting, as an index into `words`."""
         self.counts: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        """… and how often the row says it, capped at 255."""
+        """How often the row of each posting says its word, capped at 255."""
         self.vectors: NDArray[np.float32] | None = None
         """[32, dimensions]; zeros where there is none. None while no row has one."""
         self.tokens: dict[int, bytes] = {}

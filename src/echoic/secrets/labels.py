@@ -26,7 +26,7 @@ Secret = Literal[
 """The classes of what is a secret."""
 SECRETS: tuple[Secret, ...] = get_args(Secret)
 WORDED: frozenset[Secret] = frozenset({"password", "security answer", "recovery phrase"})
-"""Those that may be ordinary words."""
+"""The kinds of secrets whose value may be ordinary words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class SecretSpan:
     start: int
     end: int
     value: str
-    """As it is read: the digits of a number that was said."""
+    """The value as it is read: the digits of a number that was said."""
     iban: bool = False
 
     @property

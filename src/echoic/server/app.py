@@ -120,7 +120,7 @@ def create_app(
         memory: not yet open.
         settings: how it is served.
         mcp: whether it also speaks the Model Context Protocol, at /mcp.
-        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted`.
+        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted_agents`.
 
     Raises:
         InvalidInput: a model of `settings` is not known, or needs packages that are not installed.

@@ -160,7 +160,8 @@ class ServerSettings:
     mcp_authorization: AuthorizationServer | None = None
     """An authorization server whose tokens /mcp takes, beside identity tokens; their `sub` is the user."""
     accounts: AccountIssuer | None = None
-    """Whose tokens every route takes for a user of `default_deployment`, beside identity tokens."""
+    """The account issuer whose tokens every route takes for a user of `default_deployment`, beside identity
+    tokens."""
     beat_s: float = 15.0
     """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from echoic.memory.checkpoints import as_json, from_json
     from echoic.session.agents import CallContext, VoiceAgent
     from echoic.session.call_record import (
         CallRecord,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         read_given,
     )
     from echoic.session.call_state import SessionSettings, State
-    from echoic.session.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
+    from echoic.session.checkpoints import RecordSessionStore, SessionStore
     from echoic.session.hooks import Caption, Event
     from echoic.session.playback import Flush, Frame, Playback
     from echoic.session.provider_session import ProviderProfile

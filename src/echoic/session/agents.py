@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic_ai import Agent, RunContext, Tool, ToolDefinition
@@ -99,11 +98,11 @@ class VoiceAgent:
         """
         allowed = tuple(name for name in others if self.transfers is None or name in self.transfers)
         tools = list(self.toolbox.values())
+        if allowed:
+            tools.append(transfer_tool(allowed, context.transfer, _BEING_HANDED_OVER))
         if self.base is not None:
-            tools += [transfer_tool(allowed, context.transfer, _BEING_HANDED_OVER)] if allowed else []
             options["toolsets"] = [FunctionToolset[Any](tools, id="call")] if tools else []
             return self.base.realtime(model, deps=context.deps, instructions=instructions or None, **options)
-        tools += [_transfer_tool(allowed)] if allowed else []
         agent = Agent(name=self.name, deps_type=CallContext, instructions=instructions or None, tools=tools)
         return agent.realtime(model, deps=context, **options)
 
@@ -206,26 +205,8 @@ class CallContext:
         self._session.plan_end(reason)
 
 
-@lru_cache(maxsize=64)
-def _transfer_tool(names: tuple[str, ...]) -> Tool[CallContext]:
-    async def transfer_call(ctx: RunContext[CallContext], agent: str) -> str:
-        """Hand the call over to a colleague, who goes on with it. Say so to the caller in a few words.
-
-        Args:
-            ctx: the call.
-            agent: the colleague's name.
-        """
-        try:
-            ctx.deps.transfer(agent)
-        except InvalidInput:
-            return f"There is no colleague of that name. There are: {', '.join(names)}."
-        return _BEING_HANDED_OVER
-
-    return Tool(transfer_call, name=TRANSFER_TOOL, description=transfer_description(names))
-
-
 def transfer_tool(names: tuple[str, ...], transfer: Callable[[str], None], told: str) -> Tool[Any]:
-    """A tool by which an agent hands the call over to one of `names`, for an agent with `deps` of its own.
+    """A tool by which an agent hands the call over to one of `names`.
 
     Args:
         names: the others.
@@ -245,12 +226,8 @@ def transfer_tool(names: tuple[str, ...], transfer: Callable[[str], None], told:
             return {"success": False, "note": f"There are these colleagues: {', '.join(names)}."}
         return {"success": True, "note": told}
 
-    return Tool(transfer_call, takes_ctx=False, name=TRANSFER_TOOL, description=transfer_description(names))
-
-
-def transfer_description(names: Sequence[str]) -> str:
-    """What the model is told of the tool that hands a call over to one of `names`."""
-    return f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
+    about = f"Hand the call over to a colleague: {', '.join(names)}. Say so to the caller in a few words."
+    return Tool(transfer_call, takes_ctx=False, name=TRANSFER_TOOL, description=about)
 
 
 log = logging.getLogger(__name__)

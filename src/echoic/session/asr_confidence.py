@@ -5,8 +5,8 @@ everywhere. A call may have its own, and what the agent reads back may be affirm
 
 How sure OpenAI's recogniser was is asked for in the session's settings and read from the events: PydanticAI
 passes transcripts on without their log probabilities. The model here is theirs in all else; it overrides the
-two methods that their own derived models override. `tests/session/test_doubt.py` fails when an upgrade moves
-them.
+two methods that their own derived models override. `tests/session/test_asr_confidence.py` fails when an
+upgrade moves them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic_ai.realtime.codec import RealtimeCodecEvent
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
 from echoic.errors import WriteConflict
-from echoic.memory.distilling.turns import THRESHOLD, affirms, delicate, is_sure, mentions
+from echoic.memory.distilling.turns import THRESHOLD, delicate, is_sure, mentions
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Memory, Scope, Turn
@@ -134,16 +134,3 @@ class _SureModel(OpenAIRealtimeModel):
             return mapped
 
         return type("SureConnection", (base,), {"_map_event": _map_event})
-
-
-__all__ = [
-    "LOGPROBS",
-    "THRESHOLD",
-    "Confidences",
-    "affirms",
-    "confidence_of",
-    "delicate",
-    "is_sure",
-    "weigh",
-    "with_confidence",
-]

@@ -8,16 +8,17 @@ beside their memory, and goes when they are forgotten.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from echoic.memory.records import CALL, CONVERSATION, EXCHANGE, GIVEN, scan_all
+from echoic.memory.records import CALL, EXCHANGE, GIVEN, scan_all
 from echoic.prompt import estimate_tokens
 from echoic.session.speech_alignment import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
-from echoic.stores.base import Put, Record, Require, Store
+from echoic.stores.base import Put, Record, Store
 from echoic.types import Outcome, Scope
 
 Stage = Literal[
@@ -169,15 +170,12 @@ class CallLog:
         self._first += len(self.exchanges)
         self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 
-    async def write(self, store: Store, scope: Scope) -> None:
-        """Keep what is new. What could not be kept is tried again with the next.
+    @contextmanager
+    def news(self) -> Iterator[list[Put]]:
+        """What is new, to be written in the block; where that fails it is new again.
 
-        Raises:
-            StoreUnavailable: nothing was kept.
-            WriteConflict: likewise, for the conversation was forgotten.
+        It belongs to a conversation, which may be forgotten: write it with a `Require` of that.
         """
-        if not self.enabled:
-            return
         given = list(self._given)
         changed, self._changed = self._changed, {}
         call_changed, self._call_changed = self._call_changed, False
@@ -192,11 +190,8 @@ class CallLog:
             records.append(
                 Record(kind=CALL, id=self.call.id, key=self.call.conversation, data=_call_data(self.call))
             )
-        if not records:
-            return
         try:
-            of_it = Require(kind=CONVERSATION, id=self.call.conversation)
-            await store.write(scope, [of_it, *(Put(record=record) for record in records)])
+            yield [Put(record=record) for record in records] if self.enabled else []
         except BaseException:
             self._changed, self._call_changed = changed | self._changed, call_changed or self._call_changed
             raise
@@ -292,21 +287,3 @@ def _recall_of(data: Mapping[str, Any]) -> RecallTrace:
         at=datetime.fromisoformat(data["at"]),
         turn_id=data["turn_id"],
     )
-
-
-__all__ = [
-    "CALL",
-    "EXCHANGE",
-    "GIVEN",
-    "CallLog",
-    "CallRecord",
-    "Exchange",
-    "Given",
-    "Spoken",
-    "Stage",
-    "ToolRun",
-    "read_call",
-    "read_calls",
-    "read_exchanges",
-    "read_given",
-]

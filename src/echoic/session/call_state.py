@@ -1,4 +1,4 @@
-"""What the parts of one session share, how it was set up, and what they may ask of it. No behaviour."""
+"""What the parts of one voice session share, and how it is set up. No behaviour."""
 
 from __future__ import annotations
 
@@ -8,29 +8,24 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.usage import RunUsage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.conversation import OpenConversation
-from echoic.memory.user import UserMemory
-from echoic.session.agents import InCall, Restart, VoiceAgent
-from echoic.session.asr_confidence import THRESHOLD, Confidences
+from echoic.memory.distilling.turns import THRESHOLD
+from echoic.session.agents import InCall, VoiceAgent
+from echoic.session.asr_confidence import Confidences
 from echoic.session.call_record import CallLog
-from echoic.session.checkpoints import SessionStore
-from echoic.session.history import CallSummary, masked_messages
+from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
 from echoic.session.playback import Playback
 from echoic.session.provider_session import ProviderSession
+from echoic.session.recorder import HISTORY_TOKENS, CallRecorder
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
-from echoic.stores.base import Store
-from echoic.types import Turn
+from echoic.session.webrtc_control import ProviderCall
 
 if TYPE_CHECKING:
-    from echoic.capability import CallerMemory
-    from echoic.session.text_recorder import TextRecorder
+    from echoic.session.text_call import TextCall
 
 State = Literal["created", "connecting", "active", "reconnecting", "transferring", "closed"]
 RecallMode = Literal["before_reply", "beside", "off"]
@@ -65,7 +60,7 @@ class SessionSettings:
     """How long an agent that hands the call over may take to finish its sentence."""
     doubt_below: float = THRESHOLD
     block_tokens: int = DEFAULT_BUDGET_TOKENS
-    history_tokens: int = 6000
+    history_tokens: int = HISTORY_TOKENS
     """Of the call so far, as whoever resumes it or takes it over is given it in its own words; for what is
     before them stands a summary.
     """
@@ -112,36 +107,30 @@ class SessionSettings:
 class CallState:
     """One call while it goes on."""
 
-    session_id: str
     settings: SessionSettings
-    memory: UserMemory
-    """Where the words of the call are kept."""
-    opened: OpenConversation | None
-    """What they are kept in; None where a host keeps them."""
-    store: Store
-    sessions: SessionStore
+    recorder: CallRecorder
+    """What lasts of the call, in the memory of whom it serves."""
     playback: Playback
-    log: CallLog
     hooks: CallHooks
     recall: CallRecall
     confidences: Confidences
-    call_summary: CallSummary
     providers: list[ProviderSession] = field(default_factory=list)
     """The one that listens last; before it those whose words are not all kept yet."""
-    turns: dict[str, Turn] = field(default_factory=dict)
-    """What was said in this call and is kept, by id: the last of it."""
-    kept: int = 0
-    """How many turns the conversation has of this call."""
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
+    sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a frame is handed to a line."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
     """Those under way: what they are about is not yet in the memory they search."""
     cut_at_s: float = 0.0
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
-    """Whether the call was taken over by another process, or forgotten: nothing more is kept."""
-    host: SessionHost | None = None
-    """The call that this is the voice of."""
+    """Whether nothing more is kept by this session."""
+    host: TextCall | None = None
+    """The call that this is the voice of: it finds out who is speaking, and keeps its own words. Another
+    `recorder` of it means that it serves somebody else, and the session is over."""
+    provider_call: ProviderCall | None = None
+    """The provider's, where the audio goes between it and the caller."""
 
     @property
     def provider(self) -> ProviderSession:
@@ -149,15 +138,9 @@ class CallState:
         return self.providers[-1]
 
     @property
-    def conversation(self) -> OpenConversation:
-        """What the words of the call are kept in."""
-        assert self.opened is not None
-        return self.opened
-
-    @property
-    def learning(self) -> OpenConversation | None:
-        """The conversation that is learned from; None: none of it is kept yet."""
-        return self.opened if self.host is None else self.host.recorder.opened
+    def log(self) -> CallLog:
+        """When what happened in the call."""
+        return self.recorder.log
 
     def masked(self, said: str) -> str:
         """What the caller said, as it may be kept and searched for."""
@@ -179,57 +162,6 @@ class CallState:
         return task
 
 
-class SessionHost(Protocol):
-    """A call that finds out who is speaking and keeps its own words, such as a telephone's.
-
-    A session that is its voice reads the memory it is given, and hands over what was said. When the host
-    serves somebody else, which shows in another `recorder`, the session is over.
-    """
-
-    memory: UserMemory
-    """Of whom it serves, as far as they may be told of it."""
-    recorder: TextRecorder
-    """What lasts of the call, in the memory of whom it serves."""
-
-    @property
-    def history(self) -> Sequence[ModelMessage]:
-        """What was said before the session began."""
-        ...
-
-    @property
-    def usage(self) -> RunUsage:
-        """To which the session's is added."""
-        ...
-
-    def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
-        """Memory as `agent` is given it, and what it is given besides."""
-        ...
-
-    def masked(self, said: str) -> str:
-        """What the caller said, without what proves who they are."""
-        ...
-
-    def caller_speaks(self) -> None:
-        """The caller began to say something."""
-        ...
-
-    async def caller_said(self, turn: Turn) -> Turn:
-        """Keep what the caller said, screened before; how it is kept."""
-        ...
-
-    async def agent_said(self, turn: Turn) -> None:
-        """Keep what the agent said, as far as it was heard."""
-        ...
-
-    async def restarted(self, why: Restart) -> None:
-        """A tool found that somebody else is speaking: serve them."""
-        ...
-
-    def transferred(self, agent: str) -> None:
-        """The call was handed to `agent`."""
-        ...
-
-
 class Session(InCall, Protocol):
     """The whole that a part belongs to."""
 
@@ -238,7 +170,9 @@ class Session(InCall, Protocol):
     settings: SessionSettings
     deps: Any
     """The application's own."""
-    host: SessionHost | None
+    recorder: CallRecorder
+    """What lasts of the call."""
+    host: TextCall | None
     """The call that the session is the voice of, if it is part of one."""
 
     def agent(self, name: str) -> VoiceAgent:

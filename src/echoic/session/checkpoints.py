@@ -14,7 +14,7 @@ from uuid import uuid4
 from echoic.errors import EchoicError, WriteConflict, brief
 from echoic.memory.checkpoints import Checkpoint, as_json, from_json
 from echoic.memory.records import CHECKPOINT, CONVERSATION, scan_all
-from echoic.stores.base import Drop, Put, Record, Require, Store
+from echoic.stores.base import Change, Drop, Put, Record, Require, Store
 from echoic.types import Scope, checked_name
 
 if TYPE_CHECKING:
@@ -60,20 +60,20 @@ class RecordSessionStore:
         self._writer = uuid4().hex
         """Stands in what it writes: a write may arrive though its answer does not."""
 
-    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """See `SessionStore`."""
+    async def save(self, scope: Scope, checkpoint: Checkpoint, *beside: Change) -> None:
+        """See `SessionStore`. `beside` is written with it, all or nothing."""
         data = as_json(checkpoint) | {"writer": self._writer}
         record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
         # the first one of a call may be on its way while its conversation is forgotten
         of_it = Require(kind=CONVERSATION, id=checkpoint.conversation)
         try:
-            await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0), *beside])
         except WriteConflict:
             there = await self._store.read(scope, CHECKPOINT, [checkpoint.session])
             if not there or there[0].data.get("writer") != self._writer:
                 raise
             self._version = there[0].version
-            await self._store.write(scope, [of_it, Put(record=record, expect=self._version)])
+            await self._store.write(scope, [of_it, Put(record=record, expect=self._version), *beside])
         self._version = (self._version or 0) + 1
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
@@ -93,25 +93,6 @@ class RecordSessionStore:
         self._version = None
 
 
-class NoSessionStore:
-    """Of a call that nobody goes on with: nothing is kept."""
-
-    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """See `SessionStore`."""
-
-    async def load(self, scope: Scope, session: str) -> Checkpoint | None:  # noqa: ARG002
-        """See `SessionStore`."""
-        return None
-
-    async def delete(self, scope: Scope, session: str) -> None:
-        """See `SessionStore`."""
-
-
-def store_of(memory: UserMemory) -> Store:
-    """Where a user's memory is kept."""
-    return memory.backing_store
-
-
 _MISSED: Final = 5
 """Checkpoints that did not come, after which a call with words on its way is taken for dead."""
 
@@ -129,7 +110,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
     """
     dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)
     try:
-        for record in await scan_all(store_of(memory), memory.scope, CHECKPOINT):
+        for record in await scan_all(memory.backing_store, memory.scope, CHECKPOINT):
             checkpoint = from_json(record.data)
             if checkpoint.unkept and checkpoint.saved_at < dead and checkpoint.session != session_id:
                 await _keep(memory, checkpoint, record)
@@ -143,16 +124,4 @@ async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> N
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.learn()
     data = {**record.data, "unkept": [], "cursor": checkpoint.cursor + len(checkpoint.unkept)}
-    await store_of(memory).write(memory.scope, [Put.over(record, replace(record, data=data))])
-
-
-__all__ = [
-    "CHECKPOINT",
-    "NoSessionStore",
-    "RecordSessionStore",
-    "SessionStore",
-    "as_json",
-    "from_json",
-    "kept_of_earlier_calls",
-    "store_of",
-]
+    await memory.backing_store.write(memory.scope, [Put.over(record, replace(record, data=data))])

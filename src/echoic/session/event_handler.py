@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 from pydantic_ai.messages import (
@@ -22,6 +23,7 @@ from pydantic_ai.realtime import (
     RealtimeInputSpeechEndEvent,
     RealtimeInputSpeechStartEvent,
     RealtimeInputTranscriptionErrorEvent,
+    RealtimeOutputSpeechStartEvent,
     RealtimeResponseInterruptedEvent,
     RealtimeSessionErrorEvent,
     RealtimeSessionReconnectEvent,
@@ -31,9 +33,10 @@ from pydantic_ai.realtime import (
 from echoic.errors import EchoicError
 from echoic.prompt import quoted
 from echoic.prompt.block import framed
-from echoic.session.call_record import Exchange, ToolRun
+from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
+from echoic.session.hooks import Captions, caption_of
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
 
@@ -48,15 +51,20 @@ class EventHandler:
     Args:
         live: the call.
         on_state: told when the line breaks and is back.
-        on_pause: called when a tool has answered or the model's turn is over: the time for what was planned.
+        on_pause: called when there is time for what was planned.
+        captions: told what is being said.
     """
 
     def __init__(
-        self, live: CallState, *, on_state: Callable[[State], None], on_pause: Callable[[], None]
+        self,
+        live: CallState,
+        on_state: Callable[[State], None],
+        on_pause: Callable[[], None],
+        captions: Captions | None,
     ) -> None:
         self._live = live
-        self._on_state = on_state
-        self._on_pause = on_pause
+        self._on_state, self._on_pause = on_state, on_pause
+        self._captions = captions
         self._of_turn: dict[str, Exchange] = {}
         self._untranscribed: list[tuple[str | None, Exchange]] = []
         """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
@@ -97,6 +105,13 @@ class EventHandler:
 
     def take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         """Take in an event of a provider session, which has taken it in itself."""
+        self._follow(provider, event)
+        if self._captions is not None and (caption := caption_of(provider, event)) is not None:
+            if caption.speaker == "user":
+                caption = replace(caption, text=self._live.masked(caption.text))
+            self._captions(caption)
+
+    def _follow(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
             self._heard_more(provider, event.index, event.delta)
         elif isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
@@ -107,6 +122,9 @@ class EventHandler:
             self._caller_is_silent(provider)
         elif isinstance(event, RealtimeResponseInterruptedEvent):
             self.barge_in(provider)
+        elif isinstance(event, RealtimeOutputSpeechStartEvent):  # none of its audio may come here
+            if self._first_audio(provider):
+                self._live.log.stamp("first_played")
         elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
             self._untranscribed = [pair for pair in self._untranscribed if pair[0] != event.item_id]
             self._live.hooks.tell(provider.setup.context, "error", kind="transcription")
@@ -194,22 +212,29 @@ class EventHandler:
         if self._live.host is not None:
             self._live.host.caller_speaks()
 
+    def _first_audio(self, provider: ProviderSession) -> bool:
+        """The reply sounds; whether it did not before."""
+        log_ = self._live.log
+        if "first_audio" in log_.current.stages:
+            return False
+        log_.stamp("first_audio")
+        if (latency := log_.current.latency_ms) is not None:
+            self._live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
+        return True
+
     def _heard_more(self, provider: ProviderSession, index: int, delta: SpeechPartDelta) -> None:
         log_ = self._live.log
         if delta.speaker == "assistant":
             if delta.audio_chunk:
                 provider.utterances[index].trace.listened(delta.audio_chunk)
-            if delta.audio_chunk and "first_audio" not in log_.current.stages:
-                log_.stamp("first_audio")
-                if (latency := log_.current.latency_ms) is not None:
-                    self._live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
+                self._first_audio(provider)
         elif delta.transcript:
             exchange = self._of_turn.get(provider.said[index].turn_id)
             if exchange is not None and "transcript" not in exchange.stages:
                 exchange.partials += 1
                 log_.stamp("first_partial", exchange)
                 if self._live.settings.recalls:
-                    self._live.recall.hear(self._live.masked(delta.transcript))
+                    self._live.recall.partial(self._live.masked(delta.transcript))
             self._live.sounds()
 
     def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:
@@ -339,13 +364,10 @@ class EventHandler:
     def _tool(
         self, provider: ProviderSession, event: FunctionToolCallEvent | FunctionToolResultEvent
     ) -> None:
-        live, exchange = self._live, self._live.log.current
-        part = event.part
+        live, part = self._live, event.part
+        live.recorder.seen(event, live.log.current)
         if isinstance(event, FunctionToolCallEvent):
             arguments = event.part.args_as_dict(raise_if_invalid=False)
-            exchange.tools.append(
-                ToolRun(call=part.tool_call_id, name=event.part.tool_name, began_ms=live.log.now_ms)
-            )
             live.hooks.tell(
                 provider.setup.context,
                 "tool_call",
@@ -355,9 +377,6 @@ class EventHandler:
             )
         else:
             outcome = str(getattr(part, "outcome", "retried"))
-            for run in (run for each in live.log.exchanges for run in each.tools):
-                if run.call == part.tool_call_id and run.ended_ms is None:
-                    run.ended_ms, run.outcome = live.log.now_ms, outcome
             live.hooks.tell(
                 provider.setup.context,
                 "tool_result",
@@ -367,7 +386,6 @@ class EventHandler:
             )
             live.spawn(_checked(live))
             self._on_pause()
-        live.log.touched(exchange)
         live.dirty.set()
 
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
@@ -421,7 +439,7 @@ async def _hooked(work: Awaitable[None]) -> None:
 
 async def _checked(live: CallState) -> None:
     try:
-        if live.learning is not None:
-            await live.learning.learn_soon()
+        if live.recorder.opened is not None:
+            await live.recorder.opened.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)

@@ -119,9 +119,13 @@ def without_requests(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
     A line is opened with every system prompt of its history as an instruction, in force for the whole call.
     """
+    return _without(messages, lambda part: getattr(part, "dynamic_ref", None) == _ONCE)
+
+
+def _without(messages: Sequence[ModelMessage], left_out: Callable[[Any], bool]) -> list[ModelMessage]:
     kept: list[ModelMessage] = []
     for message in messages:
-        parts: Any = [part for part in message.parts if getattr(part, "dynamic_ref", None) != _ONCE]
+        parts: Any = [part for part in message.parts if not left_out(part)]
         if len(parts) == len(message.parts):
             kept.append(message)
         elif parts:
@@ -140,14 +144,7 @@ def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
     What was recalled for a turn stays where it was told.
     """
-    kept: list[ModelMessage] = []
-    for message in messages:
-        parts: Any = [part for part in message.parts if not _stands(looked_up(part))]
-        if len(parts) == len(message.parts):
-            kept.append(message)
-        elif parts:
-            kept.append(replace(message, parts=parts))
-    return kept
+    return _without(messages, lambda part: _stands(looked_up(part)))
 
 
 def _stands(text: str) -> bool:
@@ -368,7 +365,7 @@ class CallSummary:
 
     Args:
         memory: the caller's.
-        turns: what was said in the call, and before it in the same conversation.
+        turns: what was said in the call.
         summarizer: a language model's; None: there is none.
         budget_tokens: of the messages that are handed on.
     """
@@ -413,18 +410,16 @@ class CallSummary:
         """Another line was opened with these messages: from here on the call begins with them."""
         self._evicted = condensed.evicted
 
-    async def summarize(self, evicted: int, kept: int) -> None:
+    async def summarize(self, evicted: int) -> None:
         """Bring `text` up to date, where more was evicted since. What cannot be looked up stays as it was.
 
         Args:
             evicted: turns of the call, as `condensed` counted them.
-            kept: how many of the turns are of this call.
         """
         if evicted <= self._told:
             return
         try:
-            turns = await self._turns()
-            call = turns[max(0, len(turns) - kept) :]
+            call = await self._turns()
             facts = [
                 with_context(sentence_of(fact), fact.context)
                 for fact in await self._memory.facts()

@@ -6,32 +6,27 @@ Its parts do the work; here is only the order in which they are put together and
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai.messages import ModelMessage
-from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, RealtimeOutputSpeechStartEvent
+from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
 
-from echoic.errors import EchoicError, NotOpen
+from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool
-from echoic.memory.conversation import OpenConversation
-from echoic.memory.distilling import Summarizer
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_record import CallLog, CallRecord, read_call, read_exchanges
 from echoic.session.call_state import CallState, Session, State
-from echoic.session.checkpoints import SessionStore, kept_of_earlier_calls, store_of
+from echoic.session.checkpoints import kept_of_earlier_calls
 from echoic.session.event_handler import EventHandler
-from echoic.session.history import CallSummary, read, run_again, settled, with_summary, without_requests
-from echoic.session.hooks import CallHooks, Captions, Listener, caption_of
+from echoic.session.history import read, run_again, settled, with_summary, without_requests
+from echoic.session.hooks import CallHooks, Captions, Listener
 from echoic.session.playback import Playback
-from echoic.session.provider_connections import ProviderConnections, hand_over, reattach
+from echoic.session.provider_connections import ProviderConnections
 from echoic.session.provider_session import ProviderSession
-from echoic.session.recorder import CallRecorder
+from echoic.session.turn_collector import TurnCollector
 from echoic.session.turn_recall import CallRecall
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback
 
@@ -39,103 +34,6 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class CallSetup:
-    """Of one session."""
-
-    session: Session
-    agent: VoiceAgent
-    """Who begins."""
-    model: RealtimeModel
-    sessions: SessionStore
-    listener: Listener | None
-    resumed: Checkpoint | None
-    summarizer: Summarizer | None = None
-    """A language model's, for a long call."""
-
-    async def live(self, confidences: Confidences, playback: Playback, given: Callable[[], str]) -> CallState:
-        """The parts of the call, once both partitions, the encoder and the dates' parser are warm.
-
-        Args:
-            confidences: what the recogniser says of itself.
-            playback: where audio goes.
-            given: the block, as the model has it.
-
-        Raises:
-            StoreUnavailable: could not look, or could not keep that the call began.
-        """
-        session = self.session
-        host = session.host
-        _, conversation = await asyncio.gather(
-            session.memory.warm() if session.settings.memory else asyncio.sleep(0), self._conversation()
-        )
-        memory = session.memory if host is None else host.recorder.memory
-        return CallState(
-            session_id=session.session_id,
-            settings=session.settings,
-            memory=memory,
-            opened=conversation,
-            store=store_of(memory),
-            sessions=self.sessions,
-            playback=playback,
-            log=await self._log() if host is None else host.recorder.log,
-            hooks=CallHooks(self.listener),
-            recall=CallRecall(
-                session.memory,
-                session.conversation_id,
-                given,
-                deadline_ms=session.settings.recall_deadline_ms,
-            ),
-            confidences=confidences,
-            call_summary=self._call_summary(conversation),
-            host=host,
-            kept=len(host.recorder.turns) if host is not None and host.history else 0,
-        )
-
-    async def _conversation(self) -> OpenConversation | None:
-        session = self.session
-        if session.host is not None:  # it is opened with the first words that are kept, if any are
-            return None
-        return await session.memory.conversation(session.conversation_id, agent=self.agent.name)
-
-    def _call_summary(self, conversation: OpenConversation | None) -> CallSummary:
-        session = self.session
-        if session.host is not None:
-            return session.host.recorder.call_summary
-        assert conversation is not None
-        return CallSummary(
-            session.memory,
-            conversation.turns,
-            self.summarizer,
-            budget_tokens=session.settings.history_tokens,
-        )
-
-    async def _log(self) -> CallLog:
-        session, first = self.session, 0
-        if self.resumed is not None:  # what was written down of it so far stays
-            before = await read_exchanges(
-                store_of(session.memory), session.memory.scope, session.conversation_id, session.session_id
-            )
-            first = max((exchange.number for exchange in before), default=-1) + 1
-        recorded = session.settings.record and session.settings.history
-        return CallLog(await self._call(), enabled=recorded, first=first)
-
-    async def _call(self) -> CallRecord:
-        session = self.session
-        known = await read_call(store_of(session.memory), session.memory.scope, session.session_id)
-        if self.resumed is not None and known is not None:
-            return known
-        model = self.agent.model or self.model
-        return CallRecord(
-            id=session.session_id,
-            conversation=session.conversation_id,
-            provider=model.system,
-            model=model.model_name,
-            started_at=datetime.now(UTC),
-            agents=[self.agent.name],
-        )
 
 
 async def taken_up(
@@ -149,17 +47,11 @@ async def taken_up(
         StoreUnavailable: what was said could not be kept.
     """
     history = read(checkpoint.messages)
-    # whoever still goes on with this call finds at its next write that it is no longer theirs
-    await live.sessions.save(live.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
-    live.call_summary.take_up(checkpoint)
-    live.kept = checkpoint.cursor
-    if checkpoint.unkept:
-        kept = await live.conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        live.kept += len(kept)
-        live.turns |= {turn.id: turn for turn in kept}
+    handle = live.provider_call.handle if live.provider_call else checkpoint.resumption
+    await live.recorder.claim(replace(checkpoint, resumption=handle))
     # what the other process kept and died before learning from: the model is to know it from its first word
-    if live.settings.memory:
-        await live.conversation.learn()
+    if live.settings.memory and live.recorder.opened is not None:
+        await live.recorder.opened.learn()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
     results = await asyncio.gather(*(_again(tool, agent, context, model) for tool in again))
     by_call: dict[str, Any] = {tool.call: result for tool, result in zip(again, results, strict=True)}
@@ -180,106 +72,16 @@ STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
 """Ends after which the provider's call may have somebody else beside it."""
 
 
-class PlannedActions:
-    """What a tool or hook asked for, done when the call has a pause.
-
-    Args:
-        live: the call.
-        transfer: hands it over.
-        end: ends it.
-    """
-
-    def __init__(
-        self, live: CallState, *, transfer: Callable[[str], Awaitable[None]], end: Callable[[str], None]
-    ) -> None:
-        self._live = live
-        self._transfer = transfer
-        self._end = end
-        self.agent: str | None = None
-        """Who is to go on."""
-        self.reason: str | None = None
-        """Why it is to end."""
-
-    def carry_out(self) -> None:
-        """Do what was planned, if anything was."""
-        live = self._live
-        if self.agent is not None:
-            agent, self.agent = self.agent, None
-            live.spawn(self._hand_over(agent))
-        if self.reason is not None and not live.provider.speaking:
-            reason, self.reason = self.reason, None
-            live.spawn(self._end_when_played(reason))
-
-    async def _hand_over(self, agent: str) -> None:
-        live = self._live
-        try:
-            await self._transfer(agent)
-        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
-            log.warning("on a call: %s", type(error).__name__)
-            live.hooks.tell(live.provider.setup.context, "error", kind=type(error).__name__)
-
-    async def _end_when_played(self, reason: str) -> None:
-        await self._live.playback.wait_idle()
-        self._end(reason)
-
-
-async def line_lost(live: CallState) -> str:
-    """Wait until the line of whoever serves is gone for good; the kind of what happened."""
-    while True:
-        provider = live.provider
-        await provider.ended.wait()
-        if provider is live.provider:
-            return type(provider.error).__name__ if provider.error is not None else "closed by the provider"
-        await asyncio.sleep(0)
-
-
-async def wind_up(
-    live: CallState,
-    lines: ProviderConnections,
-    recorder: CallRecorder | None,
-    tasks: Sequence[asyncio.Task[Any] | None],
-    *,
-    reason: str,
-    keep_checkpoint: bool,
-) -> None:
-    """End everything that goes on, and keep what was heard.
-
-    Args:
-        live: the call.
-        lines: to the provider.
-        recorder: what keeps it; None: it did not come so far.
-        tasks: of the session, to be ended with those of the call.
-        reason: for hooks and the record.
-        keep_checkpoint: the call is to be taken up again.
-    """
-    if live.providers and reason not in GOES_ON:
-        await lines.leave(live.provider)
-    for task in [*tasks, *live.tasks]:
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-    for provider in live.providers:
-        await provider.stop()
-    if reason not in STAYS_UP:
-        await lines.hang_up()
-    live.playback.close()
-    if live.host is None:  # else the call may go on
-        live.log.call.ended_at, live.log.call.reason = datetime.now(UTC), reason
-        live.log.changed()
-    kept = await recorder.finish(keep_checkpoint=keep_checkpoint) if recorder is not None else False
-    if kept and not keep_checkpoint and not live.lost and live.host is None:
-        with contextlib.suppress(EchoicError):  # it is distilled by the next process then
-            await live.conversation.complete()
-    if live.providers:
-        live.hooks.tell(live.provider.setup.context, "session_end", reason=reason, kept=kept)
-
-
 class CallLifecycle:
     """Of one session.
 
     Args:
         session: whose call it is.
         service: the memory, open.
-        setup: what it begins with.
+        agent: who begins.
+        model: that speaks, unless an agent has its own.
+        listener: told what happens.
+        resumed: what it goes on from; None: it is a new call.
         call: the provider's, where the audio goes between it and the caller.
         captions: told what is being said.
         on_closed: called once all is over.
@@ -289,30 +91,41 @@ class CallLifecycle:
         self,
         session: Session,
         service: MemoryService,
-        setup: CallSetup,
+        agent: VoiceAgent,
+        model: RealtimeModel,
         *,
+        listener: Listener | None,
+        resumed: Checkpoint | None,
         call: ProviderCall | None,
         captions: Captions | None,
         on_closed: Callable[[], None],
     ) -> None:
         self._session = session
-        self._setup = setup
+        self._agent, self._model = agent, model
+        self._listener = listener
+        self._resumed = resumed
         self._confidences = Confidences()
         self._lines = ProviderConnections(
-            session, service, with_confidence(setup.model, self._confidences), self._confidences, call
+            session,
+            service,
+            with_confidence(model, self._confidences),
+            self._confidences,
+            call,
+            on_event=self._take,
         )
         self._captions = captions
         self._on_closed = on_closed
         self._live: CallState | None = None
         self._handler: EventHandler | None = None
-        self._plans: PlannedActions | None = None
-        self._recorder: CallRecorder | None = None
+        self._next_agent: str | None = None
+        """Who is to go on at the next pause."""
+        self._end_reason: str | None = None
+        """Why the call is to end then."""
+        self._collector: TurnCollector | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
         self._entered = False
-        self.sending = asyncio.Lock()
-        """Held while a frame is handed to a line."""
         self.state: State = "connecting"
         self.reason: str | None = None
 
@@ -334,16 +147,9 @@ class CallLifecycle:
         assert self._handler is not None
         return self._handler
 
-    @property
-    def plans(self) -> PlannedActions:
-        """What is to be done at the next pause."""
-        assert self._plans is not None
-        return self._plans
-
     async def open(self) -> None:
         """Connect, and have the agent enter."""
-        setup, lines = self._setup, self._lines
-        agent, resumed = setup.agent, setup.resumed
+        lines, agent, resumed = self._lines, self._agent, self._resumed
         session, host = self._session, self._session.host
         if host is None:
             every_s = session.settings.checkpoint_every_s
@@ -351,20 +157,17 @@ class CallLifecycle:
         context = await lines.context(agent)
         beside = lines.call is not None
         playback = RemotePlayback() if beside else Playback(self._session.settings.frame_ms)
-        live = self._live = await setup.live(self._confidences, playback, self._given)
-        plans = self._plans = PlannedActions(live, transfer=self.transfer_to, end=self.end_soon)
-        handler = self._handler = EventHandler(live, on_state=self.become, on_pause=plans.carry_out)
+        live = self._live = await self._prepared(playback)
+        handler = self._handler = EventHandler(live, self.become, self.carry_out_plan, self._captions)
         history: list[ModelMessage] = [] if host is None else list(host.history)
         if resumed is not None:
-            history = await taken_up(resumed, live, agent, context, setup.model)
-        provider = await lines.open(agent, context, without_requests(history), playback, self._take)
+            history = await taken_up(resumed, live, agent, context, self._model)
+        provider = await lines.open(agent, context, without_requests(history), playback)
         live.providers.append(provider)
         if self._closing is not None:
             raise NotOpen("the call is over")
-        self._recorder = CallRecorder(
-            live, exchange_of=handler.exchange_of, on_idle=self.end_soon, on_lost=self.end_soon
-        )
-        self._recorder.start()
+        self._collector = TurnCollector(live, handler.exchange_of, self.end_soon)
+        self._collector.start()
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
         live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
@@ -372,12 +175,36 @@ class CallLifecycle:
             await lines.enter(provider, history=history, resumed=resumed is not None or host is not None)
         live.dirty.set()
         self._entered = True
-        self.planned()
+        self.plan()
+
+    async def _prepared(self, playback: Playback) -> CallState:
+        """The parts of the call, once memory is warm.
+
+        Raises:
+            StoreUnavailable: could not look, or could not keep that the call began.
+        """
+        session = self._session
+        # a host opens its conversation with the first words that are kept, if any are
+        await asyncio.gather(
+            session.memory.warm() if session.settings.memory else asyncio.sleep(0),
+            session.recorder.open() if session.host is None else asyncio.sleep(0),
+        )
+        deadline_ms = session.settings.recall_deadline_ms
+        return CallState(
+            settings=session.settings,
+            recorder=session.recorder,
+            playback=playback,
+            hooks=CallHooks(self._listener),
+            recall=CallRecall(session.memory, session.conversation_id, self._given, deadline_ms=deadline_ms),
+            confidences=self._confidences,
+            host=session.host,
+            provider_call=self._lines.call,
+        )
 
     async def caught_up(self, within_s: float) -> None:
         """Wait until what was said so far is kept, or that long."""
-        if self._recorder is not None:
-            await self._recorder.caught_up(within_s)
+        if self._collector is not None:
+            await self._collector.caught_up(within_s)
 
     def become(self, state: State) -> None:
         """Enter a state, and have listeners told."""
@@ -385,10 +212,32 @@ class CallLifecycle:
         if self._live is not None and self._live.providers:
             self._live.hooks.tell(self._live.provider.setup.context, "state", state=state)
 
-    def planned(self) -> None:
-        """Something was planned. Where all is quiet no pause would come: it is now."""
+    def plan(self, *, agent: str | None = None, reason: str | None = None) -> None:
+        """Hand the call to an agent, or end it, at the next pause. Where all is quiet, that is now."""
+        self._next_agent, self._end_reason = agent or self._next_agent, reason or self._end_reason
         if self._entered and self.state == "active" and self.handler.at_rest(self.live.provider):
-            self.plans.carry_out()
+            self.carry_out_plan()
+
+    def carry_out_plan(self) -> None:
+        """A tool has answered, or the model's turn is over: do what was planned, if anything was."""
+        live = self.live
+        if (agent := self._next_agent) is not None:
+            self._next_agent = None
+            live.spawn(self._hand_over(agent))
+        if (reason := self._end_reason) is not None and not live.provider.speaking:
+            self._end_reason = None
+            live.spawn(self._end_when_played(reason))
+
+    async def _hand_over(self, agent: str) -> None:
+        try:
+            await self.transfer_to(agent)
+        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
+            log.warning("on a call: %s", type(error).__name__)
+            self.live.hooks.tell(self.live.provider.setup.context, "error", kind=type(error).__name__)
+
+    async def _end_when_played(self, reason: str) -> None:
+        await self.live.playback.wait_idle()
+        self.end_soon(reason)
 
     async def transfer_to(self, agent: str) -> None:
         """Hand the call over; one transfer at a time.
@@ -418,9 +267,9 @@ class CallLifecycle:
 
     async def give_up(self) -> None:
         """End what did not begin wholly; a call that was taken up again can be taken up again."""
-        if self._recorder is None:
+        if self._collector is None:
             await self._let_go()
-        elif self._setup.resumed is None:
+        elif self._resumed is None:
             await self.close("ended", keep_checkpoint=False)
         else:
             await self.close("lost", keep_checkpoint=True)
@@ -429,7 +278,7 @@ class CallLifecycle:
         """Close what is open."""
         if self._live is not None:
             await self._live.recall.aclose()
-            await self._live.call_summary.aclose()
+            await self._live.recorder.call_summary.aclose()
             for provider in self._live.providers:
                 await provider.stop()
             await self._live.hooks.aclose()
@@ -444,23 +293,6 @@ class CallLifecycle:
 
     def _take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         self.handler.take(provider, event)
-        if isinstance(event, RealtimeOutputSpeechStartEvent):
-            self._sounds(provider)
-        if self._captions is not None and (caption := caption_of(provider, event)) is not None:
-            said_by_caller = caption.speaker == "user"
-            self._captions(
-                replace(caption, text=self.live.masked(caption.text)) if said_by_caller else caption
-            )
-
-    def _sounds(self, provider: ProviderSession) -> None:
-        """The provider plays to the caller: the first audio of a reply, where none of it comes here."""
-        log = self.live.log
-        if "first_audio" in log.current.stages:
-            return
-        log.stamp("first_audio")
-        log.stamp("first_played")
-        if (latency := log.current.latency_ms) is not None:
-            self.live.hooks.tell(provider.setup.context, "turn_latency", ms=latency)
 
     async def _transfer(self, agent: VoiceAgent) -> None:
         live = self.live
@@ -469,17 +301,22 @@ class CallLifecycle:
         self.become("transferring")
         try:
             if live.provider.setup.profile.carries_audio:
-                await hand_over(live, self._lines, agent, self.sending, self._take)
+                await self._lines.transfer(live, agent)
             else:
-                await reattach(live, self._lines, agent, self._take)
+                await self._lines.reattach(live, agent)
         finally:
             if self.state == "transferring":
                 self.become("active")
-                self.planned()
+                self.plan()
 
     async def _watch_line(self) -> None:
         """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""
-        kind = await line_lost(self.live)
+        live, provider = self.live, None
+        while provider is not live.provider:
+            provider = live.provider
+            await provider.ended.wait()
+            await asyncio.sleep(0)
+        kind = type(provider.error).__name__ if provider.error is not None else "closed by the provider"
         if self._closing is None:
             self.live.hooks.tell(self.live.provider.setup.context, "error", kind=kind)
             self.end_soon("lost", keep_checkpoint=True)
@@ -489,13 +326,25 @@ class CallLifecycle:
         if self._handler is not None:
             self._handler.close()
         try:
-            await wind_up(
-                self.live,
-                self._lines,
-                self._recorder,
-                [self._watch, self._moving],
-                reason=reason,
-                keep_checkpoint=keep_checkpoint,
-            )
+            await self._wind_up(reason, keep_checkpoint=keep_checkpoint)
         finally:
             await self._let_go()
+
+    async def _wind_up(self, reason: str, *, keep_checkpoint: bool) -> None:
+        """End everything that goes on, and keep what was heard."""
+        live, lines = self.live, self._lines
+        if live.providers and reason not in GOES_ON:
+            await lines.leave(live.provider)
+        for task in [self._watch, self._moving, *live.tasks]:
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        for provider in live.providers:
+            await provider.stop()
+        if reason not in STAYS_UP:
+            await lines.hang_up()
+        live.playback.close()
+        if live.host is None:  # else the call may go on
+            live.recorder.note_end(reason)
+        kept = self._collector is not None and await self._collector.finish(keep_checkpoint=keep_checkpoint)
+        if live.providers:
+            live.hooks.tell(live.provider.setup.context, "session_end", reason=reason, kept=kept)

@@ -334,7 +334,7 @@ class SpokenReply:
         """All that was handed over."""
         return "".join(text for text, _ in self.pieces)
 
-    def hand_over(self, text: str, now: float, *, apart: bool) -> None:
+    def sent(self, text: str, now: float, *, apart: bool) -> None:
         """Note that `text` goes to the line: as a piece of its own, or as more of the last."""
         self.apart = apart
         if self.pieces and not apart:
@@ -440,14 +440,14 @@ class TextPlayback:
         self._before: list[tuple[SpokenReply, object]] = []
         """Replies before that one, noted as heard and maybe still to be spoken; where they were noted."""
 
-    def hand_over(self, text: str, *, apart: bool) -> SpokenReply | None:
+    def sent(self, text: str, *, apart: bool) -> SpokenReply | None:
         """Note that `text` of the reply goes to the line; the reply, if there is one."""
         if self.reply is None or not text:
             return None
         now = time.monotonic()
         if not apart:  # it is spoken behind what was handed over before
             now = max([now, *(one.ends(self._speed) for one, _ in self._before if one.overtaken)])
-        self.reply.hand_over(text, now, apart=apart)
+        self.reply.sent(text, now, apart=apart)
         return self.reply
 
     def played(self, text: str) -> None:

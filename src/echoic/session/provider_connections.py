@@ -1,6 +1,6 @@
 """Connections of a call to the voice provider: opened for an agent, handed over to the next, and left.
 
-Where audio goes through the session (`hand_over`), the new connection is opened before the old one is closed:
+Where audio goes through the session (`transfer`), the new connection is opened before the old one is closed:
 the caller's frames go to the first agent until the next is ready, then to that one, in order, and what the
 first was saying is played to its end. Where it goes elsewhere (`reattach`), the next agent takes the place
 beside the provider's call. Both sidebands see the same events and would act on them: the first agent falls
@@ -42,6 +42,11 @@ GO_ON: Final = (
     "The line was interrupted for a moment and is back. Go on where you were; answer what was asked last."
 )
 _HOOK_S: Final = 5.0
+_TOOLS_S: Final = 2.0
+"""How long the other tools of the same reply may take to answer before the call moves on without them."""
+_LOOK_S: Final = 0.02
+_REPLY_S: Final = 1.0
+"""How long the sentence that follows on a tool may take to begin."""
 _NO_LIMIT: Final = UsageLimits(request_limit=None)
 """A call has as many replies as it has; PydanticAI's own limit is meant for one run."""
 
@@ -55,6 +60,7 @@ class ProviderConnections:
         model: that speaks, unless an agent has its own.
         confidences: told how sure the recogniser is.
         call: the provider's, where the audio goes between it and the caller.
+        on_event: told what happens on each.
     """
 
     def __init__(
@@ -64,12 +70,15 @@ class ProviderConnections:
         model: RealtimeModel,
         confidences: Confidences,
         call: ProviderCall | None = None,
+        *,
+        on_event: Callable[[ProviderSession, RealtimeEvent], None],
     ) -> None:
         self._session = session
         self._service = service
         self._model = model
         self._confidences = confidences
         self.call = call
+        self._on_event = on_event
 
     async def context(self, agent: VoiceAgent) -> CallContext:
         """What the hooks and tools of an agent get.
@@ -91,7 +100,6 @@ class ProviderConnections:
         context: CallContext,
         history: Sequence[ModelMessage],
         playback: Playback,
-        on_event: Callable[[ProviderSession, RealtimeEvent], None],
     ) -> ProviderSession:
         """A line for `agent`, told the block before anything else.
 
@@ -99,7 +107,7 @@ class ProviderConnections:
             RealtimeError: the provider could not be reached, or refused.
         """
         provider = ProviderSession(
-            uuid4().hex, self._setup(agent, context, history, playback), playback, on_event
+            uuid4().hex, self._setup(agent, context, history, playback), playback, self._on_event
         )
         await provider.open()
         if self.call is not None:
@@ -195,6 +203,71 @@ class ProviderConnections:
         """An agent's part is over."""
         await run_hook(provider.setup.agent.on_exit, provider.setup.context, "on_exit")
 
+    async def transfer(self, live: CallState, agent: VoiceAgent) -> None:
+        """Have `agent` go on with the call.
+
+        Args:
+            live: the call.
+            agent: who goes on.
+
+        Raises:
+            RealtimeError: the new line could not be opened; the old one goes on.
+        """
+        old = live.provider
+        await _until(lambda: not old.pending_tools(), _TOOLS_S)
+        known = len(old.new_messages())
+        history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
+        call_summary = live.recorder.call_summary
+        condensed = call_summary.condensed(live.history_so_far(history))
+        await call_summary.summarize(condensed.evicted)
+        history = with_summary(condensed.messages, call_summary.text)
+        context = await self.context(agent)
+        new = await self.open(agent, context, history, live.playback)
+        began = time.perf_counter()
+        try:
+            async with live.sending:
+                live.providers.append(new)
+                call_summary.handed_on(condensed)
+        except BaseException:
+            await new.stop()  # hung up meanwhile: nobody else knows of it yet
+            raise
+        _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
+        await self._finish(live, old)
+        await _tell_farewell(old, new, known)
+        await self.enter(new, history=history)
+        live.dirty.set()
+
+    async def _finish(self, live: CallState, old: ProviderSession) -> None:
+        """The one who hands over finishes its sentence."""
+        await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+        await self.leave(old)
+        await old.stop()
+
+    async def reattach(self, live: CallState, agent: VoiceAgent) -> None:
+        """Have `agent` go on with the call, where it is.
+
+        Args:
+            live: the call.
+            agent: who goes on.
+
+        Raises:
+            RealtimeError: the new line could not be opened; the old one goes on.
+        """
+        old = live.provider
+        await _until(lambda: not old.pending_tools(), _TOOLS_S)
+        await _until(lambda: not old.owes_reply or not old.is_open, _REPLY_S)
+        await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
+        context = await self.context(agent)
+        new = await self.open(agent, context, [], live.playback)
+        new.before = old
+        old.fall_silent()
+        live.providers.append(new)
+        _note_transfer(live, old, context, 0.0)  # no frame of the caller's passes here, so none waits
+        await self.leave(old)
+        await old.stop()
+        await self.enter(new, history=())
+        live.dirty.set()
+
 
 async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
     """Run a hook of an agent; it takes 5 seconds at most, and cannot break the call."""
@@ -222,71 +295,14 @@ def _is_unanswered(history: Sequence[ModelMessage]) -> bool:
     return isinstance(last, ModelRequest) or getattr(last, "state", "complete") == "interrupted"
 
 
-_TOOLS_S: Final = 2.0
-"""How long the other tools of the same reply may take to answer before the call moves on without them."""
-_LOOK_S: Final = 0.02
-
-
-async def hand_over(
-    live: CallState,
-    lines: ProviderConnections,
-    agent: VoiceAgent,
-    sending: asyncio.Lock,
-    on_event: Callable[[ProviderSession, RealtimeEvent], None],
-) -> None:
-    """Have `agent` go on with the call.
-
-    Args:
-        live: the call.
-        lines: opens the new one.
-        agent: who goes on.
-        sending: held while a frame is handed to a line.
-        on_event: told what happens on the new line.
-
-    Raises:
-        RealtimeError: the new line could not be opened; the old one goes on.
-    """
-    old = live.provider
-    await _until(lambda: not old.pending_tools(), _TOOLS_S)
-    known = len(old.new_messages())
-    history = settled(without_requests(old.heard_messages()), {}, old.pending_tools())
-    condensed = live.call_summary.condensed(live.history_so_far(history))
-    await live.call_summary.summarize(condensed.evicted, live.kept)
-    history = with_summary(condensed.messages, live.call_summary.text)
-    context = await lines.context(agent)
-    new = await lines.open(agent, context, history, live.playback, on_event)
-    began = time.perf_counter()
-    try:
-        async with sending:
-            live.providers.append(new)
-            live.call_summary.handed_on(condensed)
-    except BaseException:
-        await new.stop()  # hung up meanwhile: nobody else knows of it yet
-        raise
-    _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
-    await _leave(live, lines, old)
-    await _tell_farewell(old, new, known)
-    await lines.enter(new, history=history)
-    live.dirty.set()
-
-
 def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, gap_ms: float) -> None:
-    live.log.call.agents.append(context.agent)
-    live.log.call.gaps_ms.append(round(gap_ms, 3))
-    live.log.changed()
+    live.recorder.transferred(context.agent, gap_ms)
     if live.host is not None:
         live.host.transferred(context.agent)
     live.hooks.tell(
         context, "transfer", **{"from": old.setup.agent.name, "to": context.agent, "gap_ms": gap_ms}
     )
     live.dirty.set()
-
-
-async def _leave(live: CallState, lines: ProviderConnections, old: ProviderSession) -> None:
-    """The one who hands over finishes its sentence."""
-    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
-    await lines.leave(old)
-    await old.stop()
 
 
 async def _tell_farewell(old: ProviderSession, new: ProviderSession, known: int) -> None:
@@ -308,40 +324,3 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
     while not done() and time.monotonic() < until:  # noqa: ASYNC110 - what is waited for has no event
         await asyncio.sleep(_LOOK_S)
-
-
-_REPLY_S: Final = 1.0
-"""How long the sentence that follows on a tool may take to begin."""
-
-
-async def reattach(
-    live: CallState,
-    lines: ProviderConnections,
-    agent: VoiceAgent,
-    on_event: Callable[[ProviderSession, RealtimeEvent], None],
-) -> None:
-    """Have `agent` go on with the call, where it is.
-
-    Args:
-        live: the call.
-        lines: opens the new one.
-        agent: who goes on.
-        on_event: told what happens on the new line.
-
-    Raises:
-        RealtimeError: the new line could not be opened; the old one goes on.
-    """
-    old = live.provider
-    await _until(lambda: not old.pending_tools(), _TOOLS_S)
-    await _until(lambda: not old.owes_reply or not old.is_open, _REPLY_S)
-    await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
-    context = await lines.context(agent)
-    new = await lines.open(agent, context, [], live.playback, on_event)
-    new.before = old
-    old.fall_silent()
-    live.providers.append(new)
-    _note_transfer(live, old, context, 0.0)  # no frame of the caller's passes here, so none waits
-    await lines.leave(old)
-    await old.stop()
-    await lines.enter(new, history=())
-    live.dirty.set()

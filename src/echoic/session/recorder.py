@@ -1,573 +1,569 @@
-"""Keeps what is said on a call: turns, what is learned from them, the checkpoint, the record.
+"""What lasts of a call, in voice or text, in one person's memory: its turns, its checkpoint and its record.
 
-One task does all of it, in order. Nothing that carries audio ever waits for it.
+It is kept as it is said, once somebody agrees, or not at all.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    SpeechPart,
-    UserPromptPart,
-)
-from pydantic_ai.realtime import RealtimeError
+from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
+from echoic.capability.runner import history_of
 from echoic.checks import storable
-from echoic.errors import EchoicError, InvalidInput, NotOpen, WriteConflict
-from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint
+from echoic.errors import EchoicError, InvalidInput, WriteConflict
+from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint, PendingTool
+from echoic.memory.concurrency import until_written
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.distilling import Summarizer
+from echoic.memory.records import CONVERSATION
+from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
-from echoic.session.asr_confidence import affirms, weigh
-from echoic.session.call_record import Exchange, Spoken
-from echoic.session.call_state import CallState, SessionHost
-from echoic.session.history import Condensed, given_in, looked_up, utterance_of, written
-from echoic.session.playback import Utterance
-from echoic.session.provider_session import CallerUtterance, ProviderSession
+from echoic.session.call_record import (
+    CallLog,
+    CallRecord,
+    Exchange,
+    Spoken,
+    ToolRun,
+    read_call,
+    read_exchanges,
+)
+from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of_earlier_calls
+from echoic.session.history import CallSummary, given_in, read, settled, with_summary, written
+from echoic.session.turn_recall import MemoryInTurn
+from echoic.stores.base import Require
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
 
-NOTHING: Final = Turn(speaker="agent", text="-")
-"""Stands for a part in which nothing was said."""
-
-
-def resumption_of(provider: ProviderSession) -> str | None:
-    """The handle Gemini gave for this session, if any. A hint that nothing depends on.
-
-    PydanticAI keeps it to itself; `tests/session/test_resume.py` fails when an upgrade moves it.
-    """
-    connection = getattr(provider.session if provider.is_open else None, "_connection", None)
-    handle = getattr(connection, "_resumption_handle", None)
-    return handle if isinstance(handle, str) else None
-
-
-def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
-    """What was spoken or typed, in order."""
-    return [
-        (message, part)
-        for message in messages
-        for part in message.parts
-        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
-    ]
-
-
-def whose(
-    part: Any, spoken: list[Utterance], said: list[CallerUtterance]
-) -> tuple[Utterance | None, CallerUtterance | None]:
-    """What is known of a part of the history besides its words; taken out of the lists."""
-    if isinstance(part, SpeechPart) and part.speaker == "assistant":
-        return utterance_of(part, spoken), None
-    text = text_of(part)
-    typed = isinstance(part, UserPromptPart)
-    alike = next((one for one in said if one.text == text and one.final), None)
-    found = alike or (None if typed else next((one for one in said if one.final), None))
-    if found is not None:
-        said.remove(found)
-    return None, found
-
-
-def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
-    """What the agent said, divided into heard and unheard; None where it said nothing."""
-    text = storable(text)
-    if not text.strip():
-        return None
-    if utterance is None:
-        return Turn(speaker="agent", text=text, id=f"{provider.name}-{place}")
-    divided = utterance.divided()
-    whole = divided.source == "whole" or divided.heard == text
-    return Turn(
-        speaker="agent",
-        text=text,
-        heard=None if whole else storable(divided.heard),
-        said_at=utterance.started_at,
-        id=utterance.turn_id,
-    )
-
-
-def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
-    """What is being said right now, for the history of whoever goes on."""
-    recorded = list(provider.utterances.values()), list(provider.said.values())
-    for _, part in parts_of(provider.new_messages()):
-        whose(part, *recorded)
-    spoken, said = recorded
-    open_: list[tuple[datetime, ModelMessage]] = [
-        (one.at, ModelRequest(parts=[SpeechPart(speaker="user", transcript=one.text)]))
-        for one in said
-        if one.text.strip()
-    ]
-    for one in spoken:
-        heard = one.divided().heard
-        if heard.strip():
-            part = SpeechPart(speaker="assistant", transcript=heard)
-            open_.append((one.started_at, ModelResponse(parts=[part], state="interrupted")))
-    return [message for _, message in sorted(open_, key=lambda pair: pair[0])]
-
-
-def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> None:
-    """Write into the record of an exchange that `turn` was kept."""
-    if turn.speaker == "user":
-        exchange.user_turn = turn.id
-        if exchange.recall is not None:
-            exchange.recall = replace(exchange.recall, turn_id=turn.id)
-        return
-    rate = 2 * utterance.trace.rate_hz / 1000 if utterance else 1.0
-    exchange.spoken.append(
-        Spoken(
-            turn=turn.id,
-            played_ms=utterance.played_bytes / rate if utterance else 0.0,
-            generated_ms=utterance.trace.audio_ms if utterance else 0.0,
-            source=utterance.divided().source if utterance else "whole",
-        )
-    )
-
-
-def text_of(part: Any) -> str:
-    """The words of a part."""
-    if isinstance(part, SpeechPart):
-        return part.transcript or ""
-    content = part.content
-    return (
-        content if isinstance(content, str) else " ".join(each for each in content if isinstance(each, str))
-    )
-
-
-_FINISH_S: Final = 10.0
-"""How long ending a call waits for the store to take what was said."""
-_RETRY_S: Final = 0.5
-_LOOK_S: Final = 0.02
-_TURNS: Final = 200
-_UNSEEN_S: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Ripe:
-    """A turn that may be kept, and where it came from. No turn: a part in which nothing was said."""
-
-    turn: Turn | None
-    provider: ProviderSession
-    place: int
-    """How many parts of the provider session's history are behind it."""
-    utterance: Utterance | None = None
+HISTORY_TOKENS: Final = 6000
+"""Of the messages in a checkpoint; a summary stands for those before them."""
+TEXT_EVERY_S: Final = 12.0
+"""A call in text saves its checkpoint at its turns: after five times this another one is taken for dead."""
+Lost = Literal["forgotten", "taken over"]
+"""Why nothing more is kept of a call. taken over: another process goes on with it."""
 
 
 class CallRecorder:
-    """The task, and what it does.
+    """The words of one call in one person's memory.
 
     Args:
-        live: the call.
-        exchange_of: to which exchange a turn belongs, by its id.
-        on_idle: called once nobody has said anything for too long, or the call has lasted too long.
-        on_lost: called when the call was taken over by another process, or forgotten.
+        memory: whose.
+        name: the id of the call.
+        agent: who serves.
+        conversation: that it is kept in; the call's own where empty.
+        model: the provider and the name of the model, for the record.
+        keeping: whether what is said is kept as it is said. Otherwise this process holds it until `keep`, and
+            loses it with its end.
+        words: whether the turns are kept at all.
+        learns: whether anything is learned from them.
+        record: whether it is written down what happened, what was recalled, and what the model was given.
+        checkpoints: whether another process can go on with the call.
+        sessions: where its checkpoints are kept; with the memory where None.
+        every_s: how often a checkpoint is saved while words are on their way.
+        summarizer: a language model's, for the checkpoint of a long call.
+        history_tokens: of the messages in a checkpoint.
     """
 
     def __init__(
         self,
-        live: CallState,
+        memory: UserMemory,
+        name: str,
+        agent: str,
         *,
-        exchange_of: Callable[[str], Exchange | None],
-        on_idle: Callable[[str], None],
-        on_lost: Callable[[str], None],
+        conversation: str = "",
+        model: tuple[str, str] = ("", ""),
+        keeping: bool = True,
+        words: bool = True,
+        learns: bool = True,
+        record: bool = True,
+        checkpoints: bool = True,
+        sessions: SessionStore | None = None,
+        every_s: float = TEXT_EVERY_S,
+        summarizer: Summarizer | None = None,
+        history_tokens: int = HISTORY_TOKENS,
     ) -> None:
-        self._live = live
-        self._exchange_of = exchange_of
-        self._on_idle = on_idle
-        self._on_lost = on_lost
-        self._task: asyncio.Task[None] | None = None
-        self._begun_s = time.monotonic()
-        self._noted: dict[str, int] = {}
-        """By provider session: how many messages were looked through for what the model was given."""
-        self._saved = ""
-        self._sign_due_s = 0.0
-        self._finishing = False
-        self._cycling = asyncio.Lock()
-        self._recorder = live.host.recorder if live.host is not None else None
-        """The host's, for as long as it serves the same caller."""
-        self._unseen: dict[tuple[str, int], float] = {}
-        """Parts, by provider session and place, recorded before their events came, and since when."""
+        self.memory = memory
+        self.name = name
+        self.keeping = keeping
+        self.words, self.learns = words, learns
+        self.turns: list[Turn] = []
+        """All that this process knows of the call, in order."""
+        self.opened: OpenConversation | None = None
+        """The conversation that the call is kept in; None: none of it is kept yet."""
+        self.lost: Lost | None = None
+        """Why nothing more is kept; None: nothing is lost."""
+        self._conversation = conversation or name
+        self._agent, self._model, self._record = agent, model, record
+        self.log = self._new_log()
+        """When what happened, what was recalled, what the model was given."""
+        self._summarizer, self._history_tokens = summarizer, history_tokens
+        self.call_summary = self._new_summary()
+        """What the call was about before the messages that a checkpoint holds."""
+        self._checkpoints, self._sessions = checkpoints, sessions
+        self.sessions = self._new_sessions()
+        """Where its checkpoints are kept."""
+        self._every_s, self._saved, self._sign_due_s = every_s, "", 0.0
+        self._durable = self._before = 0
+        """How many of `turns` are kept, and how many turns were kept by another process before them."""
+        self._cuts: dict[str, tuple[str, str | None]] = {}
+        """What is kept as wholly heard and was not, by the turn: how much was, and which turn it answers."""
+        self._over = False
+        self._exchange: Exchange | None = None
+        self._given = 0
+        """Messages of the history that were looked through for what the model was given."""
+        self._writing = asyncio.Lock()
 
-    def start(self) -> None:
-        """Begin."""
-        self._task = asyncio.create_task(self._run(), name="echoic-recorder")
+    @property
+    def durable(self) -> bool:
+        """Whether any of it is in the store."""
+        return self.kept > 0
 
-    async def caught_up(self, within_s: float) -> None:
-        """Wait until what was said so far is kept, or that long."""
-        self._live.dirty.set()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while self._live.dirty.is_set():  # noqa: ASYNC110 - whoever clears it holds the lock from then on
-                    await asyncio.sleep(_LOOK_S)
-                async with self._cycling:
-                    return
+    @property
+    def kept(self) -> int:
+        """How many turns of the call the conversation has."""
+        return self._before + self._durable
 
-    async def finish(self, *, keep_checkpoint: bool) -> bool:
-        """Keep what is left, now that nobody speaks; whether all of it was kept.
+    async def open(self) -> None:
+        """Open the conversation before anything is said.
 
-        Args:
-            keep_checkpoint: the call may be taken up again.
+        Raises:
+            StoreUnavailable: it is not known whether the call can be kept.
         """
-        await self._stop()
-        self._finishing = True
-        until = time.monotonic() + _FINISH_S
-        while True:
-            try:
-                await self._cycle(checkpoint=keep_checkpoint)
-                if not keep_checkpoint and not self._live.lost and self._live.host is None:
-                    try:
-                        await self._live.sessions.delete(self._live.memory.scope, self._live.session_id)
-                    except WriteConflict:  # another process has the call by now: it is not ours to end
-                        self._lose("taken over")
-            except EchoicError as error:
-                log.warning("the end of a call is not kept yet: %s", type(error).__name__)
-                if isinstance(error, NotOpen) or time.monotonic() > until:
-                    return False
-                await asyncio.sleep(_RETRY_S)
-            else:
-                return True
+        if self.opened is None:
+            self.opened = await self.memory.conversation(self._conversation, agent=self._agent)
 
-    async def _stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+    # -- words
 
-    async def _run(self) -> None:
-        while True:
-            live = self._live
-            try:
-                async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
-                    await live.dirty.wait()
-            except TimeoutError:
-                self._look_at_the_clock()
-            try:
-                async with self._cycling:
-                    live.dirty.clear()
-                    await self._cycle(checkpoint=True)
-            except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
-                log.warning("a call is not kept yet: %s", type(error).__name__)
-                live.hooks.tell(live.provider.setup.context, "error", kind=type(error).__name__)
-                await asyncio.sleep(_RETRY_S)
-                live.dirty.set()
+    def note(self, turn: Turn) -> None:
+        """Note what was said; it is kept with the next turn that is added."""
+        if not any(known.id == turn.id for known in self.turns):
+            self.turns.append(turn)
 
-    def _look_at_the_clock(self) -> None:
-        settings, now = self._live.settings, time.monotonic()
-        if not self._live.playback.idle:
-            self._live.sounds()
-        if settings.idle_timeout_s is not None and now - self._live.sound_at_s > settings.idle_timeout_s:
-            self._on_idle("idle")
-        elif settings.max_duration_s is not None and now - self._begun_s > settings.max_duration_s:
-            self._on_idle("too long")
+    async def add(self, turn: Turn) -> None:
+        """Note what was said. Durable when it returns, where the call is kept and the store can be reached;
+        what cannot be kept now is kept with the next.
+        """
+        self.note(turn)
+        await self._try_to_flush()
 
-    async def _cycle(self, *, checkpoint: bool) -> None:
-        if self._live.lost:
+    async def add_result(self, name: str, result: dict[str, Any]) -> None:
+        """Keep `result` with the call, if any of it is kept."""
+        if not self.durable:
             return
-        if self._live.recalls and checkpoint:
-            await self._save()  # the words are durable before anything is waited for
-        if self._live.recalls:  # some may have come meanwhile
-            # what is being recalled for must not be found by its own recall
-            await asyncio.wait(set(self._live.recalls), timeout=1.0)
-        await self._keep_turns()
-        if checkpoint and not self._live.lost:
-            await self._save()
-        if not self._live.lost and self._live.host is None and not self._live.conversation.silent:
+        try:
+            await self.memory.add_result(self._conversation, name, result, id=f"{self.name}:{name}")
+        except EchoicError as error:
+            log.warning("a result of a call is not kept: %s", type(error).__name__)
+
+    async def cut(self, turn: str, heard: str) -> None:
+        """Of the agent's `turn`, noted as it was handed over, only its beginning `heard` was heard."""
+        at = next((n for n, known in enumerate(self.turns) if known.id == turn), None)
+        if at is None:
+            return  # it went with another's words
+        self.turns[at] = replace(self.turns[at], heard=heard)
+        asked = next((known.id for known in reversed(self.turns[:at]) if known.speaker == "user"), None)
+        self._cuts[turn] = (heard, asked)
+        await self._try_to_flush()
+
+    async def flush(self) -> None:
+        """Keep what was noted and is not kept yet, where the call is kept.
+
+        Raises:
+            EchoicError: it is not; it is kept with what is said next.
+        """
+        async with self._writing:
+            if not self.keeping or self.lost or not (self.turns[self._durable :] or self._cuts):
+                return
             try:
-                await self._live.log.write(self._live.store, self._live.memory.scope)
-            except WriteConflict:
+                await self.open()
+                new = self.turns[self._durable :]
+                if new and self.words and self.opened is not None:
+                    await self.opened.append(*new, learn=self.learns)
+                self._durable += len(new)
+                await self._cut_kept()
+            except InvalidInput:
+                if await self.memory.find_conversation(self._conversation) is not None:
+                    raise
                 self._lose("forgotten")
 
-    # -- turns
+    # -- whether it is kept
 
-    async def _keep_turns(self) -> None:
-        ripe = self._ripe()
-        self._note_given()
-        if self._live.host is not None:
-            await self._hand_on(ripe, self._live.host)
-            return
-        turns = [each.turn for each in ripe if each.turn is not None]
-        settings = self._live.settings
-        try:
-            if settings.history:
-                await self._live.conversation.append(*turns, learn=settings.memory)
-        except InvalidInput:
-            if await self._live.memory.find_conversation(self._live.conversation.id) is not None:
-                raise
-            self._lose("forgotten")
-            return
-        for each in ripe:
-            each.provider.kept = each.place
-            if each.turn is not None:
-                self._kept(each.turn, each)
-        self._drop_providers()
-        if turns and settings.history and settings.memory:
-            await self._learn(turns)
+    async def keep(self) -> bool:
+        """Keep all that was said so far and what is said from now on; whether all of it is durable."""
+        self.keeping = True
+        return await self._try_to_flush()
 
-    async def _hand_on(self, ripe: Sequence[_Ripe], host: SessionHost) -> None:
-        """Have the host keep what was said; it may find out by it that somebody else is speaking."""
-        turns: list[Turn] = []
-        for each in ripe:
-            if host.recorder is not self._recorder:
-                break
-            if (turn := each.turn) is not None:
-                if turn.speaker == "user":
-                    turn = await host.caller_said(turn)
-                else:
-                    await host.agent_said(turn)
-                turns.append(turn)
-            each.provider.kept = (
-                each.place
-            )  # not before: where this is cancelled, what was not kept comes again
-            if turn is not None:
-                self._kept(turn, each)
-        if host.recorder is not self._recorder:
-            self._lose("another caller")
-            return
-        self._drop_providers()
-        if turns:
-            await self._learn(turns)
+    async def drop(self) -> None:
+        """Keep nothing of the call, and destroy what was kept of it, with what was learned from it alone.
 
-    def _ripe(self) -> list[_Ripe]:
-        """Turns in the order they were spoken, up to the first of which more may yet be heard."""
-        ripe: list[_Ripe] = []
-        for provider in self._live.providers:
-            parts = parts_of(provider.new_messages())
-            said, spoken = list(provider.said.values()), list(provider.utterances.values())
-            for place, (message, part) in enumerate(parts):
-                utterance, who = whose(part, spoken, said)
-                if place < provider.kept:
-                    continue
-                if utterance is not None and not self._is_settled(utterance, message):
-                    return ripe
-                if who is None and self._is_ending(part, said, provider):
-                    return ripe
-                if utterance is None and who is None and self._is_unseen(part, said, provider, place):
-                    return ripe
-                turn = self._turn(part, utterance, who, provider, place)
-                ripe.append(_Ripe(turn, provider, place + 1, utterance))
-            if provider is not self._live.provider and not provider.ended.is_set():
-                return ripe  # it may still say something, before what is said on the next
-        return ripe
-
-    def _is_ending(self, part: Any, said: list[CallerUtterance], provider: ProviderSession) -> bool:
-        """Whether the end of what the caller said is recorded and not yet taken in: it will be."""
-        by_user = isinstance(part, SpeechPart) and part.speaker == "user"
-        if not by_user or self._finishing or provider.ended.is_set():
-            return False
-        text = text_of(part)
-        return any(one.text and not one.final and text.startswith(one.text) for one in said)
-
-    def _is_unseen(
-        self, part: Any, said: list[CallerUtterance], provider: ProviderSession, place: int
-    ) -> bool:
-        """Whether what was spoken is recorded, and the events that tell of it are not taken in yet.
-
-        Without them nobody knows how much of it was heard, or as which turn it was shown.
+        Raises:
+            StoreUnavailable: it may still be there.
         """
-        if not isinstance(part, SpeechPart) or self._finishing or provider.ended.is_set() or provider.silent:
-            return False
-        if part.speaker == "user" and said:
-            return False
-        now = time.monotonic()
-        since = self._unseen.setdefault((provider.name, place), now)
-        return now - since < _UNSEEN_S
-
-    def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
-        lost = isinstance(message, ModelResponse) and message.state == "interrupted"
-        if lost and not utterance.cut and utterance.trace.complete:
-            utterance.trace.complete = False  # it broke off: its text may go on beyond its audio
-        if not utterance.settled and not (self._finishing and self._live.playback.idle):
-            return False
-        waited = time.monotonic() - self._live.cut_at_s
-        late = utterance.cut and self._live.playback.reported and waited < self._live.settings.cut_grace_s
-        return self._finishing or not late
-
-    def _turn(
-        self,
-        part: Any,
-        utterance: Utterance | None,
-        said: CallerUtterance | None,
-        provider: ProviderSession,
-        place: int,
-    ) -> Turn | None:
-        if isinstance(part, SpeechPart) and part.speaker == "assistant":
-            return agent_turn(part.transcript or "", utterance, provider, place)
-        text = storable(text_of(part))
-        if not text.strip():
-            return None
-        return Turn(
-            speaker="user",
-            text=text,
-            said_at=said.at if said else datetime.now(UTC),
-            confidence=self._live.confidences.of(text) if isinstance(part, SpeechPart) else None,
-            id=said.turn_id if said else f"{provider.name}-{place}",
-        )
-
-    def _kept(self, turn: Turn, ripe: _Ripe) -> None:
-        live = self._live
-        live.kept += 1
-        live.turns[turn.id] = turn
-        while len(live.turns) > _TURNS:
-            del live.turns[next(iter(live.turns))]
-        exchange = self._exchange_of(turn.id)
-        unheard = turn.text[len(turn.heard_text) :]
-        if exchange is not None:
-            note_turn(exchange, turn, ripe.utterance)
-            live.log.touched(exchange)
-        live.hooks.tell(
-            ripe.provider.setup.context,
-            "turn",
-            speaker=turn.speaker,
-            text=turn.text,
-            heard=turn.heard_text,
-            unheard=unheard,
-            id=turn.id,
-        )
-
-    async def _learn(self, new: Sequence[Turn]) -> None:
-        """Have the rules read what the caller said, and the model told before its next response."""
-        if not any(turn.speaker == "user" for turn in new):
-            return
-        live = self._live
-        if live.learning is None:
-            return
-        learned = await live.learning.learn()
-        doubted = await weigh(
-            live.store,
-            live.memory.scope,
-            live.turns,
-            self._affirmed(),
-            threshold=live.settings.doubt_below,
-        )
-        if learned.kept or learned.retracted or doubted:
-            live.hooks.tell(
-                live.provider.setup.context,
-                "memory_extracted",
-                kept=[memory.id for memory in learned.kept],
-                retracted=[memory.id for memory in learned.retracted],
-            )
-        await live.provider.setup.refresh()
-        try:
-            await live.provider.tell_changes()
-        except RealtimeError as error:  # the provider session's task tells what became of the line
-            log.warning("what was learned could not be told: %s", type(error).__name__)
-
-    def _affirmed(self) -> list[str]:
-        """What the agent said, and was heard, that the caller then said yes to."""
-        turns = list(self._live.turns.values())
-        pairs = itertools.pairwise(turns)
-        return [
-            before.heard_text
-            for before, after in pairs
-            if before.speaker == "agent" and after.speaker == "user" and affirms(after.text)
-        ]
-
-    def _drop_providers(self) -> None:
-        for provider in self._live.providers[:-1]:
-            if not provider.ended.is_set() or provider.kept < len(parts_of(provider.new_messages())):
+        self.keeping = False
+        async with self._writing:
+            self.log.clear()
+            if not self.durable:
                 return
-            self._live.providers.remove(provider)
+            said = {turn.id for turn in self.turns}
+            # the conversation first: whoever is distilling it then writes nothing more
+            await self.memory.forget(conversation=self._conversation)
+            await self.memory.forget(learned_from=said)
+            self._durable, self._before, self._cuts, self.opened, self._saved = 0, 0, {}, None, ""
+            self.call_summary, self.sessions = self._new_summary(), self._new_sessions()
 
-    # -- what the model was given
+    def let_go(self) -> None:
+        """Let go of every word: the call is over, and what was to be kept is."""
+        self.turns, self._exchange = [], None
+        self.call_summary = self._new_summary()
+        self.log = self._new_log()
 
-    def _note_given(self) -> None:
-        for provider in self._live.providers:
-            messages = provider.new_messages()
-            if provider.name not in self._noted:
-                for name, text in provider.setup.opening_texts:
-                    self._live.log.give("instructions", name, text)
-            for role, name, text in given_in(messages[self._noted.get(provider.name, 0) :]):
-                self._live.log.give(role, name, text)
-            self._noted[provider.name] = len(messages)
-
-    # -- checkpoints
-
-    async def _save(self) -> None:
-        live = self._live
-        if live.host is None and live.conversation.silent:
-            return
-        if live.host is not None:
-            await live.host.recorder.save(
-                live.provider.setup.agent.name,
-                self._history(),
-                self._unkept(),
-                pending=live.provider.pending_tools(),
-            )
-            return
-        condensed = live.call_summary.condensed(self._history())
-        await live.call_summary.summarize(condensed.evicted, live.kept)
-        checkpoint = self._checkpoint(condensed)
-        fingerprint = str(replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
-        # who finds it must be able to tell a quiet call from one whose process died
-        if fingerprint == self._saved and time.monotonic() < self._sign_due_s:
-            return
+    async def complete(self) -> None:
+        """The call is over: what is kept of it is distilled from now on, and nobody takes it up again."""
         try:
-            await live.sessions.save(live.memory.scope, checkpoint)
+            await self.end()
+        except EchoicError as error:
+            log.error("a call could not be marked as completed: %s", type(error).__name__)  # noqa: TRY400 - no content
+        finally:
+            await self.call_summary.aclose()
+
+    async def end(self) -> None:
+        """Do the same, and keep what is left first; nothing happens where nothing is kept, or not any more.
+
+        Raises:
+            EchoicError: it is not ended yet; it can be tried again.
+        """
+        await self.flush()
+        if self.opened is None or not self.keeping or self.lost:
+            return
+        async with self._writing:
+            self._over = True
+            if self.log.exchanges and self.log.call.ended_at is None:
+                self.note_end("ended")
+            if self.log.call.ended_at is not None and not self.opened.silent:
+                await self._write()
+            try:
+                if self._checkpoints and not self.lost:
+                    await self.sessions.delete(self.memory.scope, self.name)
+            except WriteConflict:  # it is not ours to end
+                self._lose("taken over")
+            if not self.lost:
+                with suppress(InvalidInput):  # it was forgotten meanwhile
+                    await self.opened.complete()
+
+    # -- the record
+
+    def note_end(self, reason: str) -> None:
+        """The call ended, here at least."""
+        self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), reason
+        self.log.changed()
+
+    def begin(self, turn: Turn, agent: str) -> Exchange:
+        """The caller's turn is complete: a new exchange, in which `agent` serves."""
+        self._exchange = self.log.begin(agent)
+        self._exchange.user_turn = turn.id
+        self.log.stamp("transcript", self._exchange)
+        return self._exchange
+
+    def seen(self, event: Any, exchange: Exchange | None = None) -> None:
+        """Note which tools are called, in `exchange` or the one that began last, and that they answered."""
+        exchange = exchange or self._exchange
+        if exchange is None or not isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
+            return
+        call, outcome = event.part.tool_call_id, str(getattr(event.part, "outcome", "retried"))
+        if isinstance(event, FunctionToolCallEvent):
+            run = ToolRun(call=call, name=event.part.tool_name, began_ms=self.log.now_ms)
+            self.log.touched(exchange).tools.append(run)
+            return
+        for each in self.log.exchanges:
+            for run in each.tools:
+                if run.call == call and run.ended_ms is None:
+                    run.ended_ms, run.outcome = self.log.now_ms, outcome
+                    self.log.touched(each)
+
+    def transferred(self, agent: str, gap_ms: float = 0.0) -> None:
+        """The call was handed to `agent`; a frame of the caller's waited for it so long."""
+        self.log.call.agents.append(agent)
+        self.log.call.gaps_ms.append(round(gap_ms, 3))
+        self.log.changed()
+
+    def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: MemoryInTurn) -> None:
+        """Note what an agent's run was given, and what was recalled for it.
+
+        Args:
+            block: the memory block, by the name of the section.
+            history: of the call, after the run.
+            memory: as the run had it.
+        """
+        if self._exchange is None:
+            return
+        for role, name, text in given_in(history[self._given :]):
+            self.log.give(role, name, text)
+        self._given = len(history)
+        recalled = memory.recalled(block)
+        if recalled is not None:
+            self._exchange.recall = replace(recalled, turn_id=self._exchange.user_turn)
+            self.log.stamp("recalled", self._exchange)
+
+    def spoken(self, exchange: Exchange | None, turn: Turn, text: str, ms_per_character: float) -> None:
+        """Note how much of `text` was heard: the words of `turn`."""
+        if exchange is None:
+            return
+        whole = turn.text.rstrip() == text.rstrip()
+        exchange.spoken.append(
+            Spoken(
+                turn=turn.id,
+                played_ms=len(turn.text) * ms_per_character,
+                generated_ms=len(text) * ms_per_character,
+                source="whole" if whole else "estimated",
+            )
+        )
+        self.log.touched(exchange)
+
+    # -- for whoever goes on with the call
+
+    async def save(
+        self,
+        agent: str,
+        messages: Sequence[ModelMessage],
+        saying: Sequence[Turn] = (),
+        *,
+        pending: Sequence[PendingTool] = (),
+        resumption: str | None = None,
+    ) -> None:
+        """Write the checkpoint and what is new of the record, where the call is kept.
+
+        Args:
+            agent: who serves.
+            messages: the history of the call, the agent's words as far as they were heard.
+            saying: what is being said, as far as it was heard, where that is no turn yet.
+            pending: calls of tools that have no result yet.
+            resumption: the provider's handle of the call.
+
+        Raises:
+            EchoicError: it is not written yet.
+        """
+        async with self._writing:
+            opened = self.opened
+            if self._over or self.lost or not self.keeping or opened is None or opened.silent:
+                return
+            checkpoint = None
+            if self._checkpoints:
+                unkept = [*self.turns[self._durable :], *saying] if self.words else []
+                made = await self._checkpoint(agent, messages, unkept)
+                checkpoint = replace(made, pending=tuple(pending), resumption=resumption)
+            await self._write(checkpoint)
+
+    async def _write(self, checkpoint: Checkpoint | None = None) -> None:
+        """Write a checkpoint, unless nothing of it is new, and what is new of the record, in one write."""
+        store, scope = self.memory.backing_store, self.memory.scope
+        fingerprint = str(checkpoint and replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
+        # who finds it must be able to tell a quiet call from one whose process died
+        if checkpoint is not None and fingerprint == self._saved and time.monotonic() < self._sign_due_s:
+            checkpoint = None
+        try:
+            with self.log.news() as news:
+                if checkpoint is not None and isinstance(self.sessions, RecordSessionStore):
+                    await self.sessions.save(scope, checkpoint, *news)
+                elif checkpoint is not None:
+                    await self.sessions.save(scope, checkpoint)
+                if news and (checkpoint is None or not isinstance(self.sessions, RecordSessionStore)):
+                    await store.write(scope, [Require(kind=CONVERSATION, id=self._conversation), *news])
         except WriteConflict:
-            there = await live.sessions.load(live.memory.scope, live.session_id)
+            there = await self.memory.find_conversation(self._conversation)
             self._lose("forgotten" if there is None else "taken over")
-        else:
+            return
+        if checkpoint is not None:
             # with words on their way it is taken for dead a few checkpoints later, however quiet it is
-            every_s = live.settings.checkpoint_every_s if checkpoint.unkept else SIGN_EVERY_S
-            self._saved, self._sign_due_s = fingerprint, time.monotonic() + min(every_s, SIGN_EVERY_S)
+            every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
+            self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
 
-    def _lose(self, reason: str) -> None:
-        """Nothing more of this call is to be kept."""
-        self._live.lost = True
-        self._on_lost(reason)
+    async def take_up(self) -> tuple[str, list[ModelMessage]] | None:
+        """Go on with what another process kept of this very call, where any of it was.
 
-    def _history(self) -> list[ModelMessage]:
-        provider = self._live.provider
-        return self._live.history_so_far([*provider.heard_messages(so_far=True), *unrecorded(provider)])
+        Returns:
+            who serves, and the history to go on with; None: there is nothing to go on with.
 
-    def _checkpoint(self, condensed: Condensed) -> Checkpoint:
-        live, provider = self._live, self._live.provider
-        summary = live.call_summary.text if condensed.evicted else None
-        unkept = self._unkept() if live.settings.history else ()
+        Raises:
+            CallOver: the call is over.
+            StoreUnavailable: could not look, or could not keep what was said and not kept.
+        """
+        await kept_of_earlier_calls(self.memory, self.name, self._every_s)
+        task = await self.memory.task(self._conversation)
+        if task is None:
+            return None
+        if task.conversation.status == "completed":
+            raise CallOver
+        kept = list(task.turns)
+        checkpoint = await until_written(lambda: self._taken_over(kept), "the checkpoint of a call")
+        self.turns, self._durable = [*kept, *self.turns], len(kept)
+        await self._go_on_after(checkpoint)
+        handed = {turn.id for turn in checkpoint.unkept}
+        later = [turn for turn in kept[checkpoint.cursor :] if turn.id not in handed]
+        there = settled(read(checkpoint.messages), {}, checkpoint.pending)
+        messages = with_summary([*there, *history_of(later)], checkpoint.summary)
+        self._given = len(messages)
+        return checkpoint.agent, messages
+
+    async def find(self) -> Checkpoint | None:
+        """The checkpoint that another process wrote of this call, if it can be gone on with.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        found = await self.sessions.load(self.memory.scope, self.name) if self._checkpoints else None
+        if found is not None:
+            self._conversation, self._agent = found.conversation, found.agent
+            self.log = self._new_log()
+        return found
+
+    async def claim(self, checkpoint: Checkpoint) -> None:
+        """Go on from the checkpoint that was found; who wrote it finds that the call is no longer theirs.
+
+        Raises:
+            WriteConflict: the call goes on in another process.
+            StoreUnavailable: what was said could not be kept.
+        """
+        if self._checkpoints:
+            await self.sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
+        self._before = checkpoint.cursor
+        await self._go_on_after(checkpoint)
+
+    async def _go_on_after(self, checkpoint: Checkpoint) -> None:
+        await self.open()
+        self.call_summary.take_up(checkpoint)
+        known = {turn.id for turn in self.turns}
+        if checkpoint.unkept and self.opened is not None:
+            kept = await self.opened.append(*checkpoint.unkept, learn=checkpoint.learns)
+            new = [turn for turn in kept if turn.id not in known]
+            self.turns[self._durable : self._durable] = new
+            self._durable += len(new)
+        await self._go_on_recording()
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """These turns of the call are kept already."""
+        self.turns = [*turns, *self.turns]
+        self._durable = len(turns)
+
+    # -- inside
+
+    def _new_log(self) -> CallLog:
+        provider, name = self._model
+        call = CallRecord(
+            id=self.name,
+            conversation=self._conversation,
+            provider=provider,
+            model=name,
+            started_at=datetime.now(UTC),
+            agents=[self._agent],
+        )
+        return CallLog(call, enabled=self._record and self.words)
+
+    def _new_summary(self) -> CallSummary:
+        budget = self._history_tokens
+        return CallSummary(self.memory, self._said, self._summarizer, budget_tokens=budget)
+
+    def _new_sessions(self) -> SessionStore:
+        return self._sessions or RecordSessionStore(self.memory.backing_store)
+
+    async def _said(self) -> Sequence[Turn]:
+        """What was said in the call, also before this process had it."""
+        if not self.words:
+            return ()
+        if self._before and self.opened is not None:
+            return (await self.opened.turns())[-self.kept :]
+        return self.turns
+
+    async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
+        """The checkpoint, written anew: a process that still has the call finds that it has it no longer.
+
+        One that has not come to write its first must find this one in its place.
+        """
+        now = datetime.now(UTC)
+        checkpoint = await self.sessions.load(self.memory.scope, self.name)
+        claimed = (
+            replace(checkpoint, saved_at=now)
+            if checkpoint is not None
+            else Checkpoint(
+                session=self.name,
+                conversation=self._conversation,
+                agent=self._agent,
+                messages=written(history_of(kept)),
+                cursor=len(kept),
+                saved_at=now,
+            )
+        )
+        await self.sessions.save(self.memory.scope, claimed)
+        return claimed
+
+    async def _go_on_recording(self) -> None:
+        """What was written down of the call so far stays."""
+        store, scope = self.memory.backing_store, self.memory.scope
+        known = await read_call(store, scope, self.name)
+        before: list[Exchange] = await read_exchanges(store, scope, self._conversation, self.name)
+        if known is not None:
+            first = max((exchange.number for exchange in before), default=-1) + 1
+            self.log = CallLog(known, enabled=self.log.enabled, first=first)
+
+    async def _checkpoint(
+        self, agent: str, messages: Sequence[ModelMessage], unkept: Sequence[Turn]
+    ) -> Checkpoint:
+        call_summary = self.call_summary
+        condensed = call_summary.condensed(messages)
+        await call_summary.summarize(condensed.evicted)
+        summary = call_summary.text if condensed.evicted else None
         return Checkpoint(
-            session=live.session_id,
-            conversation=live.conversation.id,
-            agent=provider.setup.agent.name,
+            session=self.name,
+            conversation=self._conversation,
+            agent=agent,
             messages=written(condensed.messages),
-            unkept=tuple(unkept),
-            pending=provider.pending_tools(),
+            unkept=tuple(replace(turn, conversation=self._conversation) for turn in unkept),
             summary=summary,
-            learns=live.settings.memory,
+            learns=self.learns,
             evicted=condensed.evicted,
             tokens=condensed.tokens + estimate_tokens(summary or ""),
-            cursor=live.kept,
-            resumption=resumption_of(provider),
+            cursor=self.kept,
             saved_at=datetime.now(UTC),
         )
 
-    def _unkept(self) -> list[Turn]:
-        """What was said and is not in the conversation yet: behind what is not settled, or not finished."""
-        turns: list[Turn] = []
-        for provider in self._live.providers:
-            parts = parts_of(provider.new_messages())
-            said, spoken = list(provider.said.values()), list(provider.utterances.values())
-            for place, (_, part) in enumerate(parts):
-                utterance, who = whose(part, spoken, said)
-                if place < provider.kept:
-                    continue
-                turns.append(self._turn(part, utterance, who, provider, place) or NOTHING)
-            turns += [agent_turn(open_.trace.text, open_, provider, 0) or NOTHING for open_ in spoken]
-            turns += [
-                Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)
-                for open_ in said
-                if open_.text.strip()
-            ]
-        masked = self._live.masked
-        new = [
-            replace(turn, text=masked(turn.text)) if turn.speaker == "user" else turn
-            for turn in turns
-            if turn is not NOTHING and turn.id not in self._live.turns
-        ]
-        return sorted(new, key=lambda turn: turn.said_at)
+    async def _try_to_flush(self) -> bool:
+        """Keep what can be kept now; whether all of it is."""
+        try:
+            await self.flush()
+        except EchoicError as error:
+            left = len(self.turns) - self._durable
+            log.error("%d turns of a call are not kept yet: %s", left, type(error).__name__)  # noqa: TRY400 - no content
+            return False
+        return self.keeping
+
+    def _lose(self, why: Lost) -> None:
+        """Nothing more of this call is to be kept."""
+        log.warning("nothing more of a call is kept: it was %s", why)
+        self.keeping, self.lost = False, why
+
+    async def _cut_kept(self) -> None:
+        """Cut what was appended before it was known how much of it was heard."""
+        for turn, (heard, asked) in list(self._cuts.items()):
+            try:
+                if self.opened is not None:
+                    await self.opened.truncate(heard, after=asked)
+            except InvalidInput as error:  # it is not there any more; asking again would change nothing
+                log.warning("a turn could not be cut to what was heard: %s", type(error).__name__)
+            self._cuts.pop(turn, None)
+
+
+class CallOver(Exception):
+    """The call was completed before: what comes now is a replay."""
+
+
+def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:
+    """What was said just now, as a turn."""
+    sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
+    return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))

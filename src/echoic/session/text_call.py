@@ -1,8 +1,8 @@
 """A call in text: a channel hears and speaks for it, agents answer, memory keeps what was said and heard.
 
 It has what a `VoiceSession` has: one reply at a time, barge-in, heard text, transfer, captions, checkpoint
-and record. A channel passes on what the caller said (`hearing`, `speak`), what went to the caller and was
-played (`hand_over`, `played`), and that the caller cut in or the line broke (`interrupt`, `cut_off`).
+and record. A channel passes on what the caller said (`partial`, `speak`), what went to the caller and was
+played (`sent`, `played`), and that the caller cut in or the line broke (`barge_in`, `cut_off`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import RunUsage
 
 from echoic.capability.memory import CallerMemory
+from echoic.capability.runner import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
@@ -29,9 +30,10 @@ from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
+from echoic.session.history import trimmed
 from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.playback import SpokenReply, TextPlayback
-from echoic.session.text_recorder import CallOver, TextRecorder, turn_of
+from echoic.session.recorder import CallOver, CallRecorder, turn_of
 from echoic.session.text_runner import TextRunner
 from echoic.session.turn_recall import InterimRecall, MemoryInTurn
 from echoic.types import Turn
@@ -74,12 +76,7 @@ class TextCall(CallTasks):
     ) -> None:
         super().__init__()
         self.name = name
-        self.talk = TextRunner(
-            agents=agents,
-            conversation=name,
-            seen=lambda event: self.recorder.seen(event),  # noqa: PLW0108 - the recorder changes with the caller
-            transferred=lambda agent: self.recorder.transferred(agent),  # noqa: PLW0108 - likewise
-        )
+        self.talk = TextRunner(agents=agents, conversation=name)
         """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
@@ -114,7 +111,7 @@ class TextCall(CallTasks):
             keeping: whether they are kept as they are said; else once `recorder.keep` is called, if ever.
         """
         self.memory = memory
-        self.recorder = TextRecorder(
+        self.recorder = CallRecorder(
             kept_in or memory,
             self.name,
             self.talk.current,
@@ -123,6 +120,7 @@ class TextCall(CallTasks):
             summarizer=self._summarizer,
         )
         """What lasts of what is said to them."""
+        self.talk.recorder = self.recorder
         self._exchange = None
         if self._interims:  # what was found for one caller is never given to another
             self.later(self._interims[-1].aclose())
@@ -193,13 +191,13 @@ class TextCall(CallTasks):
 
     # -- a turn
 
-    def interim_transcript(self, partial: str) -> None:
+    def partial(self, partial: str) -> None:
         """Take in what the caller said so far: memory is searched while they speak. Never waits."""
         self.leaving.clear()
         if not self.opened.done() or self.over:
             return
         partial = self.masked(partial)
-        self.interim.hear(partial)
+        self.interim.partial(partial)
         self._caption("user", "", partial, final=False)
 
     def unanswered(self, said: str, turn: str) -> None:
@@ -255,7 +253,7 @@ class TextCall(CallTasks):
         interim = self.interim
         memory = await interim.final(self.masked(said), self._recall_ms)  # before anything is written
         async with self._settling:  # what broke off before is noted before what follows it is answered
-            await self.hear(keep=False)  # whoever answers has heard what was said before
+            await self.end_reply(keep=False)  # whoever answers has heard what was said before
         own, said = await self._screened(said)
         self.moment = said
         if interim is not self.interim:  # somebody else is served by now
@@ -305,7 +303,7 @@ class TextCall(CallTasks):
         await self.durably(self.recorder.add(turn))
         return exchange
 
-    # -- with a `VoiceSession` for its voice: see `SessionHost`
+    # -- with a `VoiceSession` for its voice
 
     @property
     def history(self) -> Sequence[ModelMessage]:
@@ -351,9 +349,9 @@ class TextCall(CallTasks):
 
     # -- what was heard
 
-    def hand_over(self, text: str, *, apart: bool = False) -> None:
+    def sent(self, text: str, *, apart: bool = False) -> None:
         """Note that `text` of the reply goes to the line; `apart`: as a piece of its own."""
-        reply = self.playback.hand_over(text, apart=apart)
+        reply = self.playback.sent(text, apart=apart)
         if reply is None:
             return
         if len(reply.pieces) == 1 and reply.exchange is not None:
@@ -366,7 +364,7 @@ class TextCall(CallTasks):
         """Note that the line has played `text`."""
         self.playback.played(text)
 
-    async def interrupt(self, until: str) -> None:
+    async def barge_in(self, until: str) -> None:
         """The caller cut in when the line had come to `until`: what was not heard was not said."""
         now = time.monotonic()
         self.leaving.clear()
@@ -377,7 +375,7 @@ class TextCall(CallTasks):
             if earlier or self.playback.reply:
                 self._interruptions += 1
                 self.recorder.log.stamp("barge_in")
-            await self._heard(self.playback.cut_in(earlier, until, now))
+            await self._end_replies(self.playback.cut_in(earlier, until, now))
             if stopped:
                 await self._keep_unanswered(self._replying_to)  # nobody will answer it any more
         self._save_soon()
@@ -390,14 +388,14 @@ class TextCall(CallTasks):
         async with self._settling:
             earlier = self.playback.take_earlier(self.recorder)
             last = so_far if self.playback.reply is reply else ""
-            await self._heard(self.playback.broken_off(earlier, last, now))
+            await self._end_replies(self.playback.broken_off(earlier, last, now))
             with suppress(Exception):
                 await asyncio.shield(self.opened)
             for turn in list(self._unanswered):
                 await self._keep_unanswered(turn)
         self._save_soon()
 
-    async def hear(self, heard: str | None = None, *, keep: bool = True) -> None:
+    async def end_reply(self, heard: str | None = None, *, keep: bool = True) -> None:
         """The reply is over and was heard so far, None: all of it. History and memory hold no more.
 
         Args:
@@ -411,7 +409,7 @@ class TextCall(CallTasks):
         if heard is None:
             self.playback.pass_by(reply, self.recorder, overtaken=self._replying_to in self._early)
         elif reply.start is not None:
-            self.talk.hear(part, start=reply.start)
+            self.talk.trim(part, start=reply.start)
         if not part.strip():
             return
         turn = Turn(speaker="agent", text=storable(part), said_at=reply.said_at, id=reply.id)
@@ -421,15 +419,15 @@ class TextCall(CallTasks):
         else:
             self.recorder.note(turn)
 
-    async def _heard(self, replies: list[tuple[SpokenReply, str]]) -> None:
+    async def _end_replies(self, replies: list[tuple[SpokenReply, str]]) -> None:
         """Of what is on its way these beginnings were heard, and no more will be."""
         for reply, part in reversed(replies):  # the last in the history first
             if reply is self.playback.reply:
-                await self.hear(part)
+                await self.end_reply(part)
             elif part.rstrip() != reply.text.rstrip():
                 kept = reply.kept(part)
                 if reply.start is not None:
-                    self.talk.hear(kept, start=reply.start)
+                    self.talk.trim(kept, start=reply.start)
                 await self.durably(self.recorder.cut(reply.id, storable(kept)))
 
     async def _keep_unanswered(self, turn: str) -> None:
@@ -510,8 +508,29 @@ class TextCall(CallTasks):
         if self._saving is not None:
             self._saving.cancel()
         if self.recorder.keeping and not self.over:
-            self._saving = asyncio.ensure_future(self.recorder.follow(self.talk, self.playback))
+            self._saving = asyncio.ensure_future(self._follow(self.recorder))
             self._saving.add_done_callback(retrieved)
+
+    async def _follow(self, recorder: CallRecorder) -> None:
+        """Save a checkpoint now, and again when what is being said will have been spoken."""
+        reply = self.playback.reply
+        while True:
+            so_far, left_s = self.playback.so_far()
+            messages = list(self.talk.history) or history_of(recorder.turns)
+            saying: list[Turn] = []
+            if reply is not None and reply is self.playback.reply:
+                heard = reply.kept(so_far)
+                if reply.start is not None:
+                    messages = trimmed(messages, reply.start, heard)
+                if heard.strip():
+                    saying = [Turn(speaker="agent", text=storable(heard), said_at=reply.said_at, id=reply.id)]
+            try:
+                await asyncio.shield(recorder.save(self.talk.current, messages, saying))
+            except EchoicError as error:
+                log.warning("the checkpoint of a call is not kept yet: %s", type(error).__name__)
+            if reply is None or reply is not self.playback.reply or so_far.rstrip() == reply.text.rstrip():
+                return
+            await asyncio.sleep(max(0.05, left_s))
 
 
 def _noting(words: list[str], out: Out) -> Out:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
@@ -28,6 +28,9 @@ from echoic.errors import InvalidInput, brief
 from echoic.session.agents import transfer_tool
 from echoic.session.history import trimmed
 
+if TYPE_CHECKING:
+    from echoic.session.recorder import CallRecorder
+
 _HANDED_OVER = "The call was handed over. It is yours now: go on with it, and say who you are."
 Capabilities = Callable[[], Sequence[AbstractCapability[Any]]]
 
@@ -44,10 +47,8 @@ class TextRunner:
     usage: RunUsage = field(default_factory=RunUsage)
     current: str = ""
     """Who serves."""
-    seen: Callable[[Any], None] = lambda _event: None
-    """Called with each event of a run."""
-    transferred: Callable[[str], None] = lambda _agent: None
-    """Called with the name of an agent that the call was handed to."""
+    recorder: CallRecorder | None = None
+    """Notes which tools are called, and to whom the call is handed."""
     _start: int = 0
     """Where in the history the last reply begins."""
     _next: str | None = None
@@ -132,7 +133,7 @@ class TextRunner:
                 return
             said = None
 
-    def hear(self, heard: str, *, start: int) -> None:
+    def trim(self, heard: str, *, start: int) -> None:
         """Cut the reply that begins at `start` in the history to what was heard of it.
 
         Of several the last is cut first: the places of those before it stay what they are.
@@ -166,7 +167,8 @@ class TextRunner:
         """The events of a run; where it hands the call over, up to the last result of that response."""
         self._open = {}
         async for event in events:
-            self.seen(event)
+            if self.recorder is not None:
+                self.recorder.seen(event)
             yield event
             if isinstance(event, FunctionToolCallEvent):
                 self._open[event.part.tool_call_id] = None
@@ -178,7 +180,8 @@ class TextRunner:
     def _hand_over(self, agent: str) -> bool:
         """Have `agent` serve from now on; whether the model is to go on with the reply at once."""
         self._next, self.current = None, agent
-        self.transferred(agent)
+        if self.recorder is not None:
+            self.recorder.transferred(agent)
         last = self.history[-1] if self.history else None
         if isinstance(
             last, ModelResponse

@@ -114,7 +114,7 @@ class CallRecall:
         """What came of listening so far."""
         return self._listening.statistics
 
-    def hear(self, partial: str) -> None:
+    def partial(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
         self._listening.partial(partial)
 
@@ -269,7 +269,7 @@ class InterimRecall:
     def _listen(self) -> Speculation:
         return self.memory.listen(limit=BLOCK_HITS, besides=self.conversation)
 
-    def hear(self, partial: str) -> None:
+    def partial(self, partial: str) -> None:
         """Take in what the recogniser made of the utterance so far. Never waits."""
         if partial.strip():
             self._heard = True

@@ -27,15 +27,17 @@ from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
-from echoic.session.call_state import CallState, SessionHost, SessionSettings, State
-from echoic.session.checkpoints import NoSessionStore, RecordSessionStore, SessionStore, store_of
+from echoic.session.call_state import CallState, SessionSettings, State
+from echoic.session.checkpoints import SessionStore
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
-from echoic.session.lifecycle import CallLifecycle, CallSetup
+from echoic.session.lifecycle import CallLifecycle
 from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
 from echoic.session.provider_connections import GO_ON
 from echoic.session.provider_session import ProviderProfile
-from echoic.session.webrtc_control import CallCheckpoints, ProviderCall, call_of
+from echoic.session.recorder import CallRecorder
+from echoic.session.text_call import TextCall
+from echoic.session.webrtc_control import ProviderCall, call_of
 from echoic.types import Scope, checked_name, checked_text
 
 
@@ -131,7 +133,7 @@ class VoiceSession:
         provider_call: the provider's id of a call whose audio goes between it and the caller, as by WebRTC:
             the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
         captions: told what is being said, while it is said.
-        host: the call that the session is the voice of, if it is part of one; see `SessionHost`.
+        host: the call that the session is the voice of, if it is part of one: it keeps what is said.
         level: what is known of who is calling: they are told as much as that allows (docs/assurance.md).
 
     Raises:
@@ -156,7 +158,7 @@ class VoiceSession:
         limits: CallLimits | None = None,
         provider_call: str = "",
         captions: Captions | None = None,
-        host: SessionHost | None = None,
+        host: TextCall | None = None,
         level: Level = "account",
     ) -> None:
         self.agents: Mapping[str, VoiceAgent] = {agent.name: agent for agent in agents}
@@ -177,9 +179,7 @@ class VoiceSession:
             raise InvalidInput(
                 "`sessions` is where checkpoints are stored, and the settings turn checkpoints off"
             )
-        saved = self.settings.checkpoints and host is None
-        kept = RecordSessionStore(store_of(self.memory)) if saved else NoSessionStore()
-        self._sessions: SessionStore = sessions or kept
+        self.recorder = host.recorder if host is not None else self._new_recorder(sessions)
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
         self._limits = limits
@@ -220,7 +220,7 @@ class VoiceSession:
             StoreUnavailable: could not look.
         """
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
-        checkpoint = await session._sessions.load(session.memory.scope, session_id)
+        checkpoint = await session.recorder.find()
         if checkpoint is None:
             raise InvalidInput(f"this user has no call {brief(session_id)} to resume; start a new one")
         if keep_media:
@@ -249,19 +249,13 @@ class VoiceSession:
             raise NotOpen("this session was entered before; create a new one, or resume the call")
         if self._limits is not None:
             self._limits.enter(self.memory.scope)
-        setup = CallSetup(
-            session=self,
-            agent=self.agent(self._start),
-            model=self._model,
-            sessions=CallCheckpoints(self._sessions, self._call) if self._call else self._sessions,
-            listener=self._listener,
-            resumed=self._resumed,
-            summarizer=self._service.summarizer,
-        )
         self._running = CallLifecycle(
             self,
             self._service,
-            setup,
+            self.agent(self._start),
+            self._model,
+            listener=self._listener,
+            resumed=self._resumed,
             call=self._call,
             captions=self._captions,
             on_closed=self._leave,
@@ -331,7 +325,7 @@ class VoiceSession:
         call = self._at()
         if self._call is not None:
             raise InvalidInput("the audio of this call goes directly between provider and caller")
-        async with call.sending:
+        async with call.live.sending:
             provider = call.live.provider
             with contextlib.suppress(RealtimeError, NotOpen):  # its own task tells why
                 await provider.session.send_audio(pcm)
@@ -390,7 +384,7 @@ class VoiceSession:
         """
         call = self._at()
         until_s = time.monotonic() + within_s
-        while not call.handler.at_rest(call.live.provider) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `hand_over`
+        while not call.handler.at_rest(call.live.provider) and time.monotonic() < until_s:  # noqa: ASYNC110 - see `ProviderConnections.transfer`
             await asyncio.sleep(_LOOK_S)
         await call.live.playback.wait_idle()
 
@@ -440,14 +434,12 @@ class VoiceSession:
         """The same, as soon as the tool that asks has answered."""
         chosen = self.agent(agent)
         if self._running is not None:
-            self._running.plans.agent = chosen.name
-            self._running.planned()
+            self._running.plan(agent=chosen.name)
 
     def plan_end(self, reason: str) -> None:
         """End the call once what is being said has been played."""
         if self._running is not None:
-            self._running.plans.reason = reason
-            self._running.planned()
+            self._running.plan(reason=reason)
 
     def agent(self, name: str) -> VoiceAgent:
         """One of the session's agents.
@@ -470,6 +462,24 @@ class VoiceSession:
         return self._at().live
 
     # -- inside
+
+    def _new_recorder(self, sessions: SessionStore | None) -> CallRecorder:
+        settings, model = self.settings, self.agents[self._start].model or self._model
+        return CallRecorder(
+            self.memory,
+            self.session_id,
+            self._start,
+            conversation=self.conversation_id,
+            model=(model.system, model.model_name),
+            words=settings.history,
+            learns=settings.memory,
+            record=settings.record,
+            checkpoints=settings.checkpoints,
+            sessions=sessions,
+            every_s=settings.checkpoint_every_s,
+            summarizer=self._service.summarizer,
+            history_tokens=settings.history_tokens,
+        )
 
     def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():

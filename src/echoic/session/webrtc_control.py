@@ -22,17 +22,15 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic_ai.realtime import RealtimeModel
 
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import Checkpoint
-from echoic.session.checkpoints import SessionStore
 from echoic.session.playback import SAMPLE_BYTES, Playback, Utterance
 from echoic.session.speech_alignment import DEFAULT_MS_PER_UNIT, PAUSE_CHARACTERS
-from echoic.types import Scope
 
 _TOLD: Final = (
     "response.content_part.added",
@@ -53,6 +51,11 @@ class ProviderCall:
     id: str
     knows: bool = False
     """Whether it has the history already, so that nobody tells it again."""
+
+    @property
+    def handle(self) -> str:
+        """What a checkpoint names it by, so that another process finds it; see `call_of`."""
+        return f"call:{self.id}"
 
 
 def observed(model: RealtimeModel, told: Callable[[Mapping[str, Any]], None]) -> RealtimeModel:
@@ -88,26 +91,6 @@ def _observed_connection(base: Any, told: Callable[[Mapping[str, Any]], None]) -
         await base._send_event(connection, sent)  # noqa: SLF001 - overridden here
 
     return type("ObservedConnection", (base,), {"_decode_frame": _decode_frame, "_send_event": _send_event})
-
-
-class CallCheckpoints:
-    """A session store whose checkpoints name the provider's call, so that another process finds it."""
-
-    def __init__(self, sessions: SessionStore, call: ProviderCall) -> None:
-        self._sessions = sessions
-        self._call = call
-
-    async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """See `SessionStore`."""
-        await self._sessions.save(scope, replace(checkpoint, resumption=f"call:{self._call.id}"))
-
-    async def load(self, scope: Scope, session: str) -> Checkpoint | None:
-        """See `SessionStore`."""
-        return await self._sessions.load(scope, session)
-
-    async def delete(self, scope: Scope, session: str) -> None:
-        """See `SessionStore`."""
-        await self._sessions.delete(scope, session)
 
 
 def call_of(checkpoint: Checkpoint) -> str | None:

@@ -405,6 +405,8 @@ class EncryptedStore:
         facts = {**await self._inner.check(), "encryption": told}
         if "embedding" in facts:
             facts["embedding"] = f"{self._spec.model} {self._spec.dimensions}"
+        if isinstance(facts.get("records"), int):  # the wrapped keys are none
+            facts["records"] -= len(wrapped)
         return facts
 
     # -- what is written

@@ -42,7 +42,7 @@ class ScopeContent:
     digest: str
     """BLAKE2b, 32 bytes in hex, of the kind, id, key, place and data of every record, in order."""
     vector_digest: str
-    """The same of the vectors and word pieces."""
+    """The digest of the vectors and word pieces."""
     embedded: frozenset[int]
     """The rows whose vectors that is made of."""
 

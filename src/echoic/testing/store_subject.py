@@ -155,9 +155,9 @@ class PartitionContent:
     postings: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     """Row, term and count, each as often as it stands there."""
     vectors: Mapping[int, bytes] = field(default_factory=dict)
-    """Of the rows that have one."""
+    """The vectors of the rows that have one, as bytes."""
     tokens: Mapping[int, bytes] = field(default_factory=dict)
-    """Likewise."""
+    """The word pieces of the rows that have some."""
 
 
 def content(partition: Partition) -> PartitionContent:

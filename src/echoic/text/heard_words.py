@@ -18,7 +18,7 @@ from echoic.errors import InvalidInput
 from echoic.text.spoken_numbers import views_of
 
 _SYLLABLES = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Of scripts without blanks between words: each counts as one."""
+"""The characters of scripts without blanks between words: each counts as one."""
 _CHUNK = re.compile(rf"\[[^\[\]]*\]\S*|[{_SYLLABLES}][^\s\w]*|[^\s{_SYLLABLES}]+")
 """A word with its signs, or a marker that stands for what is not kept."""
 _WORD = re.compile(rf"[{_SYLLABLES}]|[^\W_{_SYLLABLES}]+(?:['’][^\W_{_SYLLABLES}]+)*")
@@ -39,7 +39,7 @@ class _Chunk:
     words: tuple[str, ...]
     text: str
     place: int
-    """Of the text it is in."""
+    """The place of the text it is in."""
     end: int
 
     @property

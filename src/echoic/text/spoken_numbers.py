@@ -162,7 +162,7 @@ class View:
     starts: Sequence[int]
     """For each character of `text`, where in the original what it stands for begins."""
     ends: Sequence[int]
-    """Likewise, one past where that ends."""
+    """For each character of `text`, one past where in the original what it stands for ends."""
     spoken: bool = False
     """Whether words were read as the digits and signs they name."""
 

@@ -1,12 +1,11 @@
 """Live calls from a web page: the relay of one call over a WebSocket, or WebRTC with the session beside it.
 
-Knows no web framework: it is given sockets (`Socket`) and callers that were recognised. Needs the extra
-"voice".
+It is given Starlette's sockets, accepted, and callers that were recognised. Needs the extra "voice".
 """
 
 from echoic.adapters.browser.browser_call import BrowserCall
-from echoic.adapters.browser.socket import FAILED, PageSettings, Socket, Transport
-from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard, serve
+from echoic.adapters.browser.socket import FAILED, PageSettings, Transport
+from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard
 from echoic.adapters.browser.wire import SUBPROTOCOL
 
 __all__ = [
@@ -16,8 +15,6 @@ __all__ = [
     "CallAdmission",
     "NoSuchCall",
     "PageSettings",
-    "Socket",
     "Switchboard",
     "Transport",
-    "serve",
 ]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from echoic.adapters.browser.socket import FAILED, CallSocket, PageSettings, Socket, Transport, Uplink
-from echoic.adapters.browser.wire import REPLACED, RESUMABLE, captioned, told
+from starlette.websockets import WebSocket
+
+from echoic.adapters.browser.socket import FAILED, Allowance, CallSocket, PageSettings, Transport
+from echoic.adapters.browser.wire import REFUSED, REPLACED, RESUMABLE, captioned, read, told
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.memory.assurance import Level
 from echoic.session import CallContext, Event, Frame, VoiceSession
@@ -26,6 +28,112 @@ _DOUBTS: Final = 3
 _UNTOLD: Final = 100
 """Times it could not be seen whether an identity is good, before it is taken for one that is not."""
 _CLOSE_S: Final = 2.0
+
+
+_WAITING: Final = 500
+"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
+_TYPED: Final = 50
+"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
+_MUTED_S: Final = 1.0
+"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
+
+
+class Uplink:
+    """Of one socket.
+
+    Args:
+        call: whose.
+        line: the socket.
+    """
+
+    def __init__(self, call: BrowserCall, line: CallSocket) -> None:
+        self._call = call
+        self._line = line
+        self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
+        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
+        self._allowance: Allowance | None = None
+
+    async def run(self) -> bool:
+        """Until the socket is gone; whether the caller hung up."""
+        sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
+        try:
+            while (message := await self._line.receive()) is not None:
+                if isinstance(message, bytes):
+                    self._take(message)
+                elif (said := read(message)) is not None:
+                    kind, fields = said
+                    if kind == "hang_up":
+                        return True
+                    self._obey(kind, fields)
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+            self._line.end(REFUSED)
+            await self._line.wait_gone()
+        finally:
+            for task in sending:
+                task.cancel()
+            await asyncio.gather(*sending, return_exceptions=True)
+        return False
+
+    def _take(self, pcm: bytes) -> None:
+        session = self._call.session
+        if session is None or session.state == "closed" or self._call.transport == "webrtc":
+            return  # not ready to listen yet, or no more
+        if self._allowance is None:
+            page_settings, hz = self._call.page_settings, session.profile.input_hz
+            self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
+        if len(pcm) % 2 or not self._allowance.take(len(pcm)):
+            raise InvalidInput("audio must be 16-bit PCM, sent no faster than real time")
+        if not self._sound.full():
+            self._sound.put_nowait(pcm)
+
+    async def _send(self) -> None:
+        while True:
+            pcm = await self._sound.get()
+            if (session := self._call.session) is not None:
+                with contextlib.suppress(NotOpen):
+                    await session.send_audio(pcm)
+
+    async def _type(self) -> None:
+        while True:
+            text = await self._typed.get()
+            session = await self._call.ready()
+            if session is not None:
+                with self._told():
+                    await session.send_text(text)
+
+    def _obey(self, kind: str, fields: dict[str, Any]) -> None:
+        session = self._call.session
+        if kind == "text":
+            if self._typed.full():
+                self._line.say(
+                    "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
+                )
+            else:
+                self._typed.put_nowait(fields["text"])
+        elif session is not None:
+            with self._told():
+                if kind == "played":
+                    self._line.played_bytes = max(
+                        self._line.played_bytes, min(fields["bytes"], self._line.sent_bytes)
+                    )
+                    self._call.played(self._line, flushed=fields["flushed"])
+                elif kind == "barge_in":
+                    session.barge_in()
+                elif fields["muted"] and self._call.transport == "websocket" and not self._sound.full():
+                    self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
+        try:
+            yield
+        except InvalidInput as error:
+            self._line.say("problem", error=str(error))
+        except NotOpen:
+            return  # it is just ending; the page is told
+        except FAILED as error:
+            log.warning("on a call of a page: %s", type(error).__name__)
 
 
 IsKnown = Callable[[], Awaitable[bool]]
@@ -74,9 +182,9 @@ class BrowserCall:
         self.address = ""
         """From where it was asked for."""
         self._opens = opens
-        self._page_settings = page_settings
+        self.page_settings = page_settings
         self._on_over = on_over
-        self._session: VoiceSession | None = None
+        self.session: VoiceSession | None = None
         self._ready = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
         self._entering: VoiceSession | None = None
@@ -114,20 +222,10 @@ class BrowserCall:
 
     # -- for its sockets
 
-    @property
-    def session(self) -> VoiceSession | None:
-        """The call itself, while there is one."""
-        return self._session
-
-    @property
-    def page_settings(self) -> PageSettings:
-        """How it treats its sockets."""
-        return self._page_settings
-
     async def ready(self) -> VoiceSession | None:
         """Wait until there is a call, or will be none any more."""
         await self._ready.wait()
-        return self._session
+        return self.session
 
     def played(self, line: CallSocket, *, flushed: bool) -> None:
         """The page has played what `line` says.
@@ -135,10 +233,10 @@ class BrowserCall:
         Raises:
             NotOpen: the call is over.
         """
-        if self._session is None or self.transport == "webrtc":
+        if self.session is None or self.transport == "webrtc":
             return
         self._heard = max(self._heard, line.offset + line.played_bytes)
-        self._session.played(self._heard, flushed=flushed)
+        self.session.played(self._heard, flushed=flushed)
 
     # -- lifecycle
 
@@ -150,12 +248,12 @@ class BrowserCall:
     def expect_caller(self) -> None:
         """The caller is about to come back: give them as long as their ticket lasts."""
         if self._line is None:
-            self.wait_for_caller(max(self._page_settings.ticket_s, self._page_settings.grace_s))
+            self.wait_for_caller(max(self.page_settings.ticket_s, self.page_settings.grace_s))
 
     def wait_for_caller(self, seconds: float | None = None) -> None:
         """Give the caller a time to come (back); after it the call is put away."""
         self._cancel_grace()
-        wait_s = self._page_settings.grace_s if seconds is None else seconds
+        wait_s = self.page_settings.grace_s if seconds is None else seconds
         self._grace = asyncio.get_running_loop().call_later(wait_s, self._gone)
 
     async def end(self, reason: str, *, keep: bool) -> None:
@@ -167,8 +265,8 @@ class BrowserCall:
         """
         self._cancel_grace()
         await self._abandon_opening(reason, keep=keep)
-        if self._session is not None:
-            await self._session.close(reason, keep_checkpoint=keep)
+        if self.session is not None:
+            await self.session.close(reason, keep_checkpoint=keep)
         if self._line is not None:
             self._say_closed(self._line, reason)
         self._finish()
@@ -189,7 +287,7 @@ class BrowserCall:
                 raise NotOpen("the call is over")
             self.awaited = False
             call = await change()
-            before, self._session = self._session, None
+            before, self.session = self.session, None
             self._ready.clear()
             if before is not None:
                 self.resumed = True
@@ -197,8 +295,8 @@ class BrowserCall:
             self.provider_call, self.keeps_media = call, False
             await self._open()
 
-    async def serve(self, socket: Socket) -> None:
-        """Serve one socket until it ends; the one before it is let go."""
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve one socket, accepted, until it ends; the one before it is let go."""
         while not self._served.is_set():  # whoever waited here as well may be served by now
             if self._line is not None:
                 self._line.end(REPLACED)
@@ -223,8 +321,8 @@ class BrowserCall:
             await asyncio.gather(writing, return_exceptions=True)
             self._served.set()
             if not self.over:
-                if self._session is not None:
-                    self._session.hold()
+                if self.session is not None:
+                    self.session.hold()
                 self.wait_for_caller()
 
     # -- one socket
@@ -250,7 +348,7 @@ class BrowserCall:
     async def _live(self, line: CallSocket) -> None:
         """From the session to the page."""
         while await self._is_open(line):
-            session = self._session
+            session = self.session
             assert session is not None
             line.say(
                 "ready",
@@ -270,7 +368,7 @@ class BrowserCall:
                 for task in beside:
                     task.cancel()
                 await asyncio.gather(*beside, return_exceptions=True)
-            if self._session is session:  # else it goes on beside another call of the provider's
+            if self.session is session:  # else it goes on beside another call of the provider's
                 self._say_closed(line, reason)
                 self._finish()
                 return
@@ -279,7 +377,7 @@ class BrowserCall:
         """An identity that ends while its holder talks ends the call. Not to know is not to be known."""
         doubts = 0
         while self.is_known is not None:
-            await asyncio.sleep(self._page_settings.check_s)
+            await asyncio.sleep(self.page_settings.check_s)
             try:
                 doubts = 0 if await self.is_known() else _DOUBTS
             except StoreError:
@@ -292,7 +390,7 @@ class BrowserCall:
         """Wait until there is a session; whether there is one."""
         if self.over:
             return False
-        if self._session is None and (self.transport == "websocket" or self.keeps_media):
+        if self.session is None and (self.transport == "websocket" or self.keeps_media):
             if self._opening is None:
                 self._opening = asyncio.create_task(self._open())
             try:
@@ -321,7 +419,7 @@ class BrowserCall:
         if self.over:
             await session.close("left", keep_checkpoint=True)
             raise NotOpen("the call is over")
-        self._session = session
+        self.session = session
         self._ready.set()
 
     async def _take_up(self, session: VoiceSession) -> None:
@@ -333,7 +431,7 @@ class BrowserCall:
         if self.transport == "webrtc":
             return
         line.offset = self._heard
-        media = session.media(ahead_ms=self._page_settings.ahead_ms)
+        media = session.media(ahead_ms=self.page_settings.ahead_ms)
         try:
             async for item in media:
                 if isinstance(item, Frame):
@@ -347,8 +445,8 @@ class BrowserCall:
 
     async def _hang_up(self, line: CallSocket) -> None:
         await self._abandon_opening("ended", keep=False)
-        if self._session is not None:
-            await self._session.close("ended")
+        if self.session is not None:
+            await self.session.close("ended")
         self._say_closed(line, "ended")
         self._finish()
 

@@ -1,60 +1,29 @@
-"""One socket of a page: what is sent on it, in order, what comes in, and how much audio went each way.
-
-It knows no web framework: `Socket` is all it needs of one.
-"""
+"""One socket of a page: what is sent on it, in order, what comes in, and how much audio went each way."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.realtime import RealtimeError
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from echoic.adapters.browser.wire import (
     MAX_AUDIO_BYTES,
     MAX_TEXT_BYTES,
-    REFUSED,
-    BargeIn,
-    HangUp,
-    Muted,
-    Played,
-    Said,
-    Typed,
-    read,
     written,
 )
-from echoic.errors import InvalidInput, NotOpen, brief
-from echoic.session import VoiceSession
+from echoic.errors import InvalidInput, brief
 
 WAITING: Final = 1000
 """Messages that may wait for a page that does not read; more, and it is let go."""
 _CLOSE_S: Final = 2.0
-
-
-class Socket(Protocol):
-    """A WebSocket that was accepted."""
-
-    async def receive(self) -> str | bytes | None:
-        """The next message; None: it is gone, as often as it is asked."""
-        ...
-
-    async def send(self, message: str | bytes) -> None:
-        """Send one. May be called while another is being sent.
-
-        Raises:
-            ConnectionError: it is gone.
-        """
-        ...
-
-    async def close(self, code: int = 1000) -> None:
-        """End it; nothing happens where it is gone."""
-        ...
+_GONE: Final = (WebSocketDisconnect, RuntimeError, OSError)
+"""What Starlette raises where the page is gone."""
 
 
 class Allowance:
@@ -82,9 +51,9 @@ class Allowance:
 
 
 class CallSocket:
-    """One socket of a call. Use `run` beside whatever speaks on it."""
+    """One socket of a call, accepted. Use `run` beside whatever speaks on it."""
 
-    def __init__(self, socket: Socket) -> None:
+    def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
         self._waiting: asyncio.Queue[str | bytes | int] = asyncio.Queue()
         self._gone = asyncio.Event()
@@ -133,15 +102,20 @@ class CallSocket:
         """Wait until nothing more can be said on it."""
         await self._gone.wait()
 
-    async def hear(self) -> str | bytes | None:
+    async def receive(self) -> str | bytes | None:
         """The next message; None: the socket is gone.
 
         Raises:
             InvalidInput: it is larger than any that is expected.
         """
-        message = await self._socket.receive()
-        if message is None:
+        try:
+            received = await self._socket.receive()
+        except RuntimeError:  # it was gone before
             return None
+        if received["type"] == "websocket.disconnect":
+            return None
+        text = received.get("text")
+        message: str | bytes = text if text is not None else received.get("bytes", b"")
         most = MAX_AUDIO_BYTES if isinstance(message, bytes) else MAX_TEXT_BYTES
         if len(message) > most:
             raise InvalidInput(f"a message may have at most {most} bytes; send audio in frames of 20 ms")
@@ -155,8 +129,11 @@ class CallSocket:
                 if isinstance(message, int):
                     await self._close(message)
                     return
-                await self._socket.send(message)
-        except ConnectionError:
+                if isinstance(message, str):
+                    await self._socket.send_text(message)
+                else:
+                    await self._socket.send_bytes(message)
+        except _GONE:
             return
         finally:
             self._gone.set()
@@ -168,7 +145,7 @@ class CallSocket:
             self._gone.set()
 
     async def _close(self, code: int) -> None:
-        with contextlib.suppress(TimeoutError, ConnectionError):
+        with contextlib.suppress(TimeoutError, *_GONE):
             async with asyncio.timeout(_CLOSE_S):
                 await self._socket.close(code)
 
@@ -210,140 +187,3 @@ class PageSettings:
             raise InvalidInput(
                 f"pace must be at least 1, not {brief(self.pace)}: a microphone sends in real time"
             )
-
-
-log = logging.getLogger(__name__)
-
-_WAITING: Final = 500
-"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
-_TYPED: Final = 50
-"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
-_MUTED_S: Final = 1.0
-"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
-
-
-class Called(Protocol):
-    """The call that a page speaks to, as far as it is needed here."""
-
-    transport: Transport
-
-    @property
-    def session(self) -> VoiceSession | None:
-        """The call itself, while there is one."""
-        ...
-
-    @property
-    def page_settings(self) -> PageSettings:
-        """How it treats its sockets."""
-        ...
-
-    async def ready(self) -> VoiceSession | None:
-        """Wait until there is a call, or will be none any more."""
-        ...
-
-    def played(self, line: CallSocket, *, flushed: bool) -> None:
-        """The page has played what `line` says."""
-        ...
-
-
-class Uplink:
-    """Of one socket.
-
-    Args:
-        call: whose.
-        line: the socket.
-    """
-
-    def __init__(self, call: Called, line: CallSocket) -> None:
-        self._call = call
-        self._line = line
-        self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
-        self._allowance: Allowance | None = None
-
-    async def run(self) -> bool:
-        """Until the socket is gone; whether the caller hung up."""
-        sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
-        try:
-            while (message := await self._line.hear()) is not None:
-                said = read(message) if isinstance(message, str) else None
-                if isinstance(said, HangUp):
-                    return True
-                if said is not None:
-                    self._obey(said)
-                elif isinstance(message, bytes):
-                    self._take(message)
-        except InvalidInput as error:
-            self._line.say("problem", error=str(error))
-            self._line.end(REFUSED)
-            await self._line.wait_gone()
-        finally:
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
-        return False
-
-    def _take(self, pcm: bytes) -> None:
-        session = self._call.session
-        if session is None or session.state == "closed" or self._call.transport == "webrtc":
-            return  # not ready to listen yet, or no more
-        if self._allowance is None:
-            page_settings, hz = self._call.page_settings, session.profile.input_hz
-            self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
-        if len(pcm) % 2 or not self._allowance.take(len(pcm)):
-            raise InvalidInput("audio must be 16-bit PCM, sent no faster than real time")
-        if not self._sound.full():
-            self._sound.put_nowait(pcm)
-
-    async def _send(self) -> None:
-        while True:
-            pcm = await self._sound.get()
-            if (session := self._call.session) is not None:
-                with contextlib.suppress(NotOpen):
-                    await session.send_audio(pcm)
-
-    async def _type(self) -> None:
-        while True:
-            text = await self._typed.get()
-            session = await self._call.ready()
-            if session is not None:
-                with self._told():
-                    await session.send_text(text)
-
-    def _obey(self, said: Said) -> None:
-        if isinstance(said, Typed):
-            if self._typed.full():
-                self._line.say(
-                    "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
-                )
-            else:
-                self._typed.put_nowait(said.text)
-        elif (session := self._call.session) is not None:
-            with self._told():
-                self._do(said, session)
-
-    def _do(self, said: Said, session: VoiceSession) -> None:
-        match said:
-            case Played():
-                self._note_played(said)
-            case BargeIn():
-                session.barge_in()
-            case Muted(muted=True) if self._call.transport == "websocket" and not self._sound.full():
-                self._sound.put_nowait(bytes(2 * int(session.profile.input_hz * _MUTED_S)))
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
-        try:
-            yield
-        except InvalidInput as error:
-            self._line.say("problem", error=str(error))
-        except NotOpen:
-            return  # it is just ending; the page is told
-        except FAILED as error:
-            log.warning("on a call of a page: %s", type(error).__name__)
-
-    def _note_played(self, said: Played) -> None:
-        line = self._line
-        line.played_bytes = max(line.played_bytes, min(said.total_bytes, line.sent_bytes))
-        self._call.played(line, flushed=said.flushed)

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
 from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
-from echoic.adapters.browser.socket import FAILED, PageSettings, Socket, Transport
+from echoic.adapters.browser.socket import FAILED, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
 from echoic.memory.checkpoints import Checkpoint
@@ -33,7 +33,6 @@ from echoic.session import (
     VoiceAgent,
     VoiceSession,
 )
-from echoic.session.checkpoints import store_of
 from echoic.session.webrtc_control import call_of
 from echoic.types import Scope, checked_name
 
@@ -193,23 +192,22 @@ class Switchboard:
         call = self._calls.get((scope, session))
         if call is None or call.over or self.transport != "webrtc":
             raise NoSuchCall("call")
-        answer: OpenedCall | None = None
+        answer = opened = ""
 
         async def dialled() -> str:
-            nonlocal answer
-            answer = await answered(self.model, sdp, self._settings)
-            return answer.call
+            nonlocal answer, opened
+            answer, opened = await answered(self.model, sdp, self._settings)
+            return opened
 
         try:
             await call.exchange(dialled)
         except BaseException as error:
-            if answer is not None:  # nobody is beside that call: it would cost, and never answer
-                await hung_up(self.model, answer)
+            if opened:  # nobody is beside that call: it would cost, and never answer
+                await hung_up(self.model, opened)
             if isinstance(error, NotOpen):
                 raise NoSuchCall("call") from None
             raise
-        assert answer is not None
-        return answer.sdp
+        return answer
 
     async def aclose(self) -> None:
         """Put every call away, to be taken up by the next process."""
@@ -234,7 +232,7 @@ class Switchboard:
         return call
 
     async def _checkpoint(self, scope: Scope, name: str) -> Checkpoint:
-        sessions = RecordSessionStore(store_of(self._service.user(scope.user or "", scope.deployment)))
+        sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
         checkpoint = await sessions.load(scope, name)
         if checkpoint is None or checkpoint.agent not in self.agents:
             raise NoSuchCall("call")
@@ -315,29 +313,15 @@ class Switchboard:
         return ticket
 
 
-async def serve(call: BrowserCall, socket: Socket) -> None:
-    """Serve a socket that was let in."""
-    with contextlib.suppress(ConnectionError):
-        await call.serve(socket)
-
-
 MAX_SDP_CHARACTERS: Final = 64 * 1024
 _FROM_THE_PAGE: Final = frozenset({400, 422})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenedCall:
-    """What the page is told, and the call it opened."""
+async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> tuple[str, str]:
+    """The provider's answer to an offer, as SDP, and the id of the call it opened.
 
-    sdp: str
-    call: str
-    """The provider's id of it."""
-
-
-async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> OpenedCall:
-    """Have the provider answer an offer. Until a session is beside the call, nobody speaks on it.
-
-    Neither instructions nor memory are in what is sent here: the sideband brings them.
+    Nobody speaks on it until a session is beside it: that brings instructions and memory, which are not sent
+    here.
 
     Args:
         model: that will speak.
@@ -363,10 +347,10 @@ async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) ->
         raise
     except Exception as error:  # the transport's own, of whichever HTTP client PydanticAI uses
         raise RealtimeError(model_name=model.model_name, message=type(error).__name__) from error
-    return OpenedCall(sdp=answer.sdp, call=answer.session.session_id)
+    return answer.sdp, answer.session.session_id
 
 
-async def hung_up(model: RealtimeModel, answer: OpenedCall) -> None:
+async def hung_up(model: RealtimeModel, call: str) -> None:
     """End a call that nobody came to steer. One that cannot be reached ends when its caller leaves."""
     with contextlib.suppress(Exception):
-        await model.hang_up(WebRTCSession(model.system, session_id=answer.call))
+        await model.hang_up(WebRTCSession(model.system, session_id=call))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from echoic.errors import InvalidInput, brief
 from echoic.session import Event
 from echoic.session.hooks import Caption
 
+Message = tuple[str, dict[str, Any]]
+"""A type, and its fields."""
 SUBPROTOCOL: Final = "echoic.voice.v1"
 MAX_TEXT_BYTES: Final = 32 * 1024
 """Of one message of words from the page."""
@@ -21,42 +22,17 @@ REPLACED: Final = 4001
 """The same call was opened on another socket."""
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """How much of the socket's audio has been played."""
-
-    total_bytes: int
-    flushed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """The caller typed something."""
-
-    text: str
+_INCOMING: Final[dict[str, dict[str, tuple[type, Any]]]] = {
+    "played": {"bytes": (int, None), "flushed": (bool, False)},
+    "text": {"text": (str, None)},
+    "mute": {"muted": (bool, None)},
+    "barge_in": {},
+    "hang_up": {},
+}
+"""What a page says: by type, the type of each field and what it is where it is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Muted:
-    """The microphone was turned off or on."""
-
-    muted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BargeIn:
-    """The page noticed that the caller interrupts."""
-
-
-@dataclass(frozen=True, slots=True)
-class HangUp:
-    """The caller ends the call."""
-
-
-Said = Played | Typed | Muted | BargeIn | HangUp
-
-
-def read(message: str) -> Said | None:
+def read(message: str) -> Message | None:
     """What a page says; None: something of a later version, to be ignored.
 
     Raises:
@@ -69,22 +45,13 @@ def read(message: str) -> Said | None:
     kind = body.get("type") if isinstance(body, dict) else None
     if not isinstance(kind, str):
         raise InvalidInput('a message must be one JSON object with a "type"')
-    match kind:
-        case "played":
-            return Played(_field(body, "bytes", int), _field(body, "flushed", bool, default=False))
-        case "text":
-            return Typed(_field(body, "text", str))
-        case "mute":
-            return Muted(_field(body, "muted", bool))
-        case "barge_in":
-            return BargeIn()
-        case "hang_up":
-            return HangUp()
-        case _:
-            return None
+    fields = _INCOMING.get(kind)
+    if fields is None:
+        return None
+    return kind, {name: _field(body, name, *field) for name, field in fields.items()}
 
 
-def _field(body: dict[str, Any], name: str, kind: type[Any], *, default: Any = None) -> Any:
+def _field(body: dict[str, Any], name: str, kind: type, default: Any) -> Any:
     value = body.get(name, default)
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if not right or (kind is int and not 0 <= value < 2**53):
@@ -98,9 +65,6 @@ def written(kind: str, **fields: Any) -> str:
     """A message to the page. Fields that are None are left out."""
     return json.dumps({"type": kind, **{name: value for name, value in fields.items() if value is not None}})
 
-
-Message = tuple[str, dict[str, Any]]
-"""A type, and its fields."""
 
 RESUMABLE: Final = frozenset({"left", "lost", "suspended"})
 """Ends of a session after which its checkpoint is there."""

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from pydantic_ai import Agent
 
-from echoic.adapters.twilio.callers import Caller, Callers
+from echoic.adapters.twilio.callers import Caller
 from echoic.adapters.twilio.identity_claims import claim_in
-from echoic.adapters.twilio.proofs import Code, LinkCodes
+from echoic.adapters.twilio.proofs import Code
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.verification import Verification
+from echoic.adapters.twilio.verification import Proofs, Verification
 from echoic.errors import EchoicError, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory
+from echoic.session.recorder import CallRecorder
 from echoic.session.text_call import TextCall
-from echoic.session.text_recorder import TextRecorder
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,11 @@ _UNPROVEN: Final = (
 _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
-class CalledNumber(Protocol):
+class CalledNumber(Proofs, Protocol):
     """The number that was called, as far as serving a caller needs it: `Phone` is one."""
 
     agent: Agent[Any, str]
     settings: PhoneSettings
-    callers: Callers
-    links: LinkCodes
 
     @property
     def name(self) -> str:
@@ -64,6 +62,10 @@ class CalledNumber(Protocol):
 
     def memory_of(self, user: str) -> UserMemory:
         """The memory of one of the callers."""
+        ...
+
+    def deps_of(self, call: Any) -> Any:
+        """What the agent depends on in `call`."""
         ...
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -79,15 +81,11 @@ class CallerSession:
         call: the engine of the call.
         number: where it comes from, as given.
         attestation: whether the carrier vouches for it, as given.
-        deps: makes what the agent depends on, for every caller anew.
     """
 
-    def __init__(
-        self, phone: CalledNumber, call: TextCall, number: str, attestation: str, deps: Callable[[], Any]
-    ) -> None:
+    def __init__(self, phone: CalledNumber, call: TextCall, number: str, attestation: str) -> None:
         self._phone = phone
         self._call = call
-        self._deps = deps
         self._number, self._attestation = number, attestation
         self._verification = Verification(phone)
         self.language = phone.settings.language
@@ -99,24 +97,14 @@ class CallerSession:
         self.serve(phone.callers.guest())
 
     @property
-    def memory(self) -> UserMemory:
-        """Of whoever is calling, as far as they may be told of it."""
-        return self._memory
-
-    @property
-    def is_guest(self) -> bool:
-        """Whether nobody is known."""
-        return self.caller.guest
-
-    @property
     def greeting(self) -> str:
         """The first words to them."""
         settings = self._phone.settings
         phrases = settings.phrases_in(self.language)
         told = f" {phrases.link_changed}" if self.caller.changed else ""
-        if self.caller.shared and self.is_guest:
+        if self.caller.shared and self.caller.guest:
             return phrases.greeting_shared + told
-        if settings.greet_by_name and self.caller.name and not self.is_guest:
+        if settings.greet_by_name and self.caller.name and not self.caller.guest:
             return phrases.greeting_known.replace("{name}", self.caller.name) + told
         return phrases.greeting + told
 
@@ -143,35 +131,35 @@ class CallerSession:
         rest of the call once they prove who they are.
         """
         self.caller = caller
-        self._memory = self._phone.memory_of(caller.user).at(caller.level)
+        memory = self._phone.memory_of(caller.user).at(caller.level)
         held = caller.line is not None and caller.unproven
         owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
         keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
-        self._call.serve(self.memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
+        self._call.serve(memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
 
     async def prepare(self) -> None:
         """What of the caller's memory must stand still for the rest of the call."""
-        self._call.talk.deps = self._deps()
-        if not self.is_guest:
+        self._call.talk.deps = self._phone.deps_of(self._call)
+        if not self.caller.guest:
             try:
-                preferred = (await self.memory.directives()).language
+                preferred = (await self._call.memory.directives()).language
                 self.language = (preferred and self._phone.settings.spoken_as(preferred)) or self.language
             except EchoicError as error:
                 log.warning("what a caller prefers could not be read: %s", type(error).__name__)
-            self._phone.later(_warmed(self.memory))
-        asking = self._phone.settings.retention == "ask" and not self.is_guest
+            self._phone.later(_warmed(self._call.memory))
+        asking = self._phone.settings.retention == "ask" and not self.caller.guest
         other = self.language != self._phone.settings.language
         said = [
             _MANNER,
             _ASKING if asking else "",
-            (_UNPROVEN if self.caller.unproven else _GUEST) if self.is_guest else "",
+            (_UNPROVEN if self.caller.unproven else _GUEST) if self.caller.guest else "",
             _LANGUAGE.format(language=self.language) if other else "",
         ]
         self._call.talk.instructions = " ".join(part for part in said if part)
 
     async def forget_guest(self) -> None:
         """What was noted for somebody nobody can be again goes."""
-        if not self.is_guest:
+        if not self.caller.guest:
             return
         try:
             noted = self._phone.memory_of(self.caller.user)
@@ -206,16 +194,16 @@ class CallerSession:
             await self._adopt(before, was.user, denied=denied)
         await self.prepare()
 
-    async def _adopt(self, before: TextRecorder, guest: str, *, denied: bool) -> None:
+    async def _adopt(self, before: CallRecorder, guest: str, *, denied: bool) -> None:
         """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
         try:
             noted = self._phone.memory_of(guest)
             facts = await noted.facts()
-            for memory in [] if denied or self.is_guest else facts:
+            for memory in [] if denied or self.caller.guest else facts:
                 if memory.key is None:
-                    await self.memory.remember(memory.text, category=memory.category)
+                    await self._call.memory.remember(memory.text, category=memory.category)
                 else:
-                    await self.memory.set(memory.key, memory.text, category=memory.category)
+                    await self._call.memory.set(memory.key, memory.text, category=memory.category)
             if facts:
                 await noted.forget()
             if before.durable and self._call.recorder.keeping and await self._call.recorder.keep():
@@ -257,7 +245,7 @@ class CallerSession:
         claim = claim_in(said, taken_for=self.caller.name, known=self.caller.people or {})
         if claim is None:
             return "", heard.kept
-        unknown = self.is_guest and self.caller.line is not None and claim.name is not None
+        unknown = self.caller.guest and self.caller.line is not None and claim.name is not None
         if claim.denied or unknown:
             another = await self._another(claim.name)
             await self.change(another, denied=claim.denied)
@@ -275,7 +263,7 @@ class CallerSession:
     def _raise_to(self, caller: Caller) -> None:
         """Go on with the same caller, of whom more was proved: they are told more from now on."""
         self.caller = caller
-        self._memory.step_up(caller.level)
+        self._call.memory.step_up(caller.level)
 
     async def _told(self) -> None:
         """The greeting was heard, and with it that the line was linked or unlinked."""
@@ -340,8 +328,8 @@ class CallerSession:
         if tag is None:
             return False
         self.language = tag
-        if not self.is_guest:
-            await self.memory.set_directives(language=tag)
+        if not self.caller.guest:
+            await self._call.memory.set_directives(language=tag)
         return True
 
     async def _another(self, name: str | None) -> Caller:

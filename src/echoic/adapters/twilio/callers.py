@@ -165,9 +165,6 @@ class PhoneLines:
         return self._service.user(user, self._deployment).scope
 
 
-__all__ = ["AGENT", "MAX_MAY_PROVE", "RECORD", "PhoneLine", "PhoneLines"]
-
-
 FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
 """Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
 diverted on its way. Compared as a whole: whatever else begins like it means something else."""
@@ -398,7 +395,7 @@ class Callers:
             how many calls.
         """
         # not needed by a page's server, where PydanticAI may be missing
-        from echoic.session.text_recorder import TextRecorder
+        from echoic.session.recorder import CallRecorder
 
         known = await self.lines.read(line)
         if known.linked_before is None or known.linked_at is None:
@@ -415,13 +412,13 @@ class Callers:
             if conversation.updated_at < known.linked_at:
                 continue
             said = [turn for turn in task.turns if turn.speaker == "user"]
-            kept = TextRecorder(own, conversation.id, conversation.agent or AGENT, keeping=True)
+            kept = CallRecorder(own, conversation.id, conversation.agent or AGENT, keeping=True)
             for turn in said:
                 await kept.add(turn)
             if not await kept.keep():
                 continue
             await kept.complete()
-            taken = TextRecorder(theirs, conversation.id, conversation.agent or AGENT, keeping=True)
+            taken = CallRecorder(theirs, conversation.id, conversation.agent or AGENT, keeping=True)
             taken.resume(list(task.turns))
             await taken.drop()
             moved += 1

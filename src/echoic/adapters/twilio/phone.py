@@ -31,7 +31,7 @@ from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
 from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.adapters.twilio.settings import CacheFor, PhoneSettings
-from echoic.adapters.twilio.signing import Signatures
+from echoic.adapters.twilio.signatures import Signatures
 from echoic.capability.runner import history_of
 from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService
@@ -39,8 +39,8 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart, VoiceAgent
 from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
+from echoic.session.recorder import turn_of
 from echoic.session.text_call import Excuse, TextCall
-from echoic.session.text_recorder import turn_of
 from echoic.session.voice_session import VoiceSession
 from echoic.types import Turn
 
@@ -82,9 +82,7 @@ class PhoneCall(TextCall):
         )
         self.sid = sid
         self._phone = phone
-        self.caller_session = CallerSession(
-            phone, self, number, attestation, deps=lambda: phone.deps_of(self)
-        )
+        self.caller_session = CallerSession(phone, self, number, attestation)
         """Who is calling, and what follows from it."""
         self.dialogue: Any = None
         """What webhooks keep of it; nobody else looks into it."""

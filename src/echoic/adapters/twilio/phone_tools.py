@@ -22,7 +22,7 @@ from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.agents import Restart
-from echoic.session.text_recorder import TextRecorder
+from echoic.session.recorder import CallRecorder
 from echoic.types import Conversation, Turn
 from echoic.words import STOP, content_words, cut, sound
 
@@ -219,7 +219,7 @@ class ToolContext(Protocol):
 
     moment: str
     """What the caller said last."""
-    recorder: TextRecorder
+    recorder: CallRecorder
     """What lasts of what is said to whoever is calling."""
 
     @property
@@ -356,7 +356,7 @@ class PhoneTools(MemoryTools):
         return await super()._write(self._call.in_flight(work))
 
     async def _store(self, key: str, summary: str | None) -> Answer:
-        if self._call.caller_session.is_guest:
+        if self._call.caller_session.caller.guest:
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         words = self._call.recorder
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
@@ -409,13 +409,13 @@ class PhoneTools(MemoryTools):
         if not remember:
             recorder = self._call.recorder
             await recorder.drop()
-            if not self._call.caller_session.is_guest:
+            if not self._call.caller_session.caller.guest:
                 dropped = await recorder.memory.conversation(recorder.name, begin=False)
                 await dropped.off_the_record()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
-        if self._call.caller_session.is_guest:
+        if self._call.caller_session.caller.guest:
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         recorder = self._call.recorder
         opened = recorder.opened

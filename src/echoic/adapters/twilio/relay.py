@@ -18,7 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone, PhoneCall
-from echoic.adapters.twilio.signing import SignatureRefused
+from echoic.adapters.twilio.signatures import SignatureRefused
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Relay:
             if kind == "prompt":
                 await self._prompt(message)
             elif kind == "interrupt":
-                await self._call.interrupt(self._without_fillers(_text(message, "utteranceUntilInterrupt")))
+                await self._call.barge_in(self._without_fillers(_text(message, "utteranceUntilInterrupt")))
             elif kind == "dtmf":
                 self._key(_text(message, "digit"))
             elif kind == "info" and message.get("name") == "tokensPlayed":
@@ -154,7 +154,7 @@ class Relay:
         said, language = _text(message, "voicePrompt")[:_MAX_SAID], _text(message, "lang")[:_MAX_TAG]
         if message.get("last") is False:
             self._call.heard_in(language)
-            self._call.interim_transcript(said)
+            self._call.partial(said)
             return
         self._call.heard_in(language)
         await self._tune()
@@ -244,7 +244,7 @@ class Relay:
             speaking.exception()  # the socket is gone: whoever reads it says so
 
     async def _out(self, text: str) -> None:
-        self._call.hand_over(text)
+        self._call.sent(text)
         self._sounded(text)
         await self._tune()
         await self._send({"type": "text", "token": text, "last": False})

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -25,7 +25,7 @@ from echoic.adapters.twilio.media import serve_media
 from echoic.adapters.twilio.phone import Phone, PhoneCall
 from echoic.adapters.twilio.relay import serve_relay
 from echoic.adapters.twilio.settings import PhoneSettings
-from echoic.adapters.twilio.signing import SignatureRefused, call_of
+from echoic.adapters.twilio.signatures import SignatureRefused, call_of
 from echoic.memory.audit import act
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ class WebhookReply:
         done = self._task.done()
         text = self._part(done=done)
         self._text = self._text[len(text) :]
-        self._call.hand_over(text, apart=True)
+        self._call.sent(text, apart=True)
         return text, done and not self._text
 
     def _part(self, *, done: bool) -> str:
@@ -218,11 +218,13 @@ class Dialogue:
         self._sounded = time.monotonic()
         self._fillers = 0
 
-    async def once(self, kind: str, step: int, part: int, make: Callable[[], Awaitable[str]]) -> str:
+    async def once(self, kind: str, step: int, part: int, answer: Coroutine[Any, Any, str]) -> str:
         """The answer to one webhook, made once however often it is asked for."""
         key = (kind, step, part)
-        if key not in self._answers:
-            self._answers[key] = asyncio.ensure_future(_awaited(make))
+        if key in self._answers:
+            answer.close()
+        else:
+            self._answers[key] = asyncio.create_task(answer)
         return await asyncio.shield(self._answers[key])
 
     async def answer_call(self, twiml: TwiML) -> str:
@@ -319,10 +321,6 @@ async def _ended(call: PhoneCall, within_s: float) -> None:
     await asyncio.wait({ending}, timeout=within_s)
 
 
-async def _awaited(make: Callable[[], Awaitable[str]]) -> str:
-    return await make()
-
-
 class Webhooks:
     """What Twilio calls, for one phone."""
 
@@ -337,40 +335,30 @@ class Webhooks:
             settings = self._phone.settings
             return _xml(twiml.end(settings.phrases_in(settings.language).busy))
         dialogue = self._dialogue(sid, form)
-        return _xml(await dialogue.once("voice", 0, 0, lambda: dialogue.answer_call(twiml)))
+        return _xml(await dialogue.once("voice", 0, 0, dialogue.answer_call(twiml)))
 
     async def turn(self, request: Request) -> Response:
         """The caller said something, pressed keys, or was silent."""
-        form = await self._phone.signatures.form_of(request)
-        sid, twiml = call_of(form), self._twiml(request)
-        step, _ = self._checked(request, sid)
+        form, dialogue, twiml, step, _ = await self._next(request)
         said = str(form.get("SpeechResult", "")) or str(form.get("Digits", ""))
-        dialogue = self._dialogue(sid, form)
+        sure = _number(form.get("Confidence"))
         if dialogue.call.over:
             return _xml(twiml.end())
-        sure = _number(form.get("Confidence"))
-        return _xml(await dialogue.once("turn", step, 0, lambda: dialogue.turn(twiml, step, said, sure)))
+        return _xml(await dialogue.once("turn", step, 0, dialogue.turn(twiml, step, said, sure)))
 
     async def poll(self, request: Request) -> Response:
         """The caller was asked for a moment, which is over."""
-        form = await self._phone.signatures.form_of(request)
-        sid, twiml = call_of(form), self._twiml(request)
-        step, part = self._checked(request, sid)
-        dialogue = self._dialogue(sid, form)
+        _, dialogue, twiml, step, part = await self._next(request)
         if dialogue.call.over:
             return _xml(twiml.end())
-        return _xml(await dialogue.once("poll", step, part, lambda: dialogue.poll(twiml, step, part)))
+        return _xml(await dialogue.once("poll", step, part, dialogue.poll(twiml, step, part)))
 
     async def connected(self, request: Request) -> Response:
         """A socket that had the call has ended."""
-        form = await self._phone.signatures.form_of(request)
-        sid, twiml = call_of(form), self._twiml(request)
-        step, _ = self._checked(request, sid)
+        form, dialogue, twiml, step, _ = await self._next(request)
         goes_on = form.get("CallStatus", "in-progress") == "in-progress"
         failed = goes_on and form.get("SessionStatus", "failed") == "failed"
-        dialogue = self._dialogue(sid, form)
-        answer = await dialogue.once("connected", step, 0, lambda: dialogue.reconnect(twiml, failed=failed))
-        return _xml(answer)
+        return _xml(await dialogue.once("connected", step, 0, dialogue.reconnect(twiml, failed=failed)))
 
     async def status(self, request: Request) -> Response:
         """How the call stands; when it is over, it is over here too."""
@@ -391,17 +379,19 @@ class Webhooks:
     def _twiml(self, request: Request) -> TwiML:
         return TwiML(self._phone.settings, self._phone.signatures.base_of(request))
 
-    def _checked(self, request: Request, sid: str) -> tuple[int, int]:
-        """Step and part a URL of ours names.
+    async def _next(self, request: Request) -> tuple[FormData, Dialogue, TwiML, int, int]:
+        """What a webhook of a call under way says: the form, whose it is, and the step and part of its URL.
 
         Raises:
             Refused: 400 it names none; 403 it is not ours.
         """
+        form = await self._phone.signatures.form_of(request)
+        sid = call_of(form)
         step, part = request.query_params.get("step", ""), request.query_params.get("part", "0")
         if not (re.fullmatch("[0-9]{1,6}", step) and re.fullmatch("[0-9]{1,6}", part)):
             raise SignatureRefused(400, "step or part is missing or no number")
         self._phone.signatures.check_token(request.query_params.get("token", ""), sid, int(step))
-        return int(step), int(part)
+        return form, self._dialogue(sid, form), self._twiml(request), int(step), int(part)
 
 
 def phone_router(phone: Phone) -> APIRouter:

@@ -127,7 +127,7 @@ def _confidence(value: object) -> float | None:
 
 _SESSION = re.compile(r"session_(\d+)")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
-"""As in "1:56 pm on 8 May, 2023"."""
+"""How LoCoMo writes a time, such as "1:56 pm on 8 May, 2023"."""
 
 
 def read_locomo(source: ImportSource) -> Iterator[Item]:

@@ -148,7 +148,7 @@ class Weights:
     kinds: Floats
     """[kinds, dimensions + 1]"""
     names: tuple[str, ...]
-    """Of the kinds."""
+    """The name of each kind."""
     floor: float
     """The likelihood from which a clause is kept that takes the place of what is known."""
     keep: float

@@ -30,7 +30,7 @@ from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.words import content_words, cut, fold
 
 MAX_CHARACTERS: Final = 400
-"""Of a fact's text: two or three sentences. Longer is no fact but a transcript."""
+"""The longest text of a fact: two or three sentences. What is longer is no fact but a transcript."""
 
 # Words of the frame a fact is put in; they say nothing of what was said.
 _FRAME: Final = frozenset(

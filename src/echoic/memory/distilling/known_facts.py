@@ -136,9 +136,9 @@ class KnownMemories:
     """The memories of one user."""
 
     memories: tuple[Memory, ...] = ()
-    """Those that hold."""
+    """The memories that hold."""
     past: tuple[Memory, ...] = ()
-    """Those that hold no longer."""
+    """The memories that hold no longer."""
     rows: tuple[int, ...] = ()
     """Their rows in the partition of the scope."""
     vectors: NDArray[np.float32] | None = None

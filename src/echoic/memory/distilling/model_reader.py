@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 TURNS = 60
 """Turns a run: what a model can still attend to; a longer conversation takes several runs."""
 CHARACTERS = 24_000
-"""Likewise, of their text: about 6,000 tokens. One turn is always read, however long."""
+"""Characters of the turns of a run: about 6,000 tokens. One turn is always read, however long."""
 ABANDONED_S = 1800.0
 """A call in which nothing was said for so long is over, though nobody said so: its process has died."""
 MOST_ENDED = 0.25

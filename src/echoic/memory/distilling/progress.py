@@ -41,7 +41,7 @@ class Progress:
     reason: str = ""
     """The kind of the last failure, such as "TimeoutError". No contents."""
     version: int = 0
-    """Of the record; 0: there is none yet."""
+    """The version of its record; 0: there is none yet."""
 
     @property
     def parked(self) -> bool:

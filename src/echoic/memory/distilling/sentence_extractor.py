@@ -69,7 +69,7 @@ _ABOUT: Final = 0.6
 _SAME_SENTENCE: Final = 0.8
 """The same, where they differ in little but a value."""
 _NAMED: Final = 0.45
-"""The same, where it says that what it names ended."""
+"""Cosine of two sentences from which on they are about the same, where one says that what it names ended."""
 _VERBS: Final = frozenset("is are was has have had ends starts comes moved got goes went turned".split())
 _SAYS_NOTHING: Final = frozenset(
     """have has take use get go live work like prefer want need call drive own now new still just year old

@@ -136,7 +136,7 @@ class Stretch:
 
     turns: tuple[Turn, ...]
     seqs: tuple[int, ...]
-    """Where a cursor stands that has read each."""
+    """By turn, where a cursor stands that has read it."""
     context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
     """Ids of those, here or before, from which nothing is to be learned: it was forgotten."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import APIRouter, Body, Request, Response
 from pydantic import Field
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.websockets import WebSocket
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
@@ -80,44 +80,6 @@ def _agents(given: Sequence[VoiceAgent]) -> Sequence[VoiceAgent]:
     from echoic.session import VoiceAgent
 
     return [VoiceAgent(name=NAME, instructions=INSTRUCTIONS, greeting=GREETING)]
-
-
-class PageSocket:
-    """Starlette's socket, accepted, as a call knows one."""
-
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
-
-    async def receive(self) -> str | bytes | None:
-        """The next message; None once the page is gone."""
-        if self._socket.client_state is WebSocketState.DISCONNECTED:
-            return None
-        message = await self._socket.receive()
-        if message["type"] == "websocket.disconnect":
-            return None
-        text = message.get("text")
-        return cast("str | bytes", text if text is not None else message.get("bytes", b""))
-
-    async def send(self, message: str | bytes) -> None:
-        """Send a message.
-
-        Raises:
-            ConnectionError: the page is gone.
-        """
-        try:
-            if isinstance(message, str):
-                await self._socket.send_text(message)
-            else:
-                await self._socket.send_bytes(message)
-        except (WebSocketDisconnect, RuntimeError, OSError) as error:
-            raise ConnectionResetError("the page is gone") from error
-
-    async def close(self, code: int = 1000) -> None:
-        """Close the socket."""
-        try:
-            await self._socket.close(code)
-        except (WebSocketDisconnect, RuntimeError, OSError) as error:
-            raise ConnectionResetError("the page is gone") from error
 
 
 log = logging.getLogger(__name__)
@@ -237,11 +199,11 @@ async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> N
     if call is None:
         await socket.close(1008)  # before it is accepted, so the client sees 403
         return
-    from echoic.adapters.browser import SUBPROTOCOL, serve
+    from echoic.adapters.browser import SUBPROTOCOL
 
     offered = socket.scope.get("subprotocols", [])
     await socket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in offered else None)
-    await serve(call, PageSocket(socket))
+    await call.serve(socket)
 
 
 @router.post(

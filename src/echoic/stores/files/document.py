@@ -318,7 +318,7 @@ class Header:
     next_row: int = 0
     next_other: int = FIRST_UNSEARCHABLE
     owner: Scope | None = None
-    """Whose it is, where the file's name does not tell."""
+    """The scope it belongs to, where the file's name does not tell."""
     others: dict[str, Any] = field(default_factory=dict)
     """Fields that are not ours."""
 

@@ -294,7 +294,7 @@ class UserFile(NamedTuple):
 
     path: Path
     scope: Scope | None
-    """Whose it is; None where only the file itself can tell."""
+    """The scope it belongs to; None where only the file itself can tell."""
 
 
 class Folder:

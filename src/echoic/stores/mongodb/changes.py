@@ -390,7 +390,7 @@ class _RowBatch:
 
 
 THEIR_MODEL = "voyage-3.5-lite"
-"""Whose vectors the demo keeps, made of "key: value". They stay where that model is the store's too."""
+"""The model whose vectors the demo keeps, made of "key: value". They stay where the store uses it too."""
 _PAGE = 200
 _UNADOPTED = {"kind": {"$exists": False}, "deploymentId": {"$exists": True}, "value": {"$exists": True}}
 

@@ -156,7 +156,7 @@ def is_duplicate(error: PyMongoError) -> bool:
 
 T = TypeVar("T")
 DATABASE = "echoic"
-"""Where a URL names none."""
+"""The database that is used where a URL names none."""
 _SELECTION_MS = 5000
 """How long to look for a server, where the URL does not say: the driver's 30 s are too long for a caller."""
 _ATTEMPTS = 12

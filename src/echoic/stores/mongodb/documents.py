@@ -27,7 +27,7 @@ Document = dict[str, Any]
 EVERYONE = "global"
 """The `userCookie` of what is everyone's; a user of that name is told apart by `isGlobal`."""
 OPTIONAL_FIELDS = ("key", "value", "data", "dataJson", "entryText", "isPast")
-"""Those a record may be without; what a new version of it lacks is removed."""
+"""The fields a record may be without; what a new version of it lacks is removed."""
 VECTOR_FIELDS = ("embedding", "tokens")
 _VECTOR_SUBTYPE = 9
 _FLOAT32 = b"\x27\x00"

@@ -155,7 +155,7 @@ class PostgresScopeChanges(Changing):
         self._touched: set[int] = set()
         self._outcome = _Outcome()
         self.model = ""
-        """Whose vectors the store holds."""
+        """The model whose vectors the store holds."""
 
     @classmethod
     def of_segments(

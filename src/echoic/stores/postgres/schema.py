@@ -85,7 +85,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 VERSION = len(MIGRATIONS)
 TABLES = ("scopes", "records", "segments", "searchable", "tokens", "pending")
 OF_A_SCOPE = TABLES[1:]
-"""Those that hold a scope's number in the column `scope`."""
+"""The tables that hold a scope's number in the column `scope`."""
 
 _META = "create table {s}.meta (name text primary key, value text not null)"
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,48}")

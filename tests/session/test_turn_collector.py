@@ -10,8 +10,8 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
 
 from echoic.session.playback import Utterance
 from echoic.session.provider_session import CallerUtterance
-from echoic.session.recorder import CallRecorder
 from echoic.session.speech_alignment import SpeechTrace
+from echoic.session.turn_collector import TurnCollector
 
 WHOLE = "where do I live"
 
@@ -31,7 +31,7 @@ def provider():
 
 
 @pytest.fixture
-def recorder(provider):
+def collector(provider):
     live = SimpleNamespace(
         providers=[provider],
         provider=provider,
@@ -41,44 +41,44 @@ def recorder(provider):
         settings=SimpleNamespace(cut_grace_s=0.0),
         host=None,
     )
-    return CallRecorder(live, exchange_of=lambda _: None, on_idle=lambda _: None, on_lost=lambda _: None)
+    return TurnCollector(live, lambda _: None, lambda _: None)
 
 
-def kept(recorder):
-    return [(ripe.turn.id, ripe.turn.text) for ripe in recorder._ripe()]
+def kept(collector):
+    return [(ripe.turn.id, ripe.turn.text) for ripe in collector._ripe()]
 
 
-async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(recorder, provider):
+async def test_words_that_were_shown_are_kept_as_the_turn_they_were_shown_as(collector, provider):
     """The history may have the end of an utterance before the event of it was taken in."""
     provider.said[0] = CallerUtterance("shown", "where do I")
-    assert kept(recorder) == []
+    assert kept(collector) == []
     provider.said[0].text, provider.said[0].final = WHOLE, True
-    assert kept(recorder) == [("shown", WHOLE)]
+    assert kept(collector) == [("shown", WHOLE)]
 
 
 @pytest.mark.parametrize("speaker", ["user", "assistant"])
 async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_they_were(
-    recorder, provider, speaker
+    collector, provider, speaker
 ):
     """Else it would be kept as another turn than it is shown as, and an answer as if all of it was heard."""
     kind = ModelRequest if speaker == "user" else ModelResponse
     message = kind(parts=[SpeechPart(speaker=speaker, transcript=WHOLE)])
     provider.new_messages = lambda: [message]
-    assert kept(recorder) == []
+    assert kept(collector) == []
     if speaker == "user":
         provider.said[0] = CallerUtterance("shown", WHOLE, final=True)
     else:
         trace = SpeechTrace(24_000)
         trace.wrote(WHOLE)
         provider.utterances[0] = Utterance("shown", "agent", trace, ended=True)
-    assert kept(recorder) == [("shown", WHOLE)]
+    assert kept(collector) == [("shown", WHOLE)]
 
 
-async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(recorder, provider, monkeypatch):
-    monkeypatch.setattr("echoic.session.recorder._UNSEEN_S", 0)
-    assert kept(recorder) == [("leg-0", WHOLE)]
+async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(collector, provider, monkeypatch):
+    monkeypatch.setattr("echoic.session.turn_collector._UNSEEN_S", 0)
+    assert kept(collector) == [("leg-0", WHOLE)]
     provider.said[0] = CallerUtterance("next", "and what about")
-    assert kept(recorder) == [("leg-0", WHOLE)]
+    assert kept(collector) == [("leg-0", WHOLE)]
     provider.said[0] = CallerUtterance("shown", "where do I")
     provider.ended.set()
-    assert kept(recorder) == [("leg-0", WHOLE)]
+    assert kept(collector) == [("leg-0", WHOLE)]

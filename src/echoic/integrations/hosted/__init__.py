@@ -1,1 +1,0 @@
-"""Echoic behind hosted voice platforms: the signed webhooks of Vapi, Retell and ElevenLabs."""

@@ -1,0 +1,505 @@
+"""Collects what is said on a voice call, turn by turn, and has it kept, learned from and checkpointed.
+
+One task does all of it, in order. Nothing that carries audio ever waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SpeechPart,
+    UserPromptPart,
+)
+from pydantic_ai.realtime import RealtimeError
+
+from echoic.checks import storable
+from echoic.errors import EchoicError, NotOpen
+from echoic.memory.checkpoints import SIGN_EVERY_S
+from echoic.memory.distilling.turns import affirms
+from echoic.session.asr_confidence import weigh
+from echoic.session.call_record import Exchange, Spoken
+from echoic.session.call_state import CallState
+from echoic.session.history import given_in, looked_up, utterance_of
+from echoic.session.playback import Utterance
+from echoic.session.provider_session import CallerUtterance, ProviderSession
+from echoic.types import Turn
+
+log = logging.getLogger(__name__)
+
+NOTHING: Final = Turn(speaker="agent", text="-")
+"""Stands for a part in which nothing was said."""
+
+
+def resumption_of(provider: ProviderSession) -> str | None:
+    """The handle Gemini gave for this session, if any. A hint that nothing depends on.
+
+    PydanticAI keeps it to itself; `tests/session/test_resume.py` fails when an upgrade moves it.
+    """
+    connection = getattr(provider.session if provider.is_open else None, "_connection", None)
+    handle = getattr(connection, "_resumption_handle", None)
+    return handle if isinstance(handle, str) else None
+
+
+def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
+    """What was spoken or typed, in order."""
+    return [
+        (message, part)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
+    ]
+
+
+def whose(
+    part: Any, spoken: list[Utterance], said: list[CallerUtterance]
+) -> tuple[Utterance | None, CallerUtterance | None]:
+    """What is known of a part of the history besides its words; taken out of the lists."""
+    if isinstance(part, SpeechPart) and part.speaker == "assistant":
+        return utterance_of(part, spoken), None
+    text = text_of(part)
+    typed = isinstance(part, UserPromptPart)
+    alike = next((one for one in said if one.text == text and one.final), None)
+    found = alike or (None if typed else next((one for one in said if one.final), None))
+    if found is not None:
+        said.remove(found)
+    return None, found
+
+
+def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
+    """What the agent said, divided into heard and unheard; None where it said nothing."""
+    text = storable(text)
+    if not text.strip():
+        return None
+    if utterance is None:
+        return Turn(speaker="agent", text=text, id=f"{provider.name}-{place}")
+    divided = utterance.divided()
+    whole = divided.source == "whole" or divided.heard == text
+    return Turn(
+        speaker="agent",
+        text=text,
+        heard=None if whole else storable(divided.heard),
+        said_at=utterance.started_at,
+        id=utterance.turn_id,
+    )
+
+
+def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
+    """What is being said right now, for the history of whoever goes on."""
+    recorded = list(provider.utterances.values()), list(provider.said.values())
+    for _, part in parts_of(provider.new_messages()):
+        whose(part, *recorded)
+    spoken, said = recorded
+    open_: list[tuple[datetime, ModelMessage]] = [
+        (one.at, ModelRequest(parts=[SpeechPart(speaker="user", transcript=one.text)]))
+        for one in said
+        if one.text.strip()
+    ]
+    for one in spoken:
+        heard = one.divided().heard
+        if heard.strip():
+            part = SpeechPart(speaker="assistant", transcript=heard)
+            open_.append((one.started_at, ModelResponse(parts=[part], state="interrupted")))
+    return [message for _, message in sorted(open_, key=lambda pair: pair[0])]
+
+
+def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> None:
+    """Write into the record of an exchange that `turn` was kept."""
+    if turn.speaker == "user":
+        exchange.user_turn = turn.id
+        if exchange.recall is not None:
+            exchange.recall = replace(exchange.recall, turn_id=turn.id)
+        return
+    rate = 2 * utterance.trace.rate_hz / 1000 if utterance else 1.0
+    exchange.spoken.append(
+        Spoken(
+            turn=turn.id,
+            played_ms=utterance.played_bytes / rate if utterance else 0.0,
+            generated_ms=utterance.trace.audio_ms if utterance else 0.0,
+            source=utterance.divided().source if utterance else "whole",
+        )
+    )
+
+
+def text_of(part: Any) -> str:
+    """The words of a part."""
+    if isinstance(part, SpeechPart):
+        return part.transcript or ""
+    content = part.content
+    return (
+        content if isinstance(content, str) else " ".join(each for each in content if isinstance(each, str))
+    )
+
+
+_FINISH_S: Final = 10.0
+"""How long ending a call waits for the store to take what was said."""
+_RETRY_S: Final = 0.5
+_LOOK_S: Final = 0.02
+_TURNS: Final = 200
+_UNSEEN_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ripe:
+    """A turn that may be kept, and where it came from. No turn: a part in which nothing was said."""
+
+    turn: Turn | None
+    provider: ProviderSession
+    place: int
+    """How many parts of the provider session's history are behind it."""
+    utterance: Utterance | None = None
+
+
+class TurnCollector:
+    """The task, and what it does.
+
+    Args:
+        live: the call.
+        exchange_of: to which exchange a turn belongs, by its id.
+        end: ends the session, where nobody says anything for too long or nothing more is kept here: it was
+            forgotten, or goes on in another process or for another caller.
+    """
+
+    def __init__(
+        self, live: CallState, exchange_of: Callable[[str], Exchange | None], end: Callable[[str], None]
+    ) -> None:
+        self._live = live
+        self._exchange_of, self._end = exchange_of, end
+        self._task: asyncio.Task[None] | None = None
+        self._begun_s = time.monotonic()
+        self._noted: dict[str, int] = {}
+        """By provider session: how many messages were looked through for what the model was given."""
+        self._finishing = False
+        self._cycling = asyncio.Lock()
+        self._untold: list[tuple[Turn, _Ripe]] = []
+        """Turns whose keeping listeners are not told of yet."""
+        self._unseen: dict[tuple[str, int], float] = {}
+        """Parts, by provider session and place, recorded before their events came, and since when."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run(), name="echoic-turns")
+
+    async def caught_up(self, within_s: float) -> None:
+        """Wait until what was said so far is kept, or that long."""
+        self._live.dirty.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._live.dirty.is_set():  # noqa: ASYNC110 - whoever clears it holds the lock from then on
+                    await asyncio.sleep(_LOOK_S)
+                async with self._cycling:
+                    return
+
+    async def finish(self, *, keep_checkpoint: bool) -> bool:
+        """Keep what is left, now that nobody speaks; whether all of it was kept.
+
+        Args:
+            keep_checkpoint: the call may be taken up again.
+        """
+        await self._stop()
+        self._finishing = True
+        until = time.monotonic() + _FINISH_S
+        while True:
+            try:
+                await self._cycle(checkpoint=keep_checkpoint)
+                if not keep_checkpoint and not self._live.lost and self._live.host is None:
+                    await self._live.recorder.end()
+            except EchoicError as error:
+                log.warning("the end of a call is not kept yet: %s", type(error).__name__)
+                if isinstance(error, NotOpen) or time.monotonic() > until:
+                    return False
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return True
+
+    async def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            live = self._live
+            try:
+                async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
+                    await live.dirty.wait()
+            except TimeoutError:
+                self._look_at_the_clock()
+            try:
+                async with self._cycling:
+                    live.dirty.clear()
+                    await self._cycle(checkpoint=True)
+            except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
+                log.warning("a call is not kept yet: %s", type(error).__name__)
+                live.hooks.tell(live.provider.setup.context, "error", kind=type(error).__name__)
+                await asyncio.sleep(_RETRY_S)
+                live.dirty.set()
+
+    def _look_at_the_clock(self) -> None:
+        settings, now = self._live.settings, time.monotonic()
+        if not self._live.playback.idle:
+            self._live.sounds()
+        if settings.idle_timeout_s is not None and now - self._live.sound_at_s > settings.idle_timeout_s:
+            self._end("idle")
+        elif settings.max_duration_s is not None and now - self._begun_s > settings.max_duration_s:
+            self._end("too long")
+
+    async def _cycle(self, *, checkpoint: bool) -> None:
+        if self._live.lost:
+            return
+        if self._live.recalls and checkpoint:
+            await self._save()  # the words are durable before anything is waited for
+        if self._live.recalls:  # some may have come meanwhile
+            # what is being recalled for must not be found by its own recall
+            await asyncio.wait(set(self._live.recalls), timeout=1.0)
+        await self._keep_turns()
+        if checkpoint and not self._live.lost:
+            await self._save()
+
+    # -- turns
+
+    async def _keep_turns(self) -> None:
+        """Have what was said kept. A host may find out by it that somebody else is speaking."""
+        live, host = self._live, self._live.host
+        ripe = self._ripe()
+        self._note_given()
+        for each in ripe:
+            if self._is_anothers():
+                break
+            if (turn := each.turn) is not None:
+                if host is None:
+                    live.recorder.note(turn)
+                elif turn.speaker == "user":
+                    turn = await host.caller_said(turn)
+                else:
+                    await host.agent_said(turn)
+                self._untold.append((turn, each))
+            # not before: where this is cancelled, what was not kept comes again
+            each.provider.kept = each.place
+        if not self._is_anothers():
+            await live.recorder.flush()
+        told, self._untold = self._untold, []
+        for turn, each in told:
+            self._kept(turn, each)
+        if self._is_lost():
+            return
+        self._drop_providers()
+        if told and live.recorder.words and live.settings.memory:
+            await self._learn([turn for turn, _ in told])
+
+    def _is_anothers(self) -> bool:
+        """Whether the host serves somebody else by now."""
+        return self._live.host is not None and self._live.host.recorder is not self._live.recorder
+
+    def _is_lost(self) -> bool:
+        """Whether the session keeps nothing more, and so ends; a host's call goes on without."""
+        if self._is_anothers():
+            self._lose("another caller")
+        elif self._live.recorder.lost and self._live.host is None:
+            self._lose(self._live.recorder.lost)
+        return self._live.lost
+
+    def _ripe(self) -> list[_Ripe]:
+        """Turns in the order they were spoken, up to the first of which more may yet be heard."""
+        ripe: list[_Ripe] = []
+        for provider in self._live.providers:
+            parts = parts_of(provider.new_messages())
+            said, spoken = list(provider.said.values()), list(provider.utterances.values())
+            for place, (message, part) in enumerate(parts):
+                utterance, who = whose(part, spoken, said)
+                if place < provider.kept:
+                    continue
+                if utterance is not None and not self._is_settled(utterance, message):
+                    return ripe
+                if who is None and self._is_ending(part, said, provider):
+                    return ripe
+                if utterance is None and who is None and self._is_unseen(part, said, provider, place):
+                    return ripe
+                turn = self._turn(part, utterance, who, provider, place)
+                ripe.append(_Ripe(turn, provider, place + 1, utterance))
+            if provider is not self._live.provider and not provider.ended.is_set():
+                return ripe  # it may still say something, before what is said on the next
+        return ripe
+
+    def _is_ending(self, part: Any, said: list[CallerUtterance], provider: ProviderSession) -> bool:
+        """Whether the end of what the caller said is recorded and not yet taken in: it will be."""
+        by_user = isinstance(part, SpeechPart) and part.speaker == "user"
+        if not by_user or self._finishing or provider.ended.is_set():
+            return False
+        text = text_of(part)
+        return any(one.text and not one.final and text.startswith(one.text) for one in said)
+
+    def _is_unseen(
+        self, part: Any, said: list[CallerUtterance], provider: ProviderSession, place: int
+    ) -> bool:
+        """Whether what was spoken is recorded, and the events that tell of it are not taken in yet.
+
+        Without them nobody knows how much of it was heard, or as which turn it was shown.
+        """
+        if not isinstance(part, SpeechPart) or self._finishing or provider.ended.is_set() or provider.silent:
+            return False
+        if part.speaker == "user" and said:
+            return False
+        now = time.monotonic()
+        since = self._unseen.setdefault((provider.name, place), now)
+        return now - since < _UNSEEN_S
+
+    def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
+        lost = isinstance(message, ModelResponse) and message.state == "interrupted"
+        if lost and not utterance.cut and utterance.trace.complete:
+            utterance.trace.complete = False  # it broke off: its text may go on beyond its audio
+        if not utterance.settled and not (self._finishing and self._live.playback.idle):
+            return False
+        waited = time.monotonic() - self._live.cut_at_s
+        late = utterance.cut and self._live.playback.reported and waited < self._live.settings.cut_grace_s
+        return self._finishing or not late
+
+    def _turn(
+        self,
+        part: Any,
+        utterance: Utterance | None,
+        said: CallerUtterance | None,
+        provider: ProviderSession,
+        place: int,
+    ) -> Turn | None:
+        if isinstance(part, SpeechPart) and part.speaker == "assistant":
+            return agent_turn(part.transcript or "", utterance, provider, place)
+        text = storable(text_of(part))
+        if not text.strip():
+            return None
+        return Turn(
+            speaker="user",
+            text=text,
+            said_at=said.at if said else datetime.now(UTC),
+            confidence=self._live.confidences.of(text) if isinstance(part, SpeechPart) else None,
+            id=said.turn_id if said else f"{provider.name}-{place}",
+        )
+
+    def _kept(self, turn: Turn, ripe: _Ripe) -> None:
+        live = self._live
+        exchange = self._exchange_of(turn.id)
+        unheard = turn.text[len(turn.heard_text) :]
+        if exchange is not None:
+            note_turn(exchange, turn, ripe.utterance)
+            live.log.touched(exchange)
+        live.hooks.tell(
+            ripe.provider.setup.context,
+            "turn",
+            speaker=turn.speaker,
+            text=turn.text,
+            heard=turn.heard_text,
+            unheard=unheard,
+            id=turn.id,
+        )
+
+    async def _learn(self, new: Sequence[Turn]) -> None:
+        """Have the rules read what the caller said, and the model told before its next response."""
+        if not any(turn.speaker == "user" for turn in new):
+            return
+        live = self._live
+        recorder = live.recorder
+        if recorder.opened is None:
+            return
+        learned = await recorder.opened.learn()
+        last = recorder.turns[-_TURNS:]
+        doubted = await weigh(
+            recorder.memory.backing_store,
+            recorder.memory.scope,
+            {turn.id: turn for turn in last},
+            _affirmed(last),
+            threshold=live.settings.doubt_below,
+        )
+        if learned.kept or learned.retracted or doubted:
+            live.hooks.tell(
+                live.provider.setup.context,
+                "memory_extracted",
+                kept=[memory.id for memory in learned.kept],
+                retracted=[memory.id for memory in learned.retracted],
+            )
+        await live.provider.setup.refresh()
+        try:
+            await live.provider.tell_changes()
+        except RealtimeError as error:  # the provider session's task tells what became of the line
+            log.warning("what was learned could not be told: %s", type(error).__name__)
+
+    def _drop_providers(self) -> None:
+        for provider in self._live.providers[:-1]:
+            if not provider.ended.is_set() or provider.kept < len(parts_of(provider.new_messages())):
+                return
+            self._live.providers.remove(provider)
+
+    # -- what the model was given
+
+    def _note_given(self) -> None:
+        for provider in self._live.providers:
+            messages = provider.new_messages()
+            if provider.name not in self._noted:
+                for name, text in provider.setup.opening_texts:
+                    self._live.log.give("instructions", name, text)
+            for role, name, text in given_in(messages[self._noted.get(provider.name, 0) :]):
+                self._live.log.give(role, name, text)
+            self._noted[provider.name] = len(messages)
+
+    # -- checkpoints
+
+    async def _save(self) -> None:
+        live, provider = self._live, self._live.provider
+        await live.recorder.save(
+            provider.setup.agent.name,
+            live.history_so_far([*provider.heard_messages(so_far=True), *unrecorded(provider)]),
+            self._saying(),
+            pending=provider.pending_tools(),
+            resumption=live.provider_call.handle if live.provider_call else resumption_of(provider),
+        )
+        self._is_lost()
+
+    def _lose(self, reason: str) -> None:
+        """Nothing more of this call is to be kept."""
+        self._live.lost = True
+        self._end(reason)
+
+    def _saying(self) -> list[Turn]:
+        """What is being said and is no turn yet, or is behind what is not settled."""
+        turns: list[Turn] = []
+        for provider in self._live.providers:
+            parts = parts_of(provider.new_messages())
+            said, spoken = list(provider.said.values()), list(provider.utterances.values())
+            for place, (_, part) in enumerate(parts):
+                utterance, who = whose(part, spoken, said)
+                if place < provider.kept:
+                    continue
+                turns.append(self._turn(part, utterance, who, provider, place) or NOTHING)
+            turns += [agent_turn(open_.trace.text, open_, provider, 0) or NOTHING for open_ in spoken]
+            turns += [
+                Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)
+                for open_ in said
+                if open_.text.strip()
+            ]
+        masked = self._live.masked
+        known = {turn.id for turn in self._live.recorder.turns}
+        new = [
+            replace(turn, text=masked(turn.text)) if turn.speaker == "user" else turn
+            for turn in turns
+            if turn is not NOTHING and turn.id not in known
+        ]
+        return sorted(new, key=lambda turn: turn.said_at)
+
+
+def _affirmed(turns: Sequence[Turn]) -> list[str]:
+    """What the agent said, and was heard, that the caller then said yes to."""
+    return [
+        before.heard_text
+        for before, after in itertools.pairwise(turns)
+        if before.speaker == "agent" and after.speaker == "user" and affirms(after.text)
+    ]
