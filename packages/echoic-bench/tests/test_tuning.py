@@ -8,7 +8,7 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.errors import EmbedderMissing, InvalidInput
-from echoic.ranking.fusion import BROAD, CLOSE
+from echoic.ranking.fusion import BROAD, CLOSE, CLOSE_IN_CALLS
 from echoic_bench import tuning
 from echoic_bench.asked import asked_of, ndcg_of, tally_of
 from echoic_bench.callers import dataset_of
@@ -38,7 +38,7 @@ async def test_weighing_what_was_kept_finds_what_the_product_finds(embedder):
     dataset = dataset_of(2, turns=20)
     async with corpus_of(dataset, embedder_from(embedder)) as corpus:
         product = await corpus.ask("blend")
-        kept = tally_of(await asked_of(corpus), BROAD, CLOSE)
+        kept = tally_of(await asked_of(corpus), BROAD, CLOSE_IN_CALLS)
     for metric in ("R@5", "nDCG@10", "MRR"):
         assert kept.of(metric).tolist() == product.of(metric).tolist()
 
