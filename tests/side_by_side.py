@@ -93,7 +93,7 @@ class _Run:
         finally:
             for worker in self.workers:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker.pid, signal.SIGTERM)
+                    os.kill(worker.pid, signal.SIGKILL)  # a server in it may ignore SIGTERM
                 self._reap(worker)
 
     def _fork(self, number: int) -> None:
@@ -214,7 +214,6 @@ def _begin(config: pytest.Config, number: int) -> None:
     atexit._clear()
     weakref.finalize._registry.clear()  # type: ignore[attr-defined]
     weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     random.seed()
     config.workerinput = {"workerid": f"w{number}"}  # type: ignore[attr-defined]
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
