@@ -431,12 +431,12 @@ def lived(seed: int, folder: Path, plant: Plant | None = None) -> Outcome:
         shutil.rmtree(place)
 
 
-def lived_alone(seed: int) -> Outcome:
+def lived_alone(seed: int, plant: Plant | None = None) -> Outcome:
     """The history of `seed`, in memory where there is room for files, and without its logs."""
     logging.disable()
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        return lived(seed, Path(folder))
+        return lived(seed, Path(folder), plant)
 
 
 __all__ = ["KINDS", "Outcome", "World", "Wrong", "lived", "lived_alone"]
