@@ -103,16 +103,28 @@ def test_what_no_longer_holds_stands_by_itself(turn, memory, partition):
     assert sorted((one.row, one.beside) for one in found) == [(0, ()), (1, ())]
 
 
-def test_learning_changes_no_score_of_a_turn_that_taught_nothing(turn, memory, partition):
+def test_learning_changes_no_score_of_a_turn_that_taught_nothing(turn, memory, closely):
+    make, ask = closely
     turns = [
         turn("My sister Marta came by on the train.", id="t0"),
         turn("The sister ship sails.", conversation="other", id="t1"),
         turn("Rain again.", conversation="third"),
     ]
-    asked = query_of("sister Marta")
-    before = {one.row: one.score for one in rank(asked, [partition(turns)])}
-    after = rank(asked, [partition([*turns, memory("sister Marta", source=("t0",))])])
+    asked = ask("sister Marta", [0, 1])
+    before = {one.row: one.score for one in rank(asked, [make(turns, [[0, 2], [0], [5]])])}
+    learned = memory("sister Marta", source=("t0",))
+    after = rank(asked, [make([*turns, learned], [[0, 2], [0], [5], [0, 1]])])
     assert {one.row: one.score for one in after if one.row == 1} == pytest.approx({1: before[1]})
+
+
+def test_without_word_pieces_the_memory_that_says_most_of_the_question_is_first(turn, memory, partition):
+    said = [turn("The bike is gone, so it is the tram now.", id="t0"), turn("Tom moved in.", id="t1")]
+    learned = [
+        memory("The user takes the tram to the clinic.", source=("t0",)),
+        memory("Tom", "lodger_name", statement="The user's lodger is called Tom.", source=("t1",)),
+    ]
+    first = rank(query_of("how does the user get to the clinic?"), [partition([*said, *learned])])[0]
+    assert first.row == 2
 
 
 def test_a_value_under_a_key_stands_no_higher_than_its_turn_unless_it_is_liker(turn, memory, closely):
