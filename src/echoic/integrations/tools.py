@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, NotKept, QuotaExceeded, brief
-from echoic.memory.consent import within
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -211,6 +210,8 @@ async def call(
     began = time.perf_counter()
     seen: dict[str, Any] = {"outcome": "failed"}
     try:
+        from echoic.memory.consent import within  # numpy, which `echoic --help` has no use for
+
         with within(conversation):
             answer, seen = await tool.run(user, given)
     finally:

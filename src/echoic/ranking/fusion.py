@@ -223,7 +223,9 @@ def blend(
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
     if late is None or np.isnan(late).all():
-        if pairs is not None:  # this order is the last: two memories liker than any turn must not count for the same
+        if (
+            pairs is not None
+        ):  # this order is the last: two memories liker than any turn must not count for the same
             fused = _weighed(parts_of(channels), broad)
             np.copyto(fused, np.float32(np.nan), where=_missed(channels))
             shared = Shared.of(pairs, fused)
