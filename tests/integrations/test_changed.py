@@ -47,6 +47,7 @@ def commit(place, *files):
         (["src/echoic/integrations/call_memory.py"], ["livekit", "pipecat"]),
         (["src/echoic/integrations/hosted_agents.py"], ["hosted-agents"]),
         (["clients/typescript/src/index.ts"], ["typescript"]),
+        (["examples/restaurant_pipecat.py"], ["pipecat"]),
         (["README.md"], []),
     ],
 )

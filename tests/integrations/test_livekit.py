@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
+import runpy
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,7 +51,8 @@ class Completion(llm.LLMStream):
         messages = [item for item in self._chat_ctx.items if item.type == "message"]
         self._llm.requests.append([(item.role, item.text_content) for item in messages])
         if self._llm.tool_calls:
-            call = llm.FunctionToolCall(name=self._llm.tool_calls.pop(), arguments="{}", call_id="tool-1")
+            name, arguments = self._llm.tool_calls.pop()
+            call = llm.FunctionToolCall(name=name, arguments=json.dumps(arguments), call_id="tool-1")
             delta = llm.ChoiceDelta(role="assistant", tool_calls=[call])
             self._event_ch.send_nowait(llm.ChatChunk(id="x", delta=delta))
             return
@@ -409,7 +413,7 @@ async def test_after_a_tool_the_model_is_given_the_same_memory(ana):
     async with calling(
         made, "Peanuts.", lambda session: remember(session, ana, deadline_ms=PATIENT_MS)
     ) as call:
-        call.model.tool_calls = ["look"]
+        call.model.tool_calls = [("look", {})]
         await call.exchange(ASKS)
         first, second = call.model.requests
         assert "peanuts" in first[1][1]
@@ -607,23 +611,35 @@ async def test_a_realtime_model_that_takes_no_messages_is_left_alone(ana, caplog
     assert [turn.text for turn in await turns(ana)] == [TEACHES]
 
 
+class Job:
+    """A job whose participant is `identity`, and the session that an entrypoint makes for it."""
+
+    room = NOT_GIVEN
+
+    def __init__(self, identity):
+        self.identity, self.callbacks, self.session_made = identity, [], None
+        self.add_shutdown_callback = self.callbacks.append
+
+    async def connect(self):
+        pass
+
+    async def wait_for_participant(self):
+        return SimpleNamespace(identity=self.identity)
+
+    def session(self, **options):
+        self.session_made = AgentSession(**options)
+        return self.session_made
+
+    async def end(self):
+        await self.session_made.aclose()
+        for callback in self.callbacks:
+            await callback()
+
+
 async def test_the_entrypoint_in_the_documents_keeps_what_is_said_until_the_job_ends(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sessions, callbacks = [], []
-
-    class Session(AgentSession):
-        def __init__(self, **options):
-            super().__init__(**options)
-            sessions.append(self)
-
-    class Job:
-        room = NOT_GIVEN
-        add_shutdown_callback = staticmethod(callbacks.append)
-
-        async def wait_for_participant(self):
-            return SimpleNamespace(identity="ana")
-
-    monkeypatch.setattr("livekit.agents.AgentSession", Session)
+    job = Job("ana")
+    monkeypatch.setattr("livekit.agents.AgentSession", job.session)
     page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
     program = re.search(r"```python\n(.*?)```", page.partition("### LiveKit Agents")[2], re.DOTALL)[1]
     assert len(program.partition("entrypoint(ctx):\n")[2].split("\n    ")) <= 12, (
@@ -631,11 +647,53 @@ async def test_the_entrypoint_in_the_documents_keeps_what_is_said_until_the_job_
     )
     names = {"stt": Recogniser(), "model": Model("Noted."), "tts": Voice()}
     exec(program, names)
-    await names["entrypoint"](Job())
-    await sessions[0].run(user_input=TEACHES)
-    await sessions[0].aclose()
-    for callback in callbacks:
-        await callback()
+    await names["entrypoint"](job)
+    await job.session_made.run(user_input=TEACHES)
+    await job.end()
     async with echoic.open("sqlite:///echoic.db") as service:
         (kept,) = await service.user("ana").conversations()
         assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES, "Noted."]
+
+
+@pytest.mark.timeout(150)
+async def test_the_support_example_knows_its_customer_their_tickets_and_what_holds_for_all(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    example = Path(__file__).parents[2] / "examples" / "support_livekit.py"
+    names = runpy.run_path(str(example))["answer"].__globals__
+    for key in ("LIVEKIT_URL", "LIVEKIT_API_KEY", "LIVEKIT_API_SECRET"):
+        monkeypatch.setenv(key, f"ws://127.0.0.1:1/{'x' * 32}")
+    assert AgentSession(**names["voice"]()).llm is not None, "LiveKit knows these names"
+    model = Model("Noted.")
+    names["voice"] = lambda: {"stt": Recogniser(), "llm": model, "tts": Voice()}
+    names["remember"] = partial(remember, deadline_ms=PATIENT_MS)
+
+    async def call(identity, said, *tool_calls):
+        """What the model was sent last, and what its tools answered."""
+        job = Job(identity)
+        names["AgentSession"] = job.session
+        model.tool_calls = list(tool_calls)
+        await names["answer"](job)
+        await job.session_made.run(user_input=said)
+        results = [
+            item.output for item in job.session_made.history.items if item.type == "function_call_output"
+        ]
+        await job.end()
+        return str(model.sent), results
+
+    summary = "The router in the attic restarts every night."
+    said = "My router is an Aurora 9 in the attic, and it restarts every night."
+    _, results = await call("ana", said, ("open_ticket", {"summary": summary}))
+    assert results == ["Opened ticket T-1."]
+    sent, results = await call(
+        "ana", "My router in the attic restarts again.", ("find_tickets", {"about": "attic router"})
+    )
+    assert results == [f"T-1 (open): {summary}"]
+    assert "Aurora 9" in sent
+    sent, results = await call(
+        "bob", "What does the red light on my router mean?", ("find_tickets", {"about": "router"})
+    )
+    assert results == ["There is none."]
+    assert "it has no line" in sent
+    assert "Aurora" not in sent

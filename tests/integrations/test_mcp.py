@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx2
 import jwt
 import pytest
+import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from mcp.client.auth.utils import (
@@ -28,6 +29,9 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import ProtectedResourceMetadata
 from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 import echoic
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
@@ -405,3 +409,90 @@ async def test_a_file_without_keys_to_verify_with_is_refused_at_the_start(tmp_pa
             create_app(echoic.open("memory://", embedder="lexical"), settings, mcp=True)
     with pytest.raises(echoic.InvalidInput, match="https"):
         AuthorizationServer(issuer="http://auth.example.com", jwks_file=path, resource=RESOURCE)
+
+
+# -- the example
+
+
+class Completions:
+    """An endpoint of chat completions that answers from what it is sent, as a careful model would."""
+
+    def __init__(self):
+        self.requests = []
+
+    async def complete(self, request):
+        sent = await request.json()
+        self.requests.append(sent)
+        last = sent["messages"][-1]
+        if last["role"] == "tool":
+            return self._message(content="Done." if "not allow" not in last["content"] else "Then it stays.")
+        if "Please remember" in last["content"]:
+            return self._calls("set_memory", key="allergy", value="peanuts")
+        if "Delete" in last["content"]:
+            return self._calls("delete_memory", key="allergy")
+        return self._message(content="Peanuts." if "peanuts" in last["content"] else "I do not know.")
+
+    def _calls(self, name, **arguments):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return self._message(tool_calls=[{"id": "tool-1", "type": "function", "function": function}])
+
+    @staticmethod
+    def _message(**message):
+        choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+        whole = {"id": "x", "created": 1, "model": "m", "object": "chat.completion", "choices": [choice]}
+        return JSONResponse(whole)
+
+
+@asynccontextmanager
+async def completing():
+    """The endpoint, and the variables of the environment that lead to it."""
+    endpoint = Completions()
+    app = Starlette(routes=[Route("/v1/chat/completions", endpoint.complete, methods=["POST"])])
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield endpoint, {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "x"}
+    server.should_exit = True
+    await running
+
+
+async def run_assistant(folder, environment, user, *lines):
+    """What the example prints when `user` types `lines`."""
+    program = Path(__file__).parents[2] / "examples" / "assistant_mcp.py"
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(program), user),
+        cwd=folder,
+        env={**os.environ, "ECHOIC_EMBEDDER": "lexical", **environment},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        printed, _ = await running.communicate("".join(f"{line}\n" for line in lines).encode())
+    assert running.returncode == 0
+    return printed.decode().splitlines()
+
+
+@pytest.mark.timeout(150)
+async def test_the_example_remembers_its_user_alone_and_deletes_only_what_the_user_allows(tmp_path):
+    async with completing() as (endpoint, environment):
+        taught = "Please remember that I am allergic to peanuts."
+        assert await run_assistant(tmp_path, environment, "ana", taught) == ["Done."]
+        assert [tool["function"]["name"] for tool in endpoint.requests[0]["tools"]] == [t.name for t in TOOLS]
+        asks = "What am I allergic to?"
+        assert await run_assistant(tmp_path, environment, "bob", asks) == ["I do not know."]
+        endpoint.requests.clear()
+        lines = [asks, "Delete that.", "n", asks, "Delete that.", "y", asks]
+        answered = await run_assistant(tmp_path, environment, "ana", *lines)
+        question = "Allow delete_memory {'key': 'allergy'}? [y/N] "
+        assert answered == [
+            "Peanuts.",
+            f"{question}Then it stays.",
+            "Peanuts.",
+            f"{question}Done.",
+            "I do not know.",
+        ]
+        for request in endpoint.requests:
+            *before, _newest = [m["content"] for m in request["messages"] if m["role"] == "user"]
+            assert set(before) <= {asks, "Delete that."}, "only the newest message comes with memory"

@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 import json
 import re
+import runpy
 import sys
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -477,6 +480,82 @@ async def test_the_pipeline_in_the_documents_keeps_what_is_said(endpoint, tmp_pa
     async with echoic.open("sqlite:///echoic.db") as service:
         (kept,) = await service.user("ana").conversations()
         assert [turn.text for turn in await turns(service.user("ana"), kept.id)] == [TEACHES, "Noted."]
+
+
+class Line(FrameProcessor):
+    """A transport whose caller says one thing after the other, each when the last was answered, and hangs up."""
+
+    def __init__(self, *says):
+        super().__init__()
+        self.says = list(says)
+        self._register_event_handler("on_client_disconnected")
+
+    def input(self):
+        return self
+
+    def output(self):
+        return IdentityFilter()
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        await self.push_frame(frame, direction)
+        if not isinstance(frame, StartFrame | BotStoppedSpeakingFrame):
+            return
+        if self.says:
+            said = TranscriptionFrame(self.says.pop(0), "", time_now_iso8601(), finalized=True)
+            await self.push_frame(said)
+        else:
+            await self._call_event_handler("on_client_disconnected", None)
+
+
+class Tongue(Voice):
+    """Is silent where the model only calls a tool."""
+
+    async def _speak(self, text, end):
+        await (super()._speak(text, end) if text.strip() else self.push_frame(end))
+
+
+@pytest.mark.timeout(150)
+async def test_the_restaurants_example_books_for_its_guest_alone_and_knows_them_again(
+    endpoint, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    example = Path(__file__).parents[2] / "examples" / "restaurant_pipecat.py"
+    names = runpy.run_path(str(example))["serve"].__globals__
+    names["EchoicMemory"] = partial(EchoicMemory, deadline_ms=PATIENT_MS)
+    stop = SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.2)
+    turns_end = UserTurnStrategies(start=[TranscriptionUserTurnStartStrategy()], stop=[stop])
+    ears = LLMUserAggregatorParams(user_turn_strategies=turns_end)
+    day = f"{datetime.now(UTC).year + 1}-05-01"
+
+    async def call(guest, said, *answers):
+        """What the model was sent, request by request."""
+        endpoint.answers, endpoint.requests = list(answers), []
+        _, model, _ = names["services"]()
+        async with asyncio.timeout(60):
+            await names["serve"](guest, Line(*said), [IdentityFilter(), model, Tongue()], ears)
+        return [str(request) for request in endpoint.requests]
+
+    def books(people, hour=19, on=day):
+        return {"name": "book_table", "arguments": {"day": on, "hour": hour, "people": people}}
+
+    nuts = "A table for four on the first of May at seven, please. I'm allergic to peanuts."
+    _, booked = await call("ana", [nuts], books(4), "Done.")
+    assert f"{day} at 19:00 for 4" in booked
+    again = ["Which dishes can I eat with my allergy?", "And when am I coming?"]
+    known, _, own = await call(
+        "ana", again, "No peanuts.", {"name": "reservations", "arguments": {}}, "Soon."
+    )
+    assert "peanuts" in known
+    assert f"{day} 19:00" in own
+    _, taken = await call("bob", [again[1]], books(2), "Done.")
+    assert "booked" in taken
+    sent = await call("eve", again, books(2), "Full.", books(2, on="tomorrow"), "When?")
+    assert "peanuts" not in str(sent)
+    assert "No table is free" in sent[1]
+    assert "not a date" in sent[-1]
 
 
 # -- speech to speech

@@ -39,7 +39,9 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _URL_SECRET = re.compile(
-    r"://[^\s:/@]{0,128}:(?P<password>[^\s@/]{1,256})@|[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
+    # a password may have an @ in it: the last one before the host ends it
+    r"://[^\s:/@]{0,128}:(?P<password>(?:[^\s@/]|@(?=[^\s/?#,;@]{1,256}@)){1,256})@|"
+    r"[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
     r"pass(?:word|wd|code)?|pwd|sig(?:nature)?|session(?:id)?|sid|auth(?:orization)?|jwt|otp|credentials?)="
     r"(?P<field>[^&\s\"'#]{4,2048})",
     re.IGNORECASE,
