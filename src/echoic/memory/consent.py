@@ -115,7 +115,7 @@ def from_what_is_kept() -> Iterator[None]:
         _within.reset(token)
 
 
-class Pending:
+class PendingTurns:
     """What was said in conversations whose answer is still open: in this process alone, until it ends.
 
     A conversation nobody added to for `_LATEST_FOR_S` was left: what waits of it goes.

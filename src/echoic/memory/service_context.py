@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from echoic.memory.assurance import TABLE, Level, Sensitivity
-from echoic.memory.consent import Pending
+from echoic.memory.consent import PendingTurns
 from echoic.memory.hooks import Hooks, ToolUsed
 from echoic.memory.recall import Recaller, Shares
 
@@ -52,7 +52,7 @@ class Parts:
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
     """The most that somebody of each level is told."""
     judge: Judge | None = None
-    pending: Pending = field(default_factory=Pending)
+    pending: PendingTurns = field(default_factory=PendingTurns)
     compliance: Compliance | None = None
     audit: AuditLog | None = None
 

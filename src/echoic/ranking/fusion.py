@@ -214,22 +214,15 @@ def blend(
     if close is None:
         close = CLOSE_IN_CALLS if isinstance(channels, Channels) and channels.in_calls else CLOSE
     parts = parts_of(channels, pairs)
-    fused = _weighed(parts, broad)
-    np.copyto(fused, np.float32(np.nan), where=_missed(channels))
-    shared = Shared.of(pairs, fused) if pairs is not None else None
-    by_place = fused if shared is None else shared.folded(fused)
+    fused, shared, by_place = _placed(parts, channels, pairs, broad)
     first = top(by_place, max(limit, CANDIDATES))
     candidates, others = first[:CANDIDATES], first[CANDIDATES:limit]
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
     if late is None or np.isnan(late).all():
-        if (
-            pairs is not None
-        ):  # this order is the last: two memories liker than any turn must not count for the same
-            fused = _weighed(parts_of(channels), broad)
-            np.copyto(fused, np.float32(np.nan), where=_missed(channels))
-            shared = Shared.of(pairs, fused)
-            by_place = shared.folded(fused)
+        # this order is the last: two memories that are liker than any turn must not count for the same
+        if pairs is not None:
+            fused, shared, by_place = _placed(parts_of(channels), channels, pairs, broad)
             first = top(by_place, limit)
         return _led(first[:limit], by_place[first[:limit]], fused, shared)
     keyed = channels.get("keyed")
@@ -254,6 +247,18 @@ def blend(
         np.concatenate([ahead.scores, rest.scores]),
         (*ahead.beside, *rest.beside),
     )
+
+
+def _placed(
+    parts: Mapping[str, Floats], channels: Mapping[str, Floats], pairs: Pairs | None, weights: FusionWeights
+) -> tuple[Floats, Shared | None, Floats]:
+    """What each row is worth, which rows share a place, and what each place is worth; the worths are [rows]."""
+    fused = _weighed(parts, weights)
+    np.copyto(fused, np.float32(np.nan), where=_missed(channels))
+    if pairs is None:
+        return fused, None, fused
+    shared = Shared.of(pairs, fused)
+    return fused, shared, shared.folded(fused)
 
 
 def _with_facts(scores: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Floats:
