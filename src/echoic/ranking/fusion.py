@@ -252,7 +252,7 @@ def blend(
 def _placed(
     parts: Mapping[str, Floats], channels: Mapping[str, Floats], pairs: Pairs | None, weights: FusionWeights
 ) -> tuple[Floats, Shared | None, Floats]:
-    """What each row is worth, which rows share a place, and what each place is worth; the worths are [rows]."""
+    """[rows] of what each row is worth, which share a place, and [rows] of what each place is worth."""
     fused = _weighed(parts, weights)
     np.copyto(fused, np.float32(np.nan), where=_missed(channels))
     if pairs is None:
