@@ -201,7 +201,7 @@ def blend(
 
     The `CANDIDATES` it puts first are then weighed again, with what late interaction says of them, and stay
     ahead of the others: with `close`, or else as suits calls or conversations between people. Without word
-    pieces the first order stands.
+    pieces the first order stands, and is scaled over memories as well.
 
     A memory shares the place of the best of the turns it was learned from, and is a key of it: the turn is as
     like the question as the likest of its memories. So 64 candidates are 64 places, and not 40. Scores are
