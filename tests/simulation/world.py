@@ -29,7 +29,7 @@ import apsw
 import numpy as np
 
 from echoic.embedding.base import Kind, Vectors
-from echoic.errors import EmbedderUnavailable, StoreError
+from echoic.errors import EchoicError, EmbedderUnavailable, StoreError
 from echoic.memory.compliance import Compliance
 from echoic.memory.service import MemoryService
 from echoic.stores import sqlite
@@ -175,7 +175,7 @@ class World:
             self.faulty = False
             self._live(place, self._at_last)
             self._check_bytes(place)
-        except (Wrong, Stuck, StoreError, apsw.Error) as error:
+        except (Wrong, Stuck, EchoicError, apsw.Error) as error:
             self.outcome.wrong = f"{type(error).__name__}: {error}"
         self.outcome.digest = self._trace.hexdigest()
         return self.outcome
