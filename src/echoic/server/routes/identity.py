@@ -97,7 +97,7 @@ class Access(Shown):
     """What a credential may see."""
 
     role: Role | Literal["user"] = Field(
-        description="user: the holder of an identity token, who sees what is theirs. Otherwise that of the key."
+        description="user: the holder of an identity token, who sees what is theirs. Otherwise the key's."
     )
     deployment_id: str
     user: str | None = Field(description="The user of an identity token; null for a key.")
