@@ -13,7 +13,7 @@ import pytest_asyncio
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-STREAMS = {"/api/chat/stream", "/api/events"}
+STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
@@ -66,7 +66,15 @@ async def test_who_needs_what_is_declared(schema):
     for path, _, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
         if path.startswith(
-            ("/api/proposals", "/api/tokens", "/api/global", "/api/lessons", "/api/decisions", "/api/audit")
+            (
+                "/api/proposals",
+                "/api/tokens",
+                "/api/global",
+                "/api/lessons",
+                "/api/decisions",
+                "/api/audit",
+                "/api/health",
+            )
         ):
             assert named == {"operator"}
             assert "401" in operation["responses"]

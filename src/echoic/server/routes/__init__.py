@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from echoic.server.routes import (
+    calls,
     conversations,
     global_memory,
     health,
@@ -17,11 +18,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     v1.router,
     memories.router,
     conversations.router,
+    calls.router,
     voice.router,
     memories.erasure,
     global_memory.router,
     global_memory.audit_router,
     health.router,
+    health.watched,
     health.page_router,
 )
 
