@@ -453,7 +453,6 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which forgets again; how many erasures, and how many are listed."""
-    from echoic.cli.upkeep import opened_as_embedded
     from echoic.memory.compliance import Compliance
     from echoic.opening import compliance_folder
 
