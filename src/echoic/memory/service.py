@@ -126,12 +126,20 @@ class MemoryService:
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         self.audit = _audit(compliance, audit=audit)
         """The log of who used what; None: nothing is logged."""
-        guarded = observed_store(
-            store, telemetry, door, self._meter, self._home, compliance=compliance, audit=self.audit
-        )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry)
+        recaller = Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home)
+        guarded = observed_store(
+            store,
+            telemetry,
+            door,
+            self._meter,
+            self._home,
+            compliance=compliance,
+            audit=self.audit,
+            written=recaller.written,
+        )
         distiller = Distiller(
             guarded,
             embedder,
@@ -148,7 +156,7 @@ class MemoryService:
             store=guarded,
             door=door,
             embedder=embedder,
-            recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
+            recaller=recaller,
             distiller=distiller,
             background=Background(guarded, embedder, distiller, self._home, hooks),
             classifier=classifier,
