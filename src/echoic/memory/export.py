@@ -110,15 +110,29 @@ async def _by_conversation(store: Store, scope: Scope, kind: str) -> dict[str, l
     return found
 
 
-async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any]) -> int:
+async def restore_scope(
+    store: Store,
+    scope: Scope,
+    exported: Mapping[str, Any],
+    check: Callable[[Memory], None] = lambda _memory: None,
+) -> int:
     """Put back what `export_scope` gave. All of it is read and checked before anything is written.
 
     Of two values that then hold under one key the one said last does, and the other is history.
+
+    Args:
+        store: where.
+        scope: whose.
+        exported: what was exported.
+        check: raises InvalidInput for a memory that is not to be kept.
 
     Raises:
         InvalidInput: it is not an export, or holds what cannot be kept.
     """
     records = _records(exported, scope)
+    for record in records:
+        if record.kind == MEMORY:
+            check(memory_of(record))
     new = 0
     for at in range(0, len(records), _BATCH):
         batch = records[at : at + _BATCH]
