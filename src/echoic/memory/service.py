@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput, brief
-from echoic.memory.assurance import Level, table_from
+from echoic.memory.assurance import Level, Sensitivity, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
@@ -335,6 +335,11 @@ class MemoryService:
         """Every user that something is kept about. For operators."""
         scopes = await self._parts.store.scopes(deployment)
         return [scope.user for scope in scopes if scope.user is not None]
+
+    @property
+    def assurance(self) -> Mapping[Level, Sensitivity]:
+        """The most that each level is told; see docs/assurance.md."""
+        return self._parts.assurance
 
     def proposals(self, deployment: str = "default") -> Proposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""
