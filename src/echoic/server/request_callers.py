@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
 import jwt
@@ -475,6 +475,62 @@ def _alters(request: Request) -> bool:
     return request.method not in {"GET", "HEAD"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Who looks at a deployment: a user at what is theirs, or the holder of a key."""
+
+    role: Role | Literal["user"]
+    deployment: str
+    user: str | None = None
+    """None: the holder of a key, who may mean any user."""
+
+
+async def viewer(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
+    ] = None,
+) -> Viewer:
+    """The holder of an identity token, or of any key of the deployment."""
+    given = credentials.credentials if credentials else ""
+    if looks_like_a_key(given):
+        key = await _stored(shared, request, given, deployment_id)
+        await limited(shared, key.role)
+        act(key.role, f"key {key.id}", _asked(request))
+        return Viewer(role=key.role, deployment=operated_deployment(shared, deployment_id))
+    ours = shared.settings
+    keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]
+    # each is compared, so that the time tells nothing
+    found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
+    if not found:
+        who = (await called(shared, request, await recognise(shared, request, given))).principal
+        return Viewer(role="user", deployment=who.deployment, user=who.user)
+    _wait_after_refusals(shared, request)
+    if found[0] == ours.operator_key:
+        await limited(shared, "operator")
+        act("operator", "", _asked(request))
+        return Viewer(role="operator", deployment=operated_deployment(shared, deployment_id))
+    await limited(shared, f"agent:{ours.agent_keys[found[0]]}")
+    return Viewer(role="agent", deployment=ours.agent_keys[found[0]])
+
+
+async def reader(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
+    ] = None,
+) -> Viewer:
+    """A user, who reads what is theirs; or the operator or a key that may read, of any user."""
+    who = await viewer(shared, credentials, request, deployment_id)
+    if who.role in {"user", "operator", "read-only"}:
+        return who
+    raise Refused(403, "not_allowed", f"this key is for the role {who.role!r}, which may not do this")
+
+
 async def key_deployment(
     shared: Shared,
     credentials: KeyCredentials,
@@ -575,6 +631,8 @@ async def _json(request: Request) -> dict[str, object]:
 AsCaller = Annotated[RequestCaller, Depends(caller)]
 AsBodyCaller = Annotated[RequestCaller, Depends(body_caller)]
 AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
+AsViewer = Annotated[Viewer, Depends(viewer)]
+AsReader = Annotated[Viewer, Depends(reader)]
 AsOperator = Depends(operator)
 AsAuditor = Depends(auditor)
 AsAnybody = Depends(anybody)

@@ -204,13 +204,13 @@ class CallLog:
 
 async def read_calls(store: Store, scope: Scope) -> list[CallRecord]:
     """Every call of a user, oldest first."""
-    return [_call_of(record) for record in await scan_all(store, scope, CALL)]
+    return [call_of(record) for record in await scan_all(store, scope, CALL)]
 
 
 async def read_call(store: Store, scope: Scope, name: str) -> CallRecord | None:
     """One call; None: there is none of that id."""
     records = await store.read(scope, CALL, [name])
-    return _call_of(records[0]) if records else None
+    return call_of(records[0]) if records else None
 
 
 async def read_exchanges(
@@ -232,7 +232,8 @@ def _call_data(call: CallRecord) -> dict[str, Any]:
     return {**asdict(call), "started_at": call.started_at.isoformat(), "ended_at": ended}
 
 
-def _call_of(record: Record) -> CallRecord:
+def call_of(record: Record) -> CallRecord:
+    """The call that a record of kind CALL holds."""
     data = dict(record.data)
     ended = data.get("ended_at")
     return CallRecord(
