@@ -9,11 +9,11 @@ from echoic.types import Turn
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def pages(server, headers, path):
+async def pages(server, headers, path, **asked):
     """Every page of `path`, each as it was answered."""
     found, cursor = [], None
     while True:
-        params = {"cursor": cursor} if cursor else {}
+        params = asked | ({"cursor": cursor} if cursor else {})
         answer = await server.client.get(path, params=params, headers=headers)
         assert answer.status_code == 200, answer.text
         found.append(answer.json())
@@ -27,7 +27,7 @@ async def test_the_operator_lists_users_page_by_page_with_the_name_they_gave(own
         await own.memory.user(f"user-{number}").set("user_name", f"Name {number}")
     await own.memory.user("nameless").remember("They like tea.")
     await own.memory.user("elsewhere", "acme").set("user_name", "Somebody else's")
-    found = await pages(own, operator, "/api/users?limit=3")
+    found = await pages(own, operator, "/api/users", limit=3)
     assert [page["total"] for page in found] == [8, 8, 8]
     listed = {each["user"]: each["name"] for page in found for each in page["users"]}
     assert listed == {"nameless": None, **{f"user-{n}": f"Name {n}" for n in range(7)}}
@@ -39,7 +39,7 @@ async def test_the_operator_lists_users_page_by_page_with_the_name_they_gave(own
 async def test_nobody_but_the_operator_lists_users_or_imports_and_a_read_only_key_lists(own):
     caller = await own.identity()
     keys = own.memory.keys()
-    reader, agent = [(await keys.create(role, "of this test"))[0] for role in ("read-only", "agent")]
+    reader, agent = [(await keys.create(role, name="of this test"))[0] for role in ("read-only", "agent")]
     for headers, listed in (({}, 401), (caller.headers, 401), (bearer(agent), 403), (bearer(reader), 200)):
         assert (await own.client.get("/api/users", headers=headers)).status_code == listed
         refused = await own.client.post("/api/users/ana/import", json={}, headers=headers)
@@ -57,15 +57,15 @@ async def test_memories_are_given_page_by_page_whatever_is_deleted_meanwhile(own
         await memory.set(f"key {number}", "old")
         await memory.set(f"key {number}", f"value {number}")
     for state, text in (("current", "value"), ("past", "old")):
-        found = await pages(own, caller.headers, f"/api/memories?limit=4&state={state}")
+        found = await pages(own, caller.headers, "/api/memories", limit=4, state=state)
         assert [len(page["memories"]) for page in found] == [4, 4, 1]
         newest_first = [m["key"] for page in found for m in page["memories"][::-1]]
         assert newest_first == [f"key {n}" for n in range(8, -1, -1)]
         assert all(text in m["text"] for page in found for m in page["memories"])
     first = (await own.client.get("/api/memories?limit=4", headers=caller.headers)).json()
     await memory.forget(id=first["memories"][0]["id"])  # the one the cursor was made at
-    path = "/v1/memories?limit=100"
-    rest = await own.client.get(path, params={"cursor": first["cursor"]}, headers=caller.headers)
+    asked = {"limit": 100, "cursor": first["cursor"]}
+    rest = await own.client.get("/v1/memories", params=asked, headers=caller.headers)
     assert [m["text"] for m in rest.json()["memories"]] == [f"value {n}" for n in range(5)]
     wrong = await own.client.get("/api/memories?cursor=nonsense", headers=caller.headers)
     assert wrong.status_code == 422
