@@ -276,6 +276,7 @@ async def test_every_route_declares_who_may_use_it():
         request_callers.operator,
         request_callers.auditor,
         request_callers.key_deployment,
+        request_callers.viewer,
         request_callers.anybody,
     }
     undeclared = {
