@@ -16,11 +16,10 @@ from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY
-from echoic.memory.distilling.progress import LEASE, PROGRESS
-from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.distilling.model_reader import LEASE, PROGRESS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
-from echoic.memory.proposals import DECISION
+from echoic.memory.proposals import DECISION, JUDGEMENT
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,

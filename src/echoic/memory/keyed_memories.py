@@ -219,7 +219,7 @@ class KeyedMemories:
         kept = await ledger.set(memory)
         changes = ledger.changes
         if judged:
-            from echoic.memory.global_review import waits
+            from echoic.memory.proposals import waits
 
             changes = [*changes, waits(kept)]
         await self._parts.store.write(scope, changes)

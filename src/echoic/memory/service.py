@@ -35,12 +35,10 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys
-    from echoic.memory.distilling.changes import Extractor, Summarizer
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
-    from echoic.memory.global_review import Judge
-    from echoic.memory.proposals import Proposals
+    from echoic.memory.proposals import Judge, Proposals
     from echoic.memory.revocations import Revocations
 
 log = logging.getLogger(__name__)
@@ -528,7 +526,7 @@ def _judge(
     """What decides in the background what may be global; None: nothing does."""
     if classifier is None:
         return None
-    from echoic.memory.global_review import Judge
+    from echoic.memory.proposals import Judge
 
     return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 
