@@ -26,14 +26,14 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from echoic.embedding.hosted import HostedEmbedder
     from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
-    from echoic.embedding.voyage import VoyageEmbedder
+    from echoic.embedding.remote import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
 _LAZY = {
     "DefaultEmbedder": "echoic.embedding.local",
     "HostedEmbedder": "echoic.embedding.hosted",
     "LocalEmbedder": "echoic.embedding.local",
-    "VoyageEmbedder": "echoic.embedding.voyage",
+    "VoyageEmbedder": "echoic.embedding.remote",
 }
 """Imported when they are named: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
@@ -149,7 +149,7 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
             whole = f"{name}{hash_}{recorded}"
             return lambda **given: BroughtEmbedder(whole, variant=variant, **given), _LOCAL | _BROUGHT
     if family == "voyageai" and rest:
-        from echoic.embedding.voyage import VoyageEmbedder
+        from echoic.embedding.remote import VoyageEmbedder
 
         return lambda **given: VoyageEmbedder(rest, **given), _REMOTE
     from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
