@@ -137,6 +137,7 @@ class BroughtEncoder(Encoder):
         """
         self._about, self._name = described, model.name
         self._projection = _projection(model) if described.pooling == "tokens" else None
+        self._marks: dict[Kind, TokenIds] = {"query": [], "document": []}
         super().__init__(files, variant, threads)
         try:
             self._marks = {
@@ -182,7 +183,6 @@ class BroughtEncoder(Encoder):
 
     def _recognise(self, files: ModelFiles, variant: Variant) -> None:
         del variant
-        self._marks: dict[Kind, TokenIds] = {"query": [], "document": []}
         made = self.run([self._cut("one two", self._about.tokens).ids]).pooled[0]
         if made.shape != (self._about.dimensions,):
             raise EmbedderMissing(
