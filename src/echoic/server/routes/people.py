@@ -47,7 +47,10 @@ async def list_users(
     start = known.index(cursor) + 1 if cursor in known else 0 if cursor is None else len(known)
     page = known[start : start + limit]
     names = await asyncio.gather(*(shared.memory.user(one, deployment).get(KEYS["name"]) for one in page))
-    users = [ShownUser(user=user, name=name and name.text) for user, name in zip(page, names, strict=True)]
+    users = [
+        ShownUser(user=user, name=None if name is None else name.text)
+        for user, name in zip(page, names, strict=True)
+    ]
     return UserList(users=users, cursor=page[-1] if start + limit < len(known) else None, total=len(known))
 
 
