@@ -117,7 +117,9 @@ class UserMemory:
 
         `visibility` "private" keeps it to the user whatever it says, "auto" lets the rules decide; in the
         memory returned it says who sees it, and `reason` why. `context` is when the value applies.
-        What cannot be kept raises InvalidInput. After StoreUnavailable nothing was kept: set it again.
+        What cannot be kept raises InvalidInput, such as an instruction to the model ("ignore your rules"), if
+        the memory was not opened with `instructions="keep"`. After StoreUnavailable nothing was kept: set it
+        again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
             kept = await self._keyed.set(key, value, category, context, visibility)
@@ -403,6 +405,7 @@ class UserMemory:
                 conversation are named; nothing was changed.
         """
         named = {"agent": for_agent, "conversation": for_conversation}
+        self._parts.door.refuse_instructions("a directive", *directives.values())
         return await change_directives(self._parts.store, self.scope, directives, **named)
 
     # -- conversations, which are tasks as well
@@ -516,7 +519,12 @@ class UserMemory:
         """
         from echoic.memory.export import restore_scope
 
-        count = await restore_scope(self._parts.store, self.scope, exported)
+        def check(memory: Memory) -> None:
+            self._parts.door.refuse_instructions(
+                f"memory {brief(memory.id)}", memory.text, memory.statement, memory.context, key=memory.key
+            )
+
+        count = await restore_scope(self._parts.store, self.scope, exported, check)
         self._parts.background.poke()
         return count
 

@@ -16,7 +16,7 @@ from typing import Self
 from echoic.partition import Flag
 from echoic.prompt import Counter, checked_budget, quoted, trimmed
 from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
-from echoic.temporal.dates import MONTHS
+from echoic.temporal.rules import MONTHS
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 from echoic.words import content_words, cut
 

@@ -22,7 +22,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import RunUsage
 
 from echoic.capability.memory import CallerMemory
-from echoic.capability.runner import history_of
+from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved

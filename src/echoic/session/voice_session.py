@@ -24,11 +24,10 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
-from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.checkpoints import Checkpoint, SessionStore
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.call_state import CallState, SessionSettings, State
-from echoic.session.checkpoints import SessionStore
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.lifecycle import CallLifecycle

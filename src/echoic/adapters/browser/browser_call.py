@@ -14,8 +14,19 @@ from typing import Any, Final
 
 from starlette.websockets import WebSocket
 
-from echoic.adapters.browser.socket import FAILED, Allowance, CallSocket, PageSettings, Transport
-from echoic.adapters.browser.wire import REFUSED, REPLACED, RESUMABLE, captioned, read, told
+from echoic.adapters.browser.socket import (
+    FAILED,
+    REFUSED,
+    REPLACED,
+    RESUMABLE,
+    Allowance,
+    CallSocket,
+    PageSettings,
+    Transport,
+    captioned,
+    read,
+    told,
+)
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.memory.assurance import Level
 from echoic.session import CallContext, Event, Frame, VoiceSession

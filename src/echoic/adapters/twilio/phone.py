@@ -32,7 +32,7 @@ from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.adapters.twilio.settings import CacheFor, PhoneSettings
 from echoic.adapters.twilio.signatures import Signatures
-from echoic.capability.runner import history_of
+from echoic.capability.talker import history_of
 from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
