@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
-from echoic.memory.assurance import Level, Sensitivity
+from echoic.memory.assurance import Level
 from echoic.memory.consent import Verdict
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
@@ -99,7 +99,7 @@ class BlockingMemoryService(Protocol):
         """Every user that something is kept about. For operators."""
 
     @property
-    def assurance(self) -> Mapping[Level, Sensitivity]:
+    def assurance(self) -> Mapping[str, str]:
         """The most that each level is told; see docs/assurance.md."""
 
     def proposals(self, deployment: str = "default") -> BlockingProposals:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
-from echoic.memory.assurance import Level, Sensitivity, table_from
+from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
@@ -346,7 +346,7 @@ class MemoryService:
         return [scope.user for scope in scopes if scope.user is not None]
 
     @property
-    def assurance(self) -> Mapping[Level, Sensitivity]:
+    def assurance(self) -> Mapping[str, str]:
         """The most that each level is told; see docs/assurance.md."""
         return self._parts.assurance
 

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, ValidationInfo, fiel
 from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput, StoreError
-from echoic.memory.assurance import Level, Sensitivity
+from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.user import MAX_LIMIT, UserMemory
@@ -413,7 +413,7 @@ class ShownAssurance(Shown):
     """What is told to whom, by how sure it is who asks."""
 
     level: Level = Field(description="The level of the presented token.")
-    levels: dict[Level, Sensitivity] = Field(description="The most that each level is told here.")
+    levels: dict[str, str] = Field(description="The most that each level is told here.")
 
 
 @router.get("/api/assurance", summary="Get the caller's assurance level", responses=responses(401, 429, 503))
