@@ -115,6 +115,8 @@ _ENCODED: Final = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/_-]{24,}={0,2}(?![\w+/=])
 _CLAUSE: Final = 400
 """Characters of a clause that are read for an order: whoever repeats one a thousand times is read once."""
 _KEY_PARTS: Final = re.compile(r"[./:|\\>\[\]]+")
+_MARKS: Final = re.compile(r"[<>\[\]{}#:=(]")
+"""One of these is in all markup."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -140,7 +142,7 @@ def injected(text: str, key: str | None = None) -> str | None:
 
 
 def _injects(text: str) -> str | None:
-    if kind := _first("markup", text):
+    if _MARKS.search(text) and (kind := _first("markup", text)):
         return kind
     if (found := _pattern("elsewhere").search(text)) and not _OF_MY.search(found.group()):
         return "override"

@@ -17,7 +17,7 @@ from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
-from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all
+from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all, turn_of
 from echoic.memory.service_context import Parts
 from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
@@ -160,6 +160,15 @@ class UserMemory:
     async def find_memory(self, memory_id: str) -> Memory | None:
         """The memory of that id: any version of the user's own, or a global one that is current."""
         return await memory_with_id(self._seen.store, self.scope, memory_id)
+
+    async def find_turns(self, ids: Collection[str]) -> list[Turn]:
+        """The user's turns with those ids, in the order they were said: what is in `Memory.source`.
+
+        An id that is not there, or was forgotten, is left out.
+        """
+        named = [checked_name(name, "id") for name in dict.fromkeys(ids)]
+        records = await self._seen.store.read(self.scope, TURN, named)
+        return sorted(map(turn_of, records), key=lambda turn: turn.said_at)
 
     @property
     def sees_everything(self) -> bool:
