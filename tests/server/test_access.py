@@ -28,6 +28,8 @@ BY_TOKEN = [
     ("GET", "/api/memory", None),
     ("GET", "/api/memories", None),
     ("GET", "/api/memories/home/history", None),
+    ("GET", "/api/memories/abc/provenance", None),
+    ("GET", "/api/assurance", None),
     ("POST", "/api/conversations", {}),
     ("POST", "/api/conversations/abc/complete", None),
     ("POST", "/api/conversations/abc/truncate", {"heard": ""}),
@@ -92,6 +94,7 @@ BY_EITHER = [
 BY_OPERATOR = [
     ("GET", "/api/health"),
     ("GET", "/api/proposals"),
+    ("GET", "/api/users"),
     ("POST", "/api/proposals/abc/approve"),
     ("POST", "/api/proposals/abc/reject"),
     ("POST", "/api/tokens/abc/revoke"),

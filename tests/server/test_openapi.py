@@ -74,6 +74,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/decisions",
                 "/api/audit",
                 "/api/health",
+                "/api/users",
             )
         ):
             assert named == {"operator"}

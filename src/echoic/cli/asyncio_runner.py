@@ -95,6 +95,7 @@ def memory_at(
         shares=settings.shares,
         quota=quota,
         secrets="keep" if settings.keep_secrets else "mask",
+        instructions="keep" if settings.keep_instructions else "refuse",
         assurance=settings.assurance,
         keep_for=settings.keep_for,
         compliance=settings.compliance,

@@ -36,6 +36,7 @@ class Settings:
     assurance: str = ""
     keep_for: str = ""
     keep_secrets: bool = False
+    keep_instructions: bool = False
     audit: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
@@ -61,7 +62,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "embedder": (
         "--embedder",
         "NAME",
-        "local, local:int8, lexical, or PROVIDER:MODEL, optionally with ?dimensions=N.",
+        "local, local:int8, local:FOLDER, local:OWNER/MODEL, lexical, or PROVIDER:MODEL[?dimensions=N].",
     ),
     "weights": (
         "--weights",
@@ -98,6 +99,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "--keep-secrets",
         "",
         "Store card numbers, passwords, PINs and codes word for word; by default they are masked.",
+    ),
+    "keep_instructions": (
+        "--keep-instructions",
+        "",
+        "Store memories that are instructions to the model, quoted; by default they are refused.",
     ),
     "compliance": (
         "--compliance",

@@ -25,10 +25,8 @@ from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.changes import Extractor
-    from echoic.memory.distilling.model_reader import ModelReader, Run
-    from echoic.memory.distilling.progress import Progress
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.distilling.model_reader import ModelReader, Progress, Run
+    from echoic.memory.distilling.reconcile import Distilled, Extractor
     from echoic.memory.distilling.rule_reader import RuleReader
 
 EVERY = 5
@@ -287,7 +285,7 @@ class Distiller:
 
     async def jobs_of(self, scope: Scope) -> Jobs:
         """The same for one user."""
-        from echoic.memory.distilling.progress import PROGRESS
+        from echoic.memory.distilling.model_reader import PROGRESS
 
         records = await scan_all(self._store, scope, CONVERSATION)
         failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
@@ -334,7 +332,7 @@ class Distiller:
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
     """What `kept` says of `conversation`; None if it is about another."""
-    from echoic.memory.distilling.progress import progress_id, progress_in
+    from echoic.memory.distilling.model_reader import progress_id, progress_in
 
     reader = kept.key or ""
     about = kept.id == progress_id(reader, conversation)

@@ -7,9 +7,10 @@ nobody but its owner and never logged.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 ALGORITHM = "HS256"
 AUDIENCE = "echoic"
 _CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
+_EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
 _NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
 
 
@@ -84,6 +86,7 @@ class IdentityTokens:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
+        self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     def mint(self, deployment: str) -> Minted:
         """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
@@ -149,7 +152,7 @@ class IdentityTokens:
         Raises:
             TokenRefused: forged, damaged, expired, or of another deployment.
         """
-        claims = self._claims(token)
+        claims = self._known(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
         renewals = claims.get("renewals", 0)
         if type(renewals) is not int or renewals < 0:
@@ -171,6 +174,21 @@ class IdentityTokens:
             renewable=claims.get("renewable", True) is True,
         )
 
+    def _known(self, token: str) -> dict[str, Any]:
+        """The claims of a token; its signature is checked once, the time at which it ends always."""
+        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        claims = self._verified.get(name)
+        if claims is None:
+            claims = self._claims(token)
+            self._verified[name] = claims
+            if len(self._verified) > _VERIFIED_KEPT:
+                self._verified.popitem(last=False)
+        else:
+            self._verified.move_to_end(name)
+            if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
+                raise TokenRefused(_EXPIRED)
+        return claims
+
     def _claims(self, token: str) -> dict[str, Any]:
         try:
             if not token.isascii():
@@ -183,9 +201,7 @@ class IdentityTokens:
                 options={"require": _CLAIMS},
             )
         except jwt.ExpiredSignatureError as error:
-            raise TokenRefused(
-                "this identity has expired; ask for a new one at POST /api/identity"
-            ) from error
+            raise TokenRefused(_EXPIRED) from error
         except jwt.InvalidTokenError as error:
             raise TokenRefused(_NOT_OURS) from error
 
@@ -204,6 +220,8 @@ _key = HTTPBearer(
     auto_error=False,
     description="An agent key of the deployment, or the operator key.",
 )
+_VERIFIED_KEPT = 4096
+"""Tokens whose signature was found to be good, by a hash of them: callers send theirs with every request."""
 _REFUSED_KEPT = 1024
 """Addresses kept before those whose time is over are looked for."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -248,8 +266,8 @@ class RequestCaller:
     memory: UserMemory
 
 
-def served(connection: HTTPConnection) -> AppState:
-    """What this app serves."""
+async def served(connection: HTTPConnection) -> AppState:
+    """What this app serves. A coroutine: FastAPI would call a function in a thread, for each request."""
     shared: AppState = connection.app.state.served
     return shared
 

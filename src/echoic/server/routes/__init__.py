@@ -9,6 +9,7 @@ from echoic.server.routes import (
     health,
     identity,
     memories,
+    people,
     v1,
     voice,
 )
@@ -21,6 +22,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     calls.router,
     voice.router,
     memories.erasure,
+    people.router,
     global_memory.router,
     global_memory.audit_router,
     health.router,

@@ -17,8 +17,14 @@ from echoic.memory.user import UserMemory
 from echoic.server.models import Shown, ShownMemory, ShownTurn
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsReader, Shared
-from echoic.session.call_record import CallRecord, Exchange, call_of, read_exchanges, read_given
-from echoic.session.why import MEANINGS
+from echoic.session.call_record import (
+    MEANINGS,
+    CallRecord,
+    Exchange,
+    call_of,
+    read_exchanges,
+    read_given,
+)
 from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Turn
 
 router = APIRouter(tags=["calls"])

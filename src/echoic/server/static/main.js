@@ -10,6 +10,8 @@ import { parsed, written } from "./places.js";
 const VIEWS = [
   { name: "try", title: "Try it", roles: ["user", "agent", "operator", "auditor", "read-only"] },
   { name: "calls", title: "Calls", roles: ["user", "operator", "read-only"] },
+  { name: "people", title: "People", roles: ["user", "operator", "read-only"] },
+  { name: "shared", title: "Shared", roles: ["operator", "read-only"] },
   { name: "health", title: "Health", roles: ["operator", "read-only"] },
 ];
 const KEY = "echoic.key";
