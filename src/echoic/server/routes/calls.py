@@ -71,6 +71,7 @@ class GivenHit(Shown):
     kind: Literal["memory", "turn"]
     text: str | None = Field(description="Its words; null where it was forgotten since.")
     key: str | None
+    value: str | None = Field(description="Of a memory: what is kept under its key.")
     rank: int = Field(description="From 1.")
     score: float
     relevance: float = Field(description="How likely it was to answer, 0 to 1.")
@@ -297,6 +298,7 @@ class _Hits:
                     kind=hit.kind,
                     text=text,
                     key=memory.key if memory else None,
+                    value=memory.text if memory else None,
                     rank=number,
                     score=hit.score,
                     relevance=hit.relevance,

@@ -174,7 +174,7 @@ function recalled(recall) {
   return h(
     "div",
     { class: "memory-given" },
-    h("h4", {}, shown.length ? "Memory given for this turn" : "Memory that was found, and not given"),
+    h("h3", {}, shown.length ? "Memory given for this turn" : "Memory that was found, and not given"),
     h("ul", { class: "hit-list" }, ...(shown.length ? shown : notGiven).map(hitOf)),
     shown.length && notGiven.length ? h("details", {}, h("summary", {}, `${notGiven.length} more found, not given`), h("ul", { class: "hit-list" }, ...notGiven.map(hitOf))) : null,
     h("p", { class: "fine" }, `${looked}${recall.cut.length ? `, without ${recall.cut.join(", ")}` : ""}; ${recall.ready ? "ready before the turn ended" : `${ms(recall.delayMs)} after the turn`}`),

@@ -42,7 +42,7 @@ function asHit(hit) {
   const key = hit.key ?? memory?.key;
   return {
     text: memory?.statement ?? hit.text ?? "forgotten since",
-    value: memory?.text ?? "",
+    value: memory?.text ?? hit.value ?? "",
     global: hit.scope === "global",
     saidAt: hit.saidAt ?? hit.turn?.saidAt ?? memory?.validFrom,
     confidence: hit.confidence ?? hit.turn?.confidence,

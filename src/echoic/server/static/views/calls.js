@@ -10,7 +10,9 @@ const FILTERS = ["user", "channel", "status", "since", "until"];
 const PAGE = 50;
 
 export async function show(root, place, app) {
-  return place.id ? one(root, place, app) : list(root, place, app);
+  // with a key a call is named together with its user: whoever signs in on a call of their own comes to the list
+  const named = place.id && (app.role === "user" || place.params.user);
+  return named ? one(root, place, app) : list(root, place, app);
 }
 
 // -- one, or two
@@ -96,7 +98,7 @@ class Feed {
     this.#empty = empty;
     this.#place = place;
     this.#app = app;
-    this.#seen = new IntersectionObserver(([entry]) => entry.isIntersecting && this.more(), { rootMargin: "600px" });
+    this.#seen = new IntersectionObserver(([entry]) => entry.isIntersecting && this.more().catch((error) => this.#failed(error)));
   }
 
   stop() {
@@ -107,8 +109,7 @@ class Feed {
   async more() {
     if (this.#asking || this.#next === null) return;
     this.#asking = true;
-    const page = await this.#app.api.get(`/api/calls?${this.#query()}`);
-    this.#asking = false;
+    const page = await this.#app.api.get(`/api/calls?${this.#query()}`).finally(() => (this.#asking = false));
     if (this.#next === null) return;
     this.#rows.append(...page.calls.flatMap((call) => this.#row(call)));
     this.#next = page.next;
@@ -117,6 +118,11 @@ class Feed {
     this.#empty.textContent = FILTERS.some((name) => this.#place.params[name]) ? "No call matches these filters." : "No calls yet. A conversation in Try it appears here, as do calls by voice and telephone.";
     this.#seen.disconnect();
     if (page.next) this.#seen.observe(this.#more); // which looks at once whether it is near
+  }
+
+  #failed(error) {
+    this.#empty.hidden = false;
+    this.#empty.textContent = error.message;
   }
 
   #query() {
