@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.embedding import local as runner_module
-from echoic.embedding.base import Embedded
+from echoic.embedding.base import Embedded, Kind
 from echoic.embedding.encoder import Aborted, CutText, Encoded, TokenIds
 from echoic.embedding.local import PATIENCE, TEXTS_PER_RUN, TOKENS_PER_RUN, Runner
 from echoic.errors import EmbedderUnavailable, NotOpen
@@ -38,7 +38,7 @@ class Gate:
     def abortable() -> threading.Event:
         return threading.Event()
 
-    def tokenise(self, text: str) -> CutText:
+    def tokenise(self, text: str, kind: Kind) -> CutText:
         self.tokenised.append(text)
         if "untokenisable" in text:
             raise ValueError(text)

@@ -63,7 +63,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "embedder": (
         "--embedder",
         "NAME",
-        "local, local:int8, lexical, or PROVIDER:MODEL, optionally with ?dimensions=N.",
+        "local, local:int8, local:FOLDER, local:OWNER/MODEL, lexical, or PROVIDER:MODEL[?dimensions=N].",
     ),
     "weights": (
         "--weights",

@@ -26,6 +26,7 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
+from echoic.partition import AXES, MAX_BYTES
 from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
@@ -193,12 +194,21 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
     async with await opened_as_embedded(settings, embedder) as memory:
         records = await memory.reindex(embedder.own_spec)
         embedder.own_up()
+        output.note(_size(embedder.own_spec))
         left = await embed_waiting(memory, output, "embedding")
     if embedder.trouble is not None:
         output.note(words_only(embedder.trouble))
     output.say(f"embedded {records - left} of {records} records with {settings.embedder}")
     code = COULD_NOT_LOOK if left else DONE
     return CommandResult(data={"records": records, "waiting": left}, count=records - left, code=code)
+
+
+def _size(spec: EmbeddingSpec) -> str:
+    """What a record takes."""
+    vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
+    if not spec.model.startswith("local:"):
+        return vector
+    return f"{vector}, and each of its word pieces {AXES} more, {MAX_BYTES:,} at most"
 
 
 async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:

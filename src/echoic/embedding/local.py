@@ -49,7 +49,7 @@ _PADDING_WORTH_A_RUN = 16
 class SupportsRun(Protocol):
     """What the runner asks of an encoder; called by one thread at a time."""
 
-    def tokenise(self, text: str) -> CutText:
+    def tokenise(self, text: str, kind: Kind) -> CutText:
         """One text cut up, never into nothing."""
         ...
 
@@ -78,6 +78,7 @@ class _Submission:
     left: int
     pieces: dict[int, Pieces] | None
     """The word pieces by row; None where nobody asked for them."""
+    kind: Kind
     future: Future[Embedded] = field(default_factory=Future)
 
     def settle(self) -> None:
@@ -133,7 +134,7 @@ class Runner:
         first and with EmbedderUnavailable when the model fails.
         """
         vectors = np.empty((len(texts), self._dimensions), np.float32)
-        call = _Submission(vectors, len(texts), {} if pieces else None)
+        call = _Submission(vectors, len(texts), {} if pieces else None, kind)
         waiting = [_PendingText(call, row, text) for row, text in enumerate(texts)]
         waiting.sort(key=lambda item: len(item.text))  # neighbours in length share runs: little padding
         self._inbox.put((kind, waiting))
@@ -242,7 +243,7 @@ class Runner:
             if item.call.future.done():
                 continue
             with _failing([item]):
-                item.tokens = self._encoder.tokenise(item.text)
+                item.tokens = self._encoder.tokenise(item.text, item.call.kind)
                 ready.append(item)
         ready.sort(key=lambda item: len(item.tokens.ids))
         return list(_cut(ready, self._texts_per_run))
@@ -396,7 +397,7 @@ class LocalEmbedder:
         if runner is None:
             raise NotOpen("the local embedder is not open: await its open() first")
         if not checked:
-            return Embedded(np.empty((0, DIMENSIONS), np.float32), [] if pieces else None)
+            return Embedded(np.empty((0, self._spec.dimensions), np.float32), [] if pieces else None)
         return await asyncio.wrap_future(runner.submit(checked, kind, pieces=pieces))
 
     def hold_documents(self) -> Callable[[], None]:
@@ -414,7 +415,7 @@ class LocalEmbedder:
             encoder = self._encoder_in_use = self._encoder()
             # Company in a run changes the int8 vector of a text (cosine down to 0.95 to itself alone),
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
-            runner = Runner(encoder, DIMENSIONS, TEXTS_PER_RUN if self._variant == "fp32" else 1)
+            runner = Runner(encoder, self._spec.dimensions, TEXTS_PER_RUN if self._variant == "fp32" else 1)
             # An embedder nobody closed must not leave a thread behind, nor a run under way at exit.
             self._abandon = weakref.finalize(self, runner.abandon)
             self._runner = runner
@@ -422,12 +423,15 @@ class LocalEmbedder:
     def _encoder(self) -> Encoder:
         files = self._files()
         try:
-            return Encoder(files, self._variant, self._threads)
+            return self._loaded(files)
         except EmbedderMissing:
             if not files.made:
                 raise
             discard(files)  # a cache can be damaged; what was made from good weights can be made again
-            return Encoder(self._files(), self._variant, self._threads)
+            return self._loaded(self._files())
+
+    def _loaded(self, files: ModelFiles) -> Encoder:
+        return Encoder(files, self._variant, self._threads)
 
     def _files(self) -> ModelFiles:
         return find(self._model_dir, self._variant, self._cache_dir)

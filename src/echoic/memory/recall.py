@@ -288,6 +288,10 @@ class Recaller:
                 log.debug("%s: the next question prepares what was written", type(error).__name__)
             await asyncio.sleep(_REST_S)
 
+    @property
+    def _is_shipped(self) -> bool:
+        return self._embedder.spec.model.startswith("local:all-MiniLM-L6-v2:")
+
     async def recall(
         self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
     ) -> Recall:
@@ -343,7 +347,7 @@ class Recaller:
             with partition.lock:
                 items = partition.items(group)
             vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
-            query = query_of(text, vector, pieces=pieces[0] if pieces else None)
+            query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=self._is_shipped)
             found, _ = await self._rank(query, [items], asked.limit)
             found = as_stored(found, [items])
             records = {
@@ -363,7 +367,7 @@ class Recaller:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
-        query = partial(query_of, ready.text, vector, pieces=exact)
+        query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
         read, waiting = await self._search(query, places, spans, asked)
         every = asked.min_relevance == 0
         hits = told(

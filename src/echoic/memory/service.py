@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
@@ -349,6 +349,11 @@ class MemoryService:
         """Every user that something is kept about. For operators."""
         scopes = await self._parts.store.scopes(deployment)
         return [scope.user for scope in scopes if scope.user is not None]
+
+    @property
+    def assurance(self) -> Mapping[str, str]:
+        """The most that each level is told; see docs/assurance.md."""
+        return dict(cast("Mapping[str, str]", self._parts.assurance))
 
     def proposals(self, deployment: str = "default") -> Proposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""

@@ -46,7 +46,8 @@ class Pieces:
     axes: NDArray[np.float32]
     """[pieces, AXES], unit length."""
     hidden: NDArray[np.float32]
-    """[pieces, dimensions], as they leave the encoder: their mean is the direction of the text's vector."""
+    """[pieces, dimensions], as they leave the encoder: their mean is the direction of the text's vector;
+    where it is not, [pieces, 0]."""
     spans: tuple[tuple[int, int], ...]
     """The characters of the text each piece stands for: first, and the one behind the last."""
 

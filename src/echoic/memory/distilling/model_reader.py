@@ -59,7 +59,7 @@ _AGAIN_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Of one reader in one conversation."""
+    """How far one reader has come in one conversation."""
 
     reader: str
     conversation: str

@@ -125,7 +125,7 @@ class Extractor(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the reader whose cursor says how far it has read: two extractors never share one."""
+        """The name of the reader whose cursor says how far it has read: two extractors never share one."""
         ...
 
     @property
