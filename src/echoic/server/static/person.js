@@ -8,6 +8,7 @@ import { AccessPanel, ConsentPanel, profilePanel } from "./person_panels.js";
 import { counted, download, receiptOf } from "./receipt.js";
 
 const PAGE = 60;
+const NEXT_PAGE = 200; // whoever scrolls on wants more of them
 const TOKEN_S = 900;
 const PIECE_BYTES = 600_000;
 
@@ -63,6 +64,7 @@ export class Person {
     this.#place = place;
     this.#app = app;
     this.#acting = new Acting(place.id, app);
+    this.#dialog.addEventListener("close", () => this.#focusName());
   }
 
   get #state() {
@@ -147,7 +149,7 @@ export class Person {
   }
 
   async #load(cursor) {
-    const query = new URLSearchParams({ state: this.#state, limit: PAGE });
+    const query = new URLSearchParams({ state: this.#state, limit: cursor ? NEXT_PAGE : PAGE });
     if (cursor) query.set("cursor", cursor);
     const page = await this.#acting.get(`/api/memories?${query}`);
     this.#count.textContent = counted(page.total, "memory", "memories");
@@ -206,6 +208,7 @@ export class Person {
   // -- what is done
 
   async #try(work) {
+    if (this.#root.hasAttribute("aria-busy")) return false; // pressed twice
     this.#trouble.hidden = true;
     this.#root.setAttribute("aria-busy", "true");
     try {
@@ -241,6 +244,11 @@ export class Person {
     }
     await this.#refresh();
     this.#say("Changed. What was known before stays under “No longer current”.");
+    this.#focusName();
+  }
+
+  /** The focus has a place where the card or dialog that had it is gone. */
+  #focusName() {
     this.#name.tabIndex = -1;
     this.#name.focus({ preventScroll: true });
   }
@@ -249,6 +257,7 @@ export class Person {
     await this.#acting.send("POST", "/api/memory", { operation: "delete", id: memory.id });
     await this.#refresh();
     this.#say("Deleted: nothing recalls it any more. It stays under “No longer current” until it is destroyed.");
+    this.#focusName();
   }
 
   async #destroy(memory) {
