@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.assurance import Level, Visibility, VisibleStore
+from echoic.memory.concurrency import load
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
@@ -280,7 +279,7 @@ class UserMemory:
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
-        await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
+        await load("echoic.memory.block", "echoic.memory.conversation")
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
@@ -426,6 +425,7 @@ class UserMemory:
 
         `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
         """
+        await load("echoic.memory.conversation")
         from echoic.memory.conversation import open_conversation
 
         seen = self._seen.store
@@ -586,9 +586,14 @@ class UserMemory:
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
         apart = key is conversation is id is asked is None and span != (learned_from is not None)
-        named = {"learned_from": learned_from, "asked": asked, "id": id, "key": key}
-        what = next((name for name, value in named.items() if value is not None), "everything")
-        what = "span" if span else "conversation" if conversation is not None and key is None else what
+        named = {
+            "learned_from": learned_from,
+            "asked": asked,
+            "id": id,
+            "key": key,
+            "conversation": conversation,
+        }
+        what = "span" if span else next((name for name in named if named[name] is not None), "everything")
         if apart and learned_from is not None:
             receipt = await erasing.forget_learned(learned_from)
         elif apart:

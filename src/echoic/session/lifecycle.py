@@ -72,7 +72,7 @@ STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
 
 
 class CallLifecycle:
-    """Of one session.
+    """Opens one session, hands it over and ends it.
 
     Args:
         session: whose call it is.

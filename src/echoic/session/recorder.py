@@ -170,7 +170,7 @@ class CallRecorder:
             log.warning("a result of a call is not kept: %s", type(error).__name__)
 
     async def cut(self, turn: str, heard: str) -> None:
-        """Of the agent's `turn`, noted as it was handed over, only its beginning `heard` was heard."""
+        """Note that only the beginning `heard` of the agent's `turn`, noted as handed over, was heard."""
         at = next((n for n, known in enumerate(self.turns) if known.id == turn), None)
         if at is None:
             return  # it went with another's words

@@ -309,7 +309,7 @@ class VoiceSession:
 
     @property
     def profile(self) -> ProviderProfile:
-        """Of the model that listens now: its rates above all."""
+        """The profile of the model that listens now: its rates above all."""
         return self._at().live.provider.setup.profile
 
     async def send_audio(self, pcm: bytes) -> None:

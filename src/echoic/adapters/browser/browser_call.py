@@ -50,7 +50,7 @@ _MUTED_S: Final = 1.0
 
 
 class Uplink:
-    """Of one socket.
+    """The audio that one socket sends.
 
     Args:
         call: whose.
@@ -357,7 +357,7 @@ class BrowserCall:
                 line.end(1011)
 
     async def _live(self, line: CallSocket) -> None:
-        """From the session to the page."""
+        """Send what the session says to the page."""
         while await self._is_open(line):
             session = self.session
             assert session is not None

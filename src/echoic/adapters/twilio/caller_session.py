@@ -229,7 +229,7 @@ class CalledNumber(Proofs, Protocol):
 
     @property
     def name(self) -> str:
-        """Of the agent."""
+        """The agent's name."""
         ...
 
     def memory_of(self, user: str) -> UserMemory:

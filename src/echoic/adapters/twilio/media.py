@@ -284,7 +284,7 @@ class MediaStream:
                 return
 
     async def _listen(self) -> None:
-        """From the caller to the model."""
+        """Pass audio from the caller to the model."""
         while (message := await messages(self._socket)) is not None:
             kind = message.get("event")
             if kind == "media":
@@ -341,7 +341,7 @@ class MediaStream:
                 self._session.played(self._call.voice_played, flushed=flushed)
 
     async def _speak(self, session: VoiceSession) -> None:
-        """From the model to the caller, no more ahead than can be taken back."""
+        """Pass audio from the model to the caller, no more ahead than can be taken back."""
         down = Resampler(session.profile.output_hz, TELEPHONE_HZ)
         async for item in session.media(ahead_ms=AHEAD_MS):
             if isinstance(item, Frame):
