@@ -34,6 +34,18 @@ with contextlib.suppress(ImportError):
 
     httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 
+# a model is loaded once in each worker, and again when its file is another one
+with contextlib.suppress(ImportError):
+    from echoic.embedding import encoder
+
+    _load = encoder._load_session
+    _kept = functools.lru_cache(maxsize=2)(lambda _changed, *what: _load(*what))
+    encoder._load_session = lambda onnxruntime, files, threads: (
+        _kept(files.onnx.stat().st_mtime_ns, onnxruntime, files, threads)
+        if files.onnx.exists()
+        else _load(onnxruntime, files, threads)
+    )
+
 # no deadline for an example: a busy machine would miss it
 settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)
 settings.load_profile("scaled")
