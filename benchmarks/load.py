@@ -49,8 +49,8 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from benchmarks import machine
 from benchmarks.phone import ANSWERED, ASKED, AUTH_TOKEN, SALT
-from echoic.adapters.audio import samples_of
 from echoic.adapters.twilio import Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic.adapters.twilio.media import samples_of
 from echoic.memory.records import record_of_turn
 from echoic.stores.base import Put
 from echoic.types import Scope, Turn

@@ -33,7 +33,7 @@ from echoic_bench.recall import RecallFound, measure_recall
 class Question:
     text: str
     evidence: frozenset[str]
-    category: int
+    category: int | str
 
 
 @dataclass

@@ -1,11 +1,13 @@
 """Packing: what a question costs in tokens, and how much of its evidence stands in what the model gets.
 
     python -m benchmarks.packing --data dev.json      # or ECHOIC_LOCOMO=dev.json
+    python -m benchmarks.packing --split test         # the callers of packages/echoic-corpus
 
-LoCoMo (snap-research/LoCoMo, CC BY-NC 4.0, not part of Echoic): every question to `UserMemory.brief` in
-several budgets, against the whole transcript of the conversation stuffed into the prompt. Tokens are counted
-as the product counts them, and by the WordPiece tokenizer of the local encoder (30,000 entries, so it cuts
-finer than the tokenizers of large models) to see whether the product's estimate is on the safe side.
+Of LoCoMo (snap-research/LoCoMo, CC BY-NC 4.0, not part of Echoic) or of the corpus, whose calls are learned
+from as they end: every question to `UserMemory.brief` in several budgets, against the whole transcript of the
+conversation stuffed into the prompt. Tokens are counted as the product counts them, and by the WordPiece
+tokenizer of the local encoder (30,000 entries, so it cuts finer than the tokenizers of large models) to see
+whether the product's estimate is on the safe side.
 
 `evidence`: the share of a question's evidence turns whose words stand in the text, as a hit or beside one.
 """
@@ -36,8 +38,9 @@ from echoic.prompt.answer import Packed
 from echoic.stores import store_from
 from echoic.types import Turn
 from echoic_bench.locomo import CATEGORIES
+from echoic_bench.telephone import callers_of
 
-BUDGETS = (100, 200, 300, 600, 1200)
+BUDGETS = (200, 300, 400, 600)
 _SEEN_CHARACTERS = 60
 
 
@@ -46,7 +49,7 @@ class Tally:
     tokens: list[int] = field(default_factory=list)
     word_pieces: list[int] = field(default_factory=list)
     evidence: list[float] = field(default_factory=list)
-    category: list[int] = field(default_factory=list)
+    category: list[int | str] = field(default_factory=list)
     shown: list[int] = field(default_factory=list)
     merged: int = 0
     over_budget: int = 0
@@ -60,9 +63,8 @@ class Tally:
             "word pieces": _spread(self.word_pieces),
             "evidence": round(100 * float(evidence.mean()), 1),
             "evidence by category": {
-                name: round(100 * float(evidence[of == number].mean()), 1)
-                for number, name in CATEGORIES.items()
-                if (of == number).any()
+                CATEGORIES.get(number, number): round(100 * float(evidence[of == number].mean()), 1)
+                for number in dict.fromkeys(self.category)
             },
             "hits shown": round(float(np.mean(self.shown)), 1),
             "merged": self.merged,
@@ -104,8 +106,21 @@ def _stands_in(text: str, turn: Turn) -> bool:
     return quoted(turn.heard_text)[1:-1][:_SEEN_CHARACTERS] in text
 
 
-async def measure(data: Path, embedder: str, budgets: Sequence[int]) -> dict[str, Any]:
-    conversations = load(data)
+def of_corpus(split: str, limit: int | None) -> list[Conversation]:
+    return [
+        Conversation(
+            each.user,
+            [item for item in each.items if isinstance(item, Turn)],
+            [],
+            [Question(q.text, q.evidence, q.category) for q in each.answerable],
+        )
+        for each in callers_of(split)[:limit]
+    ]
+
+
+async def measure(
+    conversations: Sequence[Conversation], embedder: str, budgets: Sequence[int]
+) -> dict[str, Any]:
     count = word_pieces()
     tallies = {budget: Tally() for budget in budgets}
     async with MemoryService(store_from("memory://"), embedder_from(embedder)) as service:
@@ -140,20 +155,26 @@ async def _fill(user: UserMemory, conversation: Conversation) -> None:
     for session in dict.fromkeys(turn.conversation for turn in conversation.turns):
         call = await user.conversation(session)
         await call.append(*(turn for turn in conversation.turns if turn.conversation == session))
+        await call.complete()
+        await call.distil()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("ECHOIC_LOCOMO"), help="LoCoMo's JSON file")
+    parser.add_argument("--split", choices=["train", "dev", "test"], help="of the corpus, instead of LoCoMo")
+    parser.add_argument("--limit", type=int, help="only the first so many conversations or callers")
     parser.add_argument("--embedder", default="local", help='as for echoic.open; default "local"')
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS, help="in tokens")
     parser.add_argument("--dry", action="store_true", help="print, and write nothing to results/")
     args = parser.parse_args()
-    if not args.data:
-        parser.error("give the path of LoCoMo's JSON file with --data or in ECHOIC_LOCOMO")
+    if not args.data and not args.split:
+        parser.error("give the path of LoCoMo's JSON file with --data or in ECHOIC_LOCOMO, or --split")
     machine.one_core()
-    measured = asyncio.run(measure(Path(args.data), args.embedder, args.budgets))
-    print(json.dumps(measured, indent=1) if args.dry else machine.save("packing", measured))
+    asked = of_corpus(args.split, args.limit) if args.split else load(Path(args.data))[: args.limit]
+    measured = asyncio.run(measure(asked, args.embedder, args.budgets))
+    name = f"packing-corpus-{args.split}" if args.split else "packing"
+    print(json.dumps(measured, indent=1) if args.dry else machine.save(name, measured))
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ from pydantic_ai.models.function import FunctionModel
 import echoic
 from benchmarks import machine, phone_caching
 from echoic import Turn
-from echoic.adapters.audio import Resampler, pcm_of, samples_of
 from echoic.adapters.twilio import Pace, Phone, PhoneSettings, phone_app, uvicorn_options
+from echoic.adapters.twilio.media import Resampler, pcm_of, samples_of
 from echoic_loopback.twilio import SimulatedCall
 
 AUTH_TOKEN = "of the account of this benchmark"

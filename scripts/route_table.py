@@ -36,6 +36,9 @@ BY_GUARD: Final[Mapping[Callable[..., Any], str]] = {
     request_callers.query_caller: TOKEN,
     request_callers.operator: "The operator key, or a key with the role operator (reading: read-only)",
     request_callers.auditor: "The operator key, or a key with the role operator or auditor",
+    request_callers.viewer: "A user's token, or any key of the deployment",
+    request_callers.reader: "A user's token, for what is theirs; the operator key, or a key with the role "
+    "operator or read-only",
     request_callers.key_deployment: "An agent or operator key",
     request_callers.anybody: "Anybody, so many a minute from one address",
 }

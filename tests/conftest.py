@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import os
+import shutil
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -16,6 +21,31 @@ pytest_plugins = ["side_by_side"]
 
 # read when numpy is imported: threads that wait for a product spin, and take the processor from other workers
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Folders of tests are in memory where there is room: a process that is killed leaves there what it leaves on a
+# disk, and who cuts the power has a disk of its own. `make soak` waits for the disk.
+MEMORY = Path("/dev/shm")
+if scale.SCALE < 0.25 and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2 << 30:
+    os.environ.setdefault("TMPDIR", str(MEMORY))
+    tempfile.tempdir = None  # pytest has looked before
+
+# every client of HTTP reads the certificates of the machine, and talks to 127.0.0.1 without them
+with contextlib.suppress(ImportError):
+    import httpcore2
+
+    httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
+
+# a model is loaded once in each worker, and again when its file is another one
+with contextlib.suppress(ImportError):
+    from echoic.embedding import encoder
+
+    _load = encoder._load_session
+    _kept = functools.lru_cache(maxsize=2)(lambda _changed, *what: _load(*what))
+    encoder._load_session = lambda onnxruntime, files, threads: (
+        _kept(files.onnx.stat().st_mtime_ns, onnxruntime, files, threads)
+        if files.onnx.exists()
+        else _load(onnxruntime, files, threads)
+    )
 
 # no deadline for an example: a busy machine would miss it
 settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)

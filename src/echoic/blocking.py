@@ -98,6 +98,10 @@ class BlockingMemoryService(Protocol):
     def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""
 
+    @property
+    def assurance(self) -> Mapping[str, str]:
+        """The most that each level is told; see docs/assurance.md."""
+
     def proposals(self, deployment: str = "default") -> BlockingProposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""
 
@@ -189,6 +193,9 @@ class BlockingUserMemory(Protocol):
 
     def find_memory(self, memory_id: str) -> Memory | None:
         """The memory of that id: any version of the user's own, or a global one that is current."""
+
+    def find_turns(self, ids: Collection[str]) -> list[Turn]:
+        """The user's turns with those ids, in the order they were said: what is in `Memory.source`."""
 
     @property
     def sees_everything(self) -> bool:

@@ -74,7 +74,7 @@ class NotKept(NotAllowed):
 
 
 class NotOpen(EchoicError):
-    """Used before `open()` or after `aclose()`."""
+    """Something was used before `open()` or after `aclose()`."""
 
 
 class StoreError(EchoicError):

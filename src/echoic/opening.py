@@ -43,6 +43,8 @@ def open(  # noqa: A001 - echoic.open is the way in
     resumable_for_s: float | None = 24 * 3600.0,
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
+    instructions: Literal["refuse", "keep"] = "refuse",
+    third_parties: Literal["keep", "adults", "drop"] = "keep",
     assurance: str | Mapping[str, str] | None = None,
     keep_for: str | Mapping[str, float] | None = None,
     compliance: str | Path | None = None,
@@ -73,6 +75,10 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
         secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
             codes and keys; "keep" keeps them word for word.
+        instructions: "refuse" raises InvalidInput for a memory that speaks to the model rather than about the
+            user, such as "ignore your rules"; "keep" keeps it as quoted data (docs/threats.md).
+        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
+            or "drop" (docs/retention.md).
         keep_for: for how many days conversations and memories are kept, also as
             "conversations=90,acme:memories=30"; older ones are destroyed in the background
             (docs/retention.md). None: until somebody forgets them.
@@ -104,6 +110,8 @@ def open(  # noqa: A001 - echoic.open is the way in
         resumable_for_s=resumable_for_s,
         quota=quota,
         secrets=secrets,
+        instructions=instructions,
+        third_parties=third_parties,
         assurance=assurance,
         keep_for=keep_for,
         compliance=None if folder is None else Compliance(folder),

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, mulaw_encode, pcm_of, samples_of
+from echoic.adapters.twilio.media import SILENCE, Resampler, mulaw_decode, mulaw_encode, pcm_of, samples_of
 
 EVERY_CODE = bytes(range(256))
 ENCODED = "81d633c9e6972a18c74a58720b96cb8ca0bdd096d4060b646dd708c3b846019a"

@@ -21,7 +21,7 @@ from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_exchanges, read_given
-from echoic.session.why import exchange_with, found_in, why
+from echoic.session.call_record import exchange_with, found_in, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, ToolCall, UserSays
 from echoic_loopback.realtime import Script as Play

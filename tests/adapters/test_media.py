@@ -14,11 +14,11 @@ from pydantic_ai import Agent
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
-from echoic.adapters.audio import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.adapters.twilio import Pace
+from echoic.adapters.twilio.media import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_given
-from echoic.session.why import exchange_with, why
+from echoic.session.call_record import exchange_with, why
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import forked
-from echoic.adapters.audio import Resampler, pcm_of, samples_of
+from echoic.adapters.twilio.media import Resampler, pcm_of, samples_of
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
 

@@ -1,4 +1,5 @@
-"""Attacks on a memory, as an attacker would plant them: stored they may be, but they command nobody and reach nobody else.
+"""Attacks on a memory, as an attacker would plant them: they are refused, and where a deployment keeps them
+(`instructions="keep"`) they command nobody and reach nobody else.
 
 Their kinds are the fifteen of OWASP's Agent Memory Security Benchmark 0.1.0 (github.com/OWASP/www-project-agent-memory-guard,
 `bench/scenarios.py`), and its six benign cases; the texts are our own. docs/threats.md has the table.
@@ -22,6 +23,14 @@ from echoic.server import ServerSettings, create_app
 from echoic.types import Turn
 
 OPERATOR_KEY = "the operator of these tests, and no other"
+
+
+@pytest.fixture
+async def memory(tmp_path):
+    """A memory that keeps what the default refuses: what holds such an attack then."""
+    url = f"sqlite:///{tmp_path}/echoic.db"
+    async with echoic.open(url, embedder="lexical", instructions="keep") as service:
+        yield service
 
 
 @dataclass(frozen=True)
@@ -186,6 +195,31 @@ async def test_an_attack_reaches_a_model_as_quoted_words_in_the_users_role_and_n
             assert kept.text == attack.text, f"who planted {attack.name} can read it"
 
 
+async def test_by_default_an_attack_is_refused_as_an_instruction_by_the_api_and_over_http(tmp_path):
+    service = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical")
+    settings = ServerSettings(secret="of these tests, and long enough for HS256", operator_key=OPERATOR_KEY)
+    transport = httpx.ASGITransport(create_app(service, settings))
+    async with (
+        service,
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", verify=False) as client,
+    ):
+        identity = (await client.post("/api/identity", json={})).json()
+        headers = {"Authorization": f"Bearer {identity['userCookie']}"}
+        for attack in INSTRUCTIONS:
+            for plant in (by_tool, by_import):
+                with pytest.raises(InvalidInput, match="instruction to the model"):
+                    await plant(service, "eve", attack)
+            body = {"value": attack.text}
+            answer = await client.put(f"/v1/keys/{attack.key}", json=body, headers=headers)
+            assert answer.status_code == 422, attack.name
+            assert "instruction to the model" in answer.text
+            assert attack.harm not in answer.text
+        for user in ("eve", identity["user"]):
+            assert await service.user(user).facts() == []
+        kept = await client.put("/v1/keys/pet", json={"value": "a cat"}, headers=headers)
+        assert kept.status_code == 200, "control: the route keeps what is none"
+
+
 async def test_an_attack_that_is_spoken_becomes_no_memory_and_nobody_else_is_told_it(memory):
     for n, attack in enumerate(INSTRUCTIONS):
         await by_word_of_mouth(memory, f"eve{n}", attack)
@@ -200,7 +234,7 @@ async def test_an_attack_that_is_spoken_becomes_no_memory_and_nobody_else_is_tol
 async def test_no_attack_becomes_global_or_a_proposal_even_where_every_kind_may_be_global(tmp_path):
     url = f"sqlite:///{tmp_path}/auto.db"
     async with echoic.open(
-        url, embedder="lexical", global_writes="auto", global_kinds=GLOBAL_KINDS
+        url, embedder="lexical", global_writes="auto", global_kinds=GLOBAL_KINDS, instructions="keep"
     ) as service:
         for plant in ROUTES:
             for attack in INSTRUCTIONS + SECRETS:
@@ -230,7 +264,7 @@ async def test_no_secret_is_in_any_byte_of_the_store_or_told(tmp_path):
 
 
 async def test_a_role_that_a_caller_stores_opens_no_door(tmp_path):
-    service = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical")
+    service = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", instructions="keep")
     settings = ServerSettings(secret="of these tests, and long enough for HS256", operator_key=OPERATOR_KEY)
     transport = httpx.ASGITransport(create_app(service, settings))
     async with (

@@ -22,7 +22,7 @@ from durability.workload import Found, State, Write, after, found, index
 from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import scrub as sqlite_scrub
-from echoic.testing.store_subject import attached
+from echoic.testing.store_histories import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words, cut
 from scale import many

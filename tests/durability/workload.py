@@ -12,7 +12,7 @@ import numpy as np
 
 from echoic.partition import MEMORY, TURN, Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Put, Record, Store
-from echoic.testing.store_subject import attached
+from echoic.testing.store_histories import attached
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import content_words
 

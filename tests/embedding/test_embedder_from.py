@@ -79,7 +79,7 @@ def test_a_name_may_carry_what_a_program_that_takes_only_a_name_must_say(
         ("openai:my-model?dimensions=0", "at least 1"),
         ("openai:my-model?dimensions=", "each once"),
         ("openai:my-model?dimensions=1&dimensions=2", "each once"),
-        ("openai:my-model?api_key=k", "may carry dimensions and base_url"),
+        ("openai:my-model?api_key=k", "a name may carry dimensions, base_url"),
         ("local?dimensions=3", "takes no dimensions"),
         ("nobody:model?dimensions=3", "unknown embedder"),
     ],
@@ -99,7 +99,8 @@ def test_what_is_carried_and_passed_as_well_is_refused() -> None:
 )
 def test_an_unknown_name_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(
-        InvalidInput, match='known are "local", "local:int8", "lexical", "voyageai:'
+        InvalidInput,
+        match='known are "local", "local:int8", "local:<folder or hub id>", "lexical", "voyageai:',
     ) as raised:
         embedder_from(name)
     assert repr(name) in str(raised.value)

@@ -88,7 +88,7 @@ async def serving(memory, **settings):
 
 @pytest.fixture
 async def served():
-    async with serving(echoic.open("memory://", embedder="lexical")) as here:
+    async with serving(echoic.open("memory://", embedder="lexical", instructions="keep")) as here:
         yield here
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import echoic
-from echoic.embedding.voyage import VoyageEmbedder
+from echoic.embedding.remote import VoyageEmbedder
 from echoic.stores import store_from
 from stores import mongodb_server
 

@@ -6,10 +6,9 @@ import pytest
 
 import echoic
 from echoic.errors import InvalidInput
-from echoic.memory.checkpoints import from_json
+from echoic.memory.checkpoints import RecordSessionStore, from_json
 from echoic.memory.records import CALL, CHECKPOINT, CONVERSATION, EXCHANGE, GIVEN, MEMORY, TURN, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.checkpoints import RecordSessionStore
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")

@@ -19,9 +19,8 @@ import echoic
 from echoic.capability.tools import MemoryTools
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.session.call_record import Exchange
+from echoic.session.call_record import Exchange, found_in
 from echoic.session.turn_recall import RecalledHit, RecallTrace
-from echoic.session.why import found_in
 from echoic.types import Turn
 
 LOOKS = ("query", "brief", "block", "tool", "export", "why", "bytes")

@@ -22,7 +22,7 @@ from pathlib import Path
 from distilling_workers import Steps, ended, forked, stepping, told
 
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from

@@ -113,6 +113,7 @@ SURFACES = {
     "append": lambda ana, level: each(ana, level, appended),
     "truncate": lambda ana, level: each(ana, level, truncated),
     "find_memory": lambda ana, level: each(ana, level, by_id),
+    "find_turns": lambda ana, level: each(ana, level, lambda m, s: m.find_turns([f"said-{s}"])),
     "listen": listened,
     "export": exported,
     "an agent's prompt and tools": prompt_of,

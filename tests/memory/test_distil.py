@@ -11,7 +11,7 @@ import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory import background
 from echoic.memory.distilling import Add, Fact, Retract, Supersede
-from echoic.memory.distilling.progress import Leases
+from echoic.memory.distilling.model_reader import Leases
 from echoic.memory.distilling.turns import conversation_record, standing
 from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService

@@ -13,8 +13,8 @@ import pytest
 
 import echoic
 import forked
-from echoic.memory import global_review
-from echoic.memory.global_review import JUDGEMENT, Judge
+from echoic.memory import proposals
+from echoic.memory.proposals import JUDGEMENT, Judge
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
@@ -143,14 +143,14 @@ async def test_what_failed_is_asked_about_by_the_next_process_when_it_is_time_an
 
 
 async def test_a_judge_that_never_answers_leaves_it_private_and_is_left_alone(judged, monkeypatch):
-    monkeypatch.setattr(global_review, "RETRY_S", 0.01)
+    monkeypatch.setattr(proposals, "RETRY_S", 0.01)
     judge = Failing(100)
     async with judged(judge) as memory:
         ana = memory.user("ana")
         await ana.set("store_hours", "The store is open Monday to Friday, nine to five.")
         while await ana.backing_store.scan(ana.scope, JUDGEMENT):
             await asyncio.sleep(0.01)
-        assert judge.left == 100 - global_review.ATTEMPTS
+        assert judge.left == 100 - proposals.ATTEMPTS
         assert (await ana.get("store_hours")).visibility == "private"
         assert await memory.user("bob").get("store_hours") is None
 

@@ -77,6 +77,31 @@ def test_once_warm_the_first_question_of_a_call_loads_no_module(asked):
     assert ran.stdout == "[] True\n"
 
 
+def test_the_first_conversation_loads_no_module_on_the_loop():
+    program = """
+        import asyncio, sys, threading, echoic
+        class Seen:
+            on_loop = []
+            def find_spec(self, name, path=None, target=None):
+                if threading.current_thread() is threading.main_thread():
+                    self.on_loop.append(name)
+        async def main():
+            async with echoic.open("memory://", embedder="lexical") as service:
+                sys.meta_path.insert(0, Seen())
+                call = await service.user("ana").conversation("call")
+                print("echoic.memory.conversation" in sys.modules, Seen.on_loop)
+        asyncio.run(main())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert ran.stdout == "True []\n"
+
+
 def test_distinct_numbers_are_those_that_numpy_finds():
     chance = np.random.default_rng(5)
     for size in (0, 1, 2, 40):

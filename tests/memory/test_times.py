@@ -18,7 +18,7 @@ from echoic.embedding import embedder_from
 from echoic.memory.hits import in_time
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
-from echoic.temporal import NamedEvent, Spans, dates, may_mean_time, spans_of_phrase, zone_of
+from echoic.temporal import NamedEvent, Spans, may_mean_time, rules, spans_of_phrase, zone_of
 from echoic.temporal.questions import EARLIEST_MS, moment_of
 from echoic.temporal.rules import FEASTS, RULES
 from scale import many
@@ -293,9 +293,9 @@ def test_whatever_a_rule_matches_has_a_piece_that_the_rule_needs(rule, data):
 
 
 @settings(max_examples=many(60, least=10), deadline=None)
-@given(st.from_regex(dates._NAMED))
+@given(st.from_regex(rules._NAMED))
 def test_whatever_is_read_as_a_date_has_a_piece_that_every_date_has(text):
-    assert any(piece in text.casefold() for piece in dates._NEEDED)
+    assert any(piece in text.casefold() for piece in rules._NEEDED)
 
 
 @settings(max_examples=many(150, least=10), deadline=None)

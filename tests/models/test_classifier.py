@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from echoic.memory import global_review
+from echoic.memory import proposals
 from echoic.models import classifier_from
 from echoic.types import Scope
 
@@ -15,7 +15,7 @@ HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
 
 @pytest.fixture
 def quick_retries(monkeypatch):
-    monkeypatch.setattr(global_review, "RETRY_S", 0.02)
+    monkeypatch.setattr(proposals, "RETRY_S", 0.02)
 
 
 async def globally(memory, key):

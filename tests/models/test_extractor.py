@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from echoic.errors import InvalidInput
-from echoic.memory.distilling.progress import ATTEMPTS
+from echoic.memory.distilling.model_reader import ATTEMPTS
 from echoic.types import Turn
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)

@@ -106,6 +106,31 @@ def test_a_turn_that_says_more_than_the_memory_learned_from_it_stays():
     assert len(packed(memory, turn).shown) == 2
 
 
+def test_a_memory_that_is_words_of_its_turn_is_left_out_where_the_turn_is_shown():
+    turn = said("Not the boat, the van, the white one. Titouan mended its left wheel.", id="t1")
+    memory = kept("Not the boat, the van, the white one", source=("t1",), confirmed=False)
+    for hits in ((memory, turn), (turn, memory)):
+        made = packed(*hits)
+        assert [hit.turn for hit in made.shown] == [turn.turn]
+        assert (made.merged, made.left_out) == (1, 0)
+    tight = packed(memory, turn, budget=34)
+    assert [hit.memory for hit in tight.shown] == [memory.memory]
+    assert (tight.merged, tight.left_out) == (0, 1)
+
+
+def test_a_memory_that_says_more_than_words_of_its_turn_is_told_beside_it():
+    turn = said("Not the boat, the van, the white one. Titouan mended its left wheel.", id="t1")
+    until = NOW - timedelta(days=3)
+    for fields in (
+        {"key": "vehicle"},
+        {"context": "at work"},
+        {"valid_until": until, "superseded_by": "x"},
+        {"source": ("another turn",)},
+    ):
+        memory = kept("the van, the white one", **{"source": ("t1",)} | fields)
+        assert {hit.memory for hit in packed(memory, turn).shown} == {memory.memory, None}
+
+
 def test_of_two_that_say_the_same_the_worse_is_left_out():
     made = packed(said("I love hiking in the hills.", id="1"), said("i love hiking in the hills", id="2"))
     assert [hit.turn.id for hit in made.shown] == ["1"]

@@ -123,8 +123,8 @@ class Seen:
 
 
 @asynccontextmanager
-async def visiting(browser, process, *, script="", **options):
-    """A page of somebody who was never here, watched; `script` runs before any of its own."""
+async def visiting(browser, process, *, script="", at="", **options):
+    """A page of somebody who was never here, watched; `script` runs before any of its own. `at` is the place."""
     context = await browser.new_context(
         **{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
     )
@@ -141,8 +141,9 @@ async def visiting(browser, process, *, script="", **options):
     )
     if script:
         await page.add_init_script(script)
-    await page.goto(process.url)
-    await expect(page.locator(".turn.agent")).to_have_count(1)
+    await page.goto(f"{process.url}/{at}" if at else process.url)
+    if not at:
+        await expect(page.locator(".turn.agent")).to_have_count(1)
     try:
         yield page
     finally:

@@ -28,6 +28,8 @@ BY_TOKEN = [
     ("GET", "/api/memory", None),
     ("GET", "/api/memories", None),
     ("GET", "/api/memories/home/history", None),
+    ("GET", "/api/memories/abc/provenance", None),
+    ("GET", "/api/assurance", None),
     ("POST", "/api/conversations", {}),
     ("POST", "/api/conversations/abc/complete", None),
     ("POST", "/api/conversations/abc/truncate", {"heard": ""}),
@@ -85,6 +87,7 @@ OPERATIONS = [
 ]
 BY_OPERATOR = [
     ("GET", "/api/proposals"),
+    ("GET", "/api/users"),
     ("POST", "/api/proposals/abc/approve"),
     ("POST", "/api/proposals/abc/reject"),
     ("POST", "/api/tokens/abc/revoke"),
@@ -273,6 +276,7 @@ async def test_every_route_declares_who_may_use_it():
         request_callers.operator,
         request_callers.auditor,
         request_callers.key_deployment,
+        request_callers.viewer,
         request_callers.anybody,
     }
     undeclared = {

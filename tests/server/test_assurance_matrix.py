@@ -40,6 +40,7 @@ TELL = {
     "POST /api/memory",
     "GET /api/memories",
     "GET /api/memories/home/history",
+    "GET /api/memories/abc/provenance",
     "GET /api/export",
     "GET /api/block",
     "POST /api/chat",

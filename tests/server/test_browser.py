@@ -94,6 +94,16 @@ async def test_a_caller_comes_back_tomorrow_to_another_process_and_is_known(page
     )
 
 
+async def test_a_page_that_is_loaded_again_goes_on_with_its_conversation(page):
+    await say(page, "I'm Pavel and I live in Tel Aviv")
+    place = await page.evaluate("location.hash")
+    await page.reload()
+    await expect(page.locator(".turn.user .words")).to_have_text(["I'm Pavel and I live in Tel Aviv"])
+    await say(page, "Where do I live?")
+    assert await page.evaluate("location.hash") == place
+    await expect(page.locator(".turn.agent")).to_have_count(3)  # one greeting: it is the same conversation
+
+
 async def test_nothing_known_is_shown_as_an_answer_and_not_as_hits(page):
     await say(page, "I'm Pavel, I live in Tel Aviv")
     assert (await say(page, "When is my flight?")).startswith("I don't know that.")
@@ -286,7 +296,7 @@ async def test_two_pages_of_one_browser_lose_nobody_whom_one_of_them_meets(brows
         await say(other, "I'm Olga")
         await expect(callers_of(other).locator("option", has_text="Olga")).to_have_count(1)
         await other.reload()
-        await expect(other.locator(".turn.agent")).to_have_count(1)
+        await expect(other.locator(".turn.agent")).to_have_count(2)
         assert sorted(await callers_of(other).locator("option").all_inner_texts()) == [
             "Maya",
             "Olga",

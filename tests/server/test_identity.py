@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from echoic.server import request_callers
+from echoic.server.request_callers import IdentityTokens, TokenRefused
 from echoic.types import Scope
+from server.conftest import settings_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -53,6 +56,17 @@ async def test_an_identity_that_is_no_good_is_refused_and_not_replaced(server, f
         assert answer.status_code == 401
         assert "expired" in answer.json()["error"]
         assert "userCookie" not in answer.json()
+
+
+async def test_a_token_that_was_good_a_moment_ago_is_refused_once_its_time_is_over(monkeypatch):
+    tokens = IdentityTokens(settings_of(token_lifetime_s=100))
+    minted = tokens.mint("default")
+    assert tokens.verify(minted.token) == tokens.verify(minted.token) == minted.principal
+    with pytest.raises(TokenRefused, match="gave out"):
+        tokens.verify(minted.token[:-2] + "xx")
+    monkeypatch.setattr(request_callers.time, "time", minted.principal.expires_at.timestamp)
+    with pytest.raises(TokenRefused, match="expired"):
+        tokens.verify(minted.token)
 
 
 async def test_renewing_does_not_move_anybody_to_another_deployment(server):

@@ -8,7 +8,7 @@ import pytest
 
 import echoic
 from echoic.memory.deployment_keys import ROLES
-from server.conftest import serving, settings_of
+from server.conftest import ACME_KEY, OPERATOR_KEY, serving, settings_of
 
 ROUTES = {
     ("POST", "/v1/tokens"): {"agent", "operator"},
@@ -53,6 +53,27 @@ async def test_each_role_opens_what_it_may_and_nothing_else(tmp_path, own):
                     assert status == 200, (role, path, status)
                 else:
                     assert status in {401, 403}, (role, path, status)
+
+
+async def test_every_credential_is_told_its_own_role_and_a_stranger_none(tmp_path):
+    memory = opened(tmp_path)
+    async with serving(memory, settings_of()) as server:
+        told = {role: (await memory.keys().create(role))[0] for role in ROLES}
+        told |= {"by name": OPERATOR_KEY, "by name too": ACME_KEY}
+        roles = {"by name": "operator", "by name too": "agent"}
+        for name, key in told.items():
+            access = (await server.client.get("/api/access", headers=bearer(key))).json()
+            assert access["role"] == roles.get(name, name)
+            assert access["user"] is None
+            assert access["deploymentId"] == ("acme" if key == ACME_KEY else "default")
+        ana = await server.identity()
+        access = (await server.client.get("/api/access", headers=ana.headers)).json()
+        assert access == {"role": "user", "deploymentId": "default", "user": ana.user}
+        for bad in ({}, bearer("x"), bearer(f"{OPERATOR_KEY}x"), bearer(ana.token[:-4])):
+            assert (await server.client.get("/api/access", headers=bad)).status_code == 401
+        params = {"deploymentId": "acme"}  # a stored key is of one deployment
+        stored = await server.client.get("/api/access", headers=bearer(told["operator"]), params=params)
+        assert stored.status_code == 401
 
 
 async def test_a_key_opens_nothing_once_revoked_or_expired_nor_in_another_deployment(tmp_path):

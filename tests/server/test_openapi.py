@@ -67,7 +67,15 @@ async def test_who_needs_what_is_declared(schema):
     for path, _, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
         if path.startswith(
-            ("/api/proposals", "/api/tokens", "/api/global", "/api/lessons", "/api/decisions", "/api/audit")
+            (
+                "/api/proposals",
+                "/api/tokens",
+                "/api/global",
+                "/api/lessons",
+                "/api/decisions",
+                "/api/audit",
+                "/api/users",
+            )
         ):
             assert named == {"operator"}
             assert "401" in operation["responses"]

@@ -6,9 +6,8 @@ import json
 import re
 from datetime import UTC, datetime
 
-from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.checkpoints import Checkpoint, RecordSessionStore
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.checkpoints import RecordSessionStore
 from echoic.types import Turn
 from echoic_loopback.realtime import Drop, Pause, Says, Script, UserSays
 

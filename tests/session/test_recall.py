@@ -12,8 +12,8 @@ import pytest
 from echoic import StoreUnavailable
 from echoic.prompt.block import memory_line
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges, read_given
+from echoic.session.call_record import exchange_with, found_in, why
 from echoic.session.turn_recall import CallRecall
-from echoic.session.why import exchange_with, found_in, why
 from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")

@@ -21,11 +21,10 @@ from echoic import InvalidInput
 from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.background import Background
-from echoic.memory.checkpoints import Checkpoint, PendingTool
+from echoic.memory.checkpoints import Checkpoint, PendingTool, RecordSessionStore
 from echoic.memory.records import CHECKPOINT
 from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, as_json, from_json, read_call, recorder
-from echoic.session.checkpoints import RecordSessionStore
 from echoic.session.history import UNFINISHED
 from echoic.stores import store_from
 from echoic.types import Turn

@@ -11,7 +11,7 @@ import asyncio
 import pytest
 
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.why import exchange_with, why
+from echoic.session.call_record import exchange_with, why
 from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")

@@ -16,7 +16,7 @@ from echoic.errors import StoreFull, WriteConflict
 from echoic.stores.base import Attach
 from echoic.stores.files import FilesStore
 from echoic.stores.files import disk as files_disk
-from echoic.testing.store_subject import ANA, memory, note, opened, put, unit
+from echoic.testing.store_histories import ANA, memory, note, opened, put, unit
 from echoic.types import Scope
 
 USERS = (ANA, Scope("default", "../bob"))

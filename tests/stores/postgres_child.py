@@ -14,7 +14,7 @@ from echoic.errors import WriteConflict
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Store
-from echoic.testing.store_subject import ANA, attached, memory, note, opened, put, unit
+from echoic.testing.store_histories import ANA, attached, memory, note, opened, put, unit
 from echoic.types import Scope, Turn
 
 SHARED = Scope("acme", "everybody's counter")

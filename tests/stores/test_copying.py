@@ -22,14 +22,15 @@ import pytest
 import echoic
 import forked
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable, WriteConflict
+from echoic.memory import checkpoints
 from echoic.memory.export import KINDS, copy_memory
 from echoic.memory.service import MemoryService
-from echoic.session import call_record, checkpoints
+from echoic.session import call_record
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Put, Record, Store
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.store_copy import copy_store
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     OTHER_SPEC,
     SPEC,

@@ -21,7 +21,7 @@ from echoic.stores.base import Attach, Drop, Put, Record, Store
 from echoic.stores.encrypted import EncryptedStore, keys_from
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
-from echoic.testing.store_subject import ANA, OTHER_ANA, memory, opened, put
+from echoic.testing.store_histories import ANA, OTHER_ANA, memory, opened, put
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 

@@ -24,7 +24,7 @@ from echoic.stores.files import folder as files_register
 from echoic.stores.files.disk import Stored, VectorFile
 from echoic.stores.files.folder import FileState, Register
 from echoic.stores.files.scope import ScopeFiles
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ODD_NAMES,
     OTHER_SPEC,
     SPEC,

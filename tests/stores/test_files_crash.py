@@ -15,7 +15,7 @@ from echoic.stores.base import Attach, Change, Drop
 from echoic.stores.files import FilesStore
 from echoic.stores.files import disk as files_disk
 from echoic.stores.in_memory import InMemoryStore
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     SPEC,
     PartitionContent,
     everything,

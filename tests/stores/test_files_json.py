@@ -14,7 +14,7 @@ from echoic.memory.records import index as real_index
 from echoic.memory.records import memory_of
 from echoic.stores.base import Attach, Drop, Record
 from echoic.stores.files import FilesStore
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     SPEC,
     attach,
     everything,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from echoic.errors import StoreCorrupt, StoreTooNew
 from echoic.stores.base import Record
 from echoic.stores.files import FilesStore
-from echoic.testing.store_subject import attach, everything, expected, loaded, note, opened, put, told, unit
+from echoic.testing.store_histories import attach, everything, expected, loaded, note, opened, put, told, unit
 from echoic.types import Scope
 from scale import many
 

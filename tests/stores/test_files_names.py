@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echoic.stores.files.folder import EVERYONE, MAX_NAME, decode, encode, is_hashed, plain
-from echoic.testing.store_subject import ODD_NAMES
+from echoic.testing.store_histories import ODD_NAMES
 
 NAMES = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=256

@@ -19,7 +19,7 @@ import forked
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
 from echoic.stores.files import FilesStore
 from echoic.stores.files import disk as files_disk
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     SPEC,
     attach,

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, core, settings
 
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
@@ -14,14 +15,14 @@ from echoic.stores.files.scope import ScopeFiles
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import random_histories
-from echoic.testing.store_histories import SETTINGS
+from echoic.testing.store_histories import SETTINGS, Make
 from echoic.types import Scope
 from scale import many
 from stores import mongodb_server, postgres_server
 
 pytestmark = pytest.mark.histories
 HOW = settings(SETTINGS, max_examples=many(SETTINGS.max_examples))
-CONTROL = settings(SETTINGS, max_examples=300, phases=[Phase.generate], derandomize=True, print_blob=False)
+CONTROL = settings(SETTINGS, max_examples=6, phases=[Phase.generate], print_blob=False)
 
 TestInMemoryHistories = random_histories(lambda _: InMemoryStore(), instances=1, lasts=False, how=HOW)
 TestSQLiteHistories = random_histories(lambda folder: SQLiteStore(folder / "echoic.db"), how=HOW)
@@ -110,14 +111,22 @@ class ServesTheLatestComersFirst(InMemoryStore):
         ServesTheLatestComersFirst,
     ],
 )
-def test_a_planted_fault_is_found(faulty: type[InMemoryStore]) -> None:
-    case = random_histories(lambda _: faulty(), instances=1, lasts=False, how=CONTROL)
-    with pytest.raises((AssertionError, ExceptionGroup)):
-        case("runTest").debug()
+def test_a_planted_fault_is_found(faulty: type[InMemoryStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    _found(lambda _: faulty(), monkeypatch, instances=1, lasts=False)
 
 
 def test_an_instance_that_does_not_look_at_the_files_again_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     look = ScopeFiles._look
     monkeypatch.setattr(ScopeFiles, "_look", lambda self: self._states if self._held else look(self))
-    with pytest.raises((AssertionError, ExceptionGroup)):
-        random_histories(FilesStore, how=CONTROL)("runTest").debug()
+    _found(FilesStore, monkeypatch)
+
+
+def _found(make: Make, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """A few histories from one seed after another find it sooner than many from one: the first ones are plain."""
+    for seed in range(50):
+        monkeypatch.setattr(core, "global_force_seed", seed)
+        try:
+            random_histories(make, how=CONTROL, **options)("runTest").debug()
+        except (AssertionError, ExceptionGroup):
+            return
+    pytest.fail("300 histories did not find it")

@@ -27,8 +27,8 @@ from echoic.memory.records import memory_of
 from echoic.stores import store_from
 from echoic.stores.base import Drop, Narrows, Store
 from echoic.stores.mongodb import MongoDBStore
-from echoic.stores.mongodb.documents import packed, unpacked
-from echoic.testing.store_subject import (
+from echoic.stores.mongodb.schema import packed, unpacked
+from echoic.testing.store_histories import (
     ANA,
     SPEC,
     attach,

@@ -15,7 +15,7 @@ from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb import maintenance as mongodb_examine
 from echoic.stores.mongodb.maintenance import _NEEDED
 from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX, search_states
-from echoic.testing.store_subject import ANA, memory, opened, put
+from echoic.testing.store_histories import ANA, memory, opened, put
 from echoic_loopback.mongodb import MongoServer
 from stores import mongodb_server
 

@@ -17,7 +17,7 @@ from echoic.stores import store_from
 from echoic.stores.base import Drop
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     attach,
     everything,

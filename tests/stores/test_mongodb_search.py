@@ -15,7 +15,7 @@ from echoic.stores import store_from
 from echoic.stores.base import Change, Drop, segments_around
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb.load import pipelines
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     OTHER_SPEC,
     attach,

@@ -15,7 +15,7 @@ import pytest
 from echoic.stores.files import FilesStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite.writer import truncate_log
-from echoic.testing.store_subject import ANA, memory, note, opened, put
+from echoic.testing.store_histories import ANA, memory, note, opened, put
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there, a mode says nothing of others")
 
@@ -23,7 +23,7 @@ SECOND = """
 import asyncio, os, sys
 os.umask(0)
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.store_subject import ANA, memory, opened, put
+from echoic.testing.store_histories import ANA, memory, opened, put
 
 async def main():
     async with opened(SQLiteStore(sys.argv[1])) as store:

@@ -28,7 +28,7 @@ from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.postgres import NARROW_ABOVE
 from echoic.stores.postgres import maintenance as postgres_erase
 from echoic.stores.postgres import schema as postgres_schema
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     SPEC,
     attach,

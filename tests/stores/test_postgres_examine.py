@@ -12,7 +12,7 @@ from echoic.stores import store_from
 from echoic.stores.base import Examines, Finding
 from echoic.stores.postgres import maintenance as postgres_examine
 from echoic.stores.postgres.database import Connection, Database
-from echoic.testing.store_subject import ANA, memory, opened, put
+from echoic.testing.store_histories import ANA, memory, opened, put
 from stores.postgres_between import pgbouncer
 from stores.postgres_server import PostgresServer, new_schema, shared
 

@@ -24,7 +24,7 @@ from echoic.errors import StoreCorrupt, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Store
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     SPEC,
     attach,

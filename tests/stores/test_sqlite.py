@@ -20,7 +20,7 @@ from echoic.stores import sqlite
 from echoic.stores.base import Drop, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import schema as sqlite_schema
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     OTHER_SPEC,
     SPEC,
@@ -46,7 +46,7 @@ SECRET = "the secret is a blue giraffe named Aurelio"
 WRITER = """
 import asyncio, sys
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.store_subject import ANA, attach, memory, note, opened, put
+from echoic.testing.store_histories import ANA, attach, memory, note, opened, put
 
 async def main():
     async with opened(SQLiteStore(sys.argv[1])) as store:

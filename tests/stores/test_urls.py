@@ -9,7 +9,7 @@ from echoic.stores import store_from
 from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
-from echoic.testing.store_subject import ANA, memory, opened, put
+from echoic.testing.store_histories import ANA, memory, opened, put
 
 
 @pytest.mark.parametrize(

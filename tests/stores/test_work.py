@@ -19,7 +19,7 @@ from echoic.stores.base import Attach, Drop, Store
 from echoic.stores.files import FilesStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.scope_state import HeldScope
-from echoic.testing.store_subject import SPEC, attach, index, memory, note, opened, put, unit
+from echoic.testing.store_histories import SPEC, attach, index, memory, note, opened, put, unit
 from echoic.types import Scope, Turn
 
 ANA = Scope("acme", "ana")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from echoic.temporal.dates import DAY_MS, NamedDate, dates_in, spans_of
+from echoic.temporal.rules import DAY_MS, NamedDate, dates_in, spans_of
 
 
 def ms(*day):

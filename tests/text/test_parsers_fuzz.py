@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import scale
-from echoic.adapters.browser.wire import read
+from echoic.adapters.browser.socket import read
 from echoic.english.listener import listen
 from echoic.errors import InvalidInput, StoreCorrupt
 from echoic.partition import MEMORY, Entry, Segment

@@ -1,5 +1,5 @@
 """Channels a caller comes in by, each translated to memory and an agent, and back. They decide nothing.
 
-`echoic.adapters.twilio` is the telephone; `echoic.adapters.audio` what its audio is made of. They do not know
-one another's protocols, nor the HTTP server above them.
+`echoic.adapters.twilio` is the telephone, `echoic.adapters.browser` a web page. They do not know one
+another's protocols, nor the HTTP server above them.
 """

@@ -12,8 +12,7 @@ from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import NOTHING_KNOWN, CommandResult, listing, moment
 
 if TYPE_CHECKING:
-    from echoic.session.call_record import CallRecord, Exchange, Given
-    from echoic.session.why import Why
+    from echoic.session.call_record import CallRecord, Exchange, Given, Why
     from echoic.types import Turn
 
 _BAR = 40
@@ -85,7 +84,7 @@ def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
     """
 
     async def work(desk: Desk) -> CommandResult:
-        from echoic.session.why import exchange_with, found_in, why
+        from echoic.session.call_record import exchange_with, found_in, why
 
         store, scope = desk.user.backing_store, desk.user.scope
         exchange = await exchange_with(store, scope, turn)

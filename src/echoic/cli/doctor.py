@@ -311,7 +311,7 @@ class Checkup:
     def _weights(self, model: str) -> str:
         """The files of the local model."""
         family, *_, variant = model.split(":")
-        if family != "local":
+        if family != "local" or "#" in model:
             return ""
         from echoic.embedding.weights import find
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import click
 
 from echoic.cli.audit import audit_group
-from echoic.cli.backup import backup_command, restore_command
 from echoic.cli.calls import calls_group, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup
 from echoic.cli.doctor import doctor_command
 from echoic.cli.global_memory import global_group, lessons_group, proposals_group
 from echoic.cli.import_export import export_command, import_command
-from echoic.cli.keys import keys_group
 from echoic.cli.memories import (
     delete_command,
     forget_command,
@@ -27,11 +25,14 @@ from echoic.cli.output import DONE
 from echoic.cli.phone import phone_group
 from echoic.cli.serve import mcp_command, serve_command, tools_command
 from echoic.cli.upkeep import (
+    backup_command,
     consent_command,
     copy_command,
     distil_command,
     hold_command,
+    keys_group,
     reindex_command,
+    restore_command,
     users_command,
 )
 

@@ -10,7 +10,7 @@ import threading
 import webbrowser
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -166,12 +166,7 @@ def serve_command(
     show: bool,
     names: tuple[str, ...],
     origins: tuple[str, ...],
-    rate: str,
     trusted_proxies: tuple[str, ...],
-    model: str | None,
-    voice: str | None,
-    voice_transport: Literal["websocket", "webrtc"],
-    phone_trust: Literal["a", "any"],
     mcp: bool,
     mcp_issuer: str | None,
     mcp_jwks: str | None,
@@ -206,12 +201,12 @@ def serve_command(
 
         serving = replace(
             _settings(settings, host, names, origins),
-            limiter=_limiter(rate),
+            limiter=_limiter(more["rate"]),
             limits=Limits(trusted_proxies=trusted_proxies),
-            model=model,
-            voice_model=voice,
-            voice_transport=voice_transport,
-            phone_trust=phone_trust,
+            model=more["model"],
+            voice_model=more["voice"],
+            voice_transport=more["voice_transport"],
+            phone_trust=more["phone_trust"],
             mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
             accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
         )

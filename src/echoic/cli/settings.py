@@ -36,6 +36,8 @@ class Settings:
     assurance: str = ""
     keep_for: str = ""
     keep_secrets: bool = False
+    keep_instructions: bool = False
+    third_parties: Literal["keep", "adults", "drop"] = "keep"
     audit: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
@@ -61,7 +63,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "embedder": (
         "--embedder",
         "NAME",
-        "local, local:int8, lexical, or PROVIDER:MODEL, optionally with ?dimensions=N.",
+        "local, local:int8, local:FOLDER, local:OWNER/MODEL, lexical, or PROVIDER:MODEL[?dimensions=N].",
     ),
     "weights": (
         "--weights",
@@ -99,6 +101,16 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "",
         "Store card numbers, passwords, PINs and codes word for word; by default they are masked.",
     ),
+    "keep_instructions": (
+        "--keep-instructions",
+        "",
+        "Store memories that are instructions to the model, quoted; by default they are refused.",
+    ),
+    "third_parties": (
+        "--third-parties",
+        "",
+        "What is kept of other people a user tells of; adults: nothing about children.  [default: keep]",
+    ),
     "compliance": (
         "--compliance",
         "DIR",
@@ -113,6 +125,7 @@ _TYPES: dict[str, Any] = {
     "weights": click.Path(path_type=Path),
     "compliance": click.Path(path_type=Path),
     "global_writes": click.Choice(["propose", "auto"]),
+    "third_parties": click.Choice(["keep", "adults", "drop"]),
 }
 
 

@@ -1,16 +1,18 @@
-"""Operators' commands: distil, reindex, users, copy."""
+"""Operators' commands: distil, reindex, users, copy, backup, restore, keys."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, store_path, words_only
-from echoic.cli.command import command
+from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import (
     COULD_NOT_LOOK,
     DONE,
@@ -20,9 +22,11 @@ from echoic.cli.output import (
     ProgressReport,
     Table,
     listing,
+    moment,
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
+from echoic.partition import AXES, MAX_BYTES
 from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.export import CopiedMemory
     from echoic.memory.service import MemoryService
-
 
 _LOOK_S = 1.0
 """How often progress is polled; each poll is a small write to the store."""
@@ -191,12 +194,21 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
     async with await opened_as_embedded(settings, embedder) as memory:
         records = await memory.reindex(embedder.own_spec)
         embedder.own_up()
+        output.note(_size(embedder.own_spec))
         left = await embed_waiting(memory, output, "embedding")
     if embedder.trouble is not None:
         output.note(words_only(embedder.trouble))
     output.say(f"embedded {records - left} of {records} records with {settings.embedder}")
     code = COULD_NOT_LOOK if left else DONE
     return CommandResult(data={"records": records, "waiting": left}, count=records - left, code=code)
+
+
+def _size(spec: EmbeddingSpec) -> str:
+    """What a record takes."""
+    vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
+    if not spec.model.startswith("local:"):
+        return vector
+    return f"{vector}, and each of its word pieces {AXES} more, {MAX_BYTES:,} at most"
 
 
 async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
@@ -320,3 +332,149 @@ def _told_copied(done: CopiedMemory) -> dict[str, Any]:
             for one in copied.scopes
         ],
     }
+
+
+@click.group("keys", cls=CommandGroup)
+def keys_group() -> None:
+    """Create, list and revoke keys for the HTTP API.
+
+    A key opens what its role allows, in one deployment: agent gets tokens for users, operator opens every
+    operator's route, auditor the audit log, read-only what only reads. Servers of the store accept a new
+    key, and refuse a revoked one, at once and without a restart.
+    """
+
+
+@command("create")
+@click.option("--role", required=True, type=click.Choice(["agent", "operator", "auditor", "read-only"]))
+@click.option("--name", default="", metavar="NAME", help="What you call it, such as who holds it.")
+@click.option("--days", type=click.IntRange(1), metavar="N", help="Expire after N days; default: never.")
+@click.pass_context
+def create_command(ctx: click.Context, role: Any, name: str, days: int | None) -> int:
+    """Create a key and print it. It is shown now and never again; the store keeps only a hash."""
+
+    async def work(desk: Desk) -> CommandResult:
+        lifetime = None if days is None else timedelta(days=days)
+        keys = desk.memory.keys(desk.settings.deployment)
+        key, made = await keys.create(role, name=name, lifetime=lifetime)
+        desk.output.say(f"created {role} key {made.id} for deployment {desk.settings.deployment!r}")
+        return CommandResult(data={"key": key, "listed": made}, text=key, count=1)
+
+    return run(ctx, work)
+
+
+@command("list")
+@click.pass_context
+def list_command(ctx: click.Context) -> int:
+    """List the keys of the deployment.
+
+    Columns: id, role, name, created, expires, revoked.
+    """
+
+    async def work(desk: Desk) -> CommandResult:
+        found = await desk.memory.keys(desk.settings.deployment).list()
+        rows = [
+            (k.id, k.role, k.name, moment(k.created_at), moment(k.expires_at), moment(k.revoked_at))
+            for k in found
+        ]
+        return listing(found, "ID ROLE NAME CREATED EXPIRES REVOKED", rows)
+
+    return run(ctx, work)
+
+
+@command("revoke")
+@click.argument("key_id", metavar="ID")
+@click.pass_context
+def revoke_command(ctx: click.Context, key_id: str) -> int:
+    """Revoke a key: from now on it opens nothing. Tokens that it got are good until they end."""
+
+    async def work(desk: Desk) -> CommandResult:
+        revoked = await desk.memory.keys(desk.settings.deployment).revoke(key_id)
+        desk.output.say(f"revoked {revoked.role} key {revoked.id}")
+        return CommandResult(data=revoked, count=1)
+
+    return run(ctx, work)
+
+
+keys_group.add_section("Keys", [create_command, list_command, revoke_command])
+
+
+@command("backup")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_context
+def backup_command(ctx: click.Context, file: Path) -> int:
+    """Back up a whole store to one file, while it is in use.
+
+    All deployments, users and records are written with their vectors, whatever kind of store it is, and the
+    file is read back. FILE.sha256 beside it holds its checksum. FILE is itself a store: any command can read
+    it with --store sqlite:///FILE.
+
+    From SQLite, the backup is the store at one moment. From any other store, each user is as they were at one
+    moment. Copy the compliance folder apart: it must be newer than the backup when you restore
+    (docs/backup.md).
+    """
+
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.memory.backup import back_up
+        from echoic.stores import store_from
+
+        _check_place(settings)
+        source = partial(store_from, settings.store)
+        with output.progress("backing up") as progress:
+            done = await back_up(source, file, embedder_at(settings).own_spec, progress=progress)
+        output.say(f"backed up {done.records} records of {done.scopes} users and deployments to {file}")
+        return CommandResult(data=done, text=f"{done.sha256}  {file.name}", count=done.records, code=DONE)
+
+    return run_apart(ctx, work)
+
+
+@command("restore")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--without-checksum", is_flag=True, help="Restore although FILE.sha256 is missing.")
+@click.pass_context
+def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -> int:
+    """Restore a backup into an empty store, and erase again what was erased since.
+
+    --store is the store to fill; it must be empty. What was erased since the backup was made is listed in the
+    compliance folder (--compliance, by default the one beside the store) and is erased again before the
+    command ends. Without that folder everything in the backup comes back.
+    """
+
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        from echoic.memory.backup import restore
+        from echoic.stores import store_from
+
+        if settings.store.lower().startswith("memory:"):
+            raise InvalidInput("memory:// ends with this command: name a persistent store")
+        target = partial(store_from, settings.store)
+        with output.progress("restoring") as progress:
+            copied = await restore(file, target, checked=not without_checksum, progress=progress)
+        again, listed = await _forget_again(settings)
+        output.say(
+            f"restored {copied.records} records of {len(copied.scopes)} users and deployments, "
+            f"then made {again} erasures again"
+        )
+        if not listed:
+            output.note("no list of erasures was found: whoever was erased since the backup is back")
+        data: dict[str, Any] = {"records": copied.records, "erasures_again": again, "erasures_listed": listed}
+        return CommandResult(data=data, count=copied.records, code=DONE)
+
+    return run_apart(ctx, work)
+
+
+async def _forget_again(settings: Settings) -> tuple[int, int]:
+    """Open the restored store, which forgets again; how many erasures, and how many are listed."""
+    from echoic.memory.compliance import Compliance
+    from echoic.opening import compliance_folder
+
+    async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
+        again = memory.forgotten_again
+    folder = settings.compliance or compliance_folder(settings.store)
+    return again, 0 if folder is None else len(Compliance(folder).past())
+
+
+def _check_place(settings: Settings) -> None:
+    path = store_path(settings)
+    if settings.store.lower().startswith("memory:"):
+        raise InvalidInput("memory:// holds nothing that outlasts a command: name a persistent store")
+    if path is not None and not path.exists():
+        raise InvalidInput(f"there is no store at {path}; nothing was backed up")

@@ -26,20 +26,21 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from echoic.embedding.hosted import HostedEmbedder
     from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
-    from echoic.embedding.voyage import VoyageEmbedder
+    from echoic.embedding.remote import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
 _LAZY = {
     "DefaultEmbedder": "echoic.embedding.local",
     "HostedEmbedder": "echoic.embedding.hosted",
     "LocalEmbedder": "echoic.embedding.local",
-    "VoyageEmbedder": "echoic.embedding.voyage",
+    "VoyageEmbedder": "echoic.embedding.remote",
 }
 """Imported when they are named: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
-_IN_NAME = ("dimensions", "base_url")
+_BROUGHT = frozenset({"query_prefix", "document_prefix", "pooling"})
+_IN_NAME = ("dimensions", "base_url", *sorted(_BROUGHT))
 """What a name may carry: all there is to say where a program takes no more than a name."""
 
 
@@ -55,14 +56,18 @@ def embedder_from(
     timeout_s: float | None = None,
     attempts: int | None = None,
     backoff_s: float | None = None,
+    query_prefix: str | None = None,
+    document_prefix: str | None = None,
+    pooling: str | None = None,
 ) -> Embedder:
     """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
 
     What a store has recorded as `EmbeddingSpec.model` is a name, too.
 
     Args:
-        spec: "local", "local:int8", "lexical", "voyageai:<model>" or "<provider>:<model>". A hosted one may
-            carry dimensions and base_url: "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
+        spec: "local", "local:int8", "local:<folder or hub id>" (docs/ranking.md), "lexical",
+            "voyageai:<model>" or "<provider>:<model>". A hosted one may carry dimensions and base_url:
+            "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
         model_dir: local: where the weights are.
         cache_dir: local: where converted weights are kept.
         threads: local: how many one run may use.
@@ -72,9 +77,13 @@ def embedder_from(
         timeout_s: hosted: of one request.
         attempts: hosted: how often a request is made before it is given up.
         backoff_s: hosted: the longest pause after the first failure.
+        query_prefix: a model you bring: stands before a question, where its files do not say it.
+        document_prefix: likewise before a text.
+        pooling: likewise "mean" or "cls".
 
     Raises:
         InvalidInput: the name is unknown, or an option does not belong to it.
+        EmbedderMissing: a model you bring is not there, or cannot be read.
     """
     options = {
         "model_dir": model_dir,
@@ -86,6 +95,9 @@ def embedder_from(
         "timeout_s": timeout_s,
         "attempts": attempts,
         "backoff_s": backoff_s,
+        "query_prefix": query_prefix,
+        "document_prefix": document_prefix,
+        "pooling": pooling,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(spec, str):
@@ -108,8 +120,8 @@ def _parted(spec: str) -> tuple[str, dict[str, Any]]:
     name, mark, query = spec.partition("?")
     carried: dict[str, Any] = {}
     for option, value in parse_qsl(query, keep_blank_values=True):
-        if option not in _IN_NAME or option in carried or not value:
-            raise InvalidInput(f"embedder {spec!r}: a name may carry {' and '.join(_IN_NAME)}, each once")
+        if option not in _IN_NAME or option in carried or not (value or option in _BROUGHT):
+            raise InvalidInput(f"embedder {spec!r}: a name may carry {', '.join(_IN_NAME)}, each once")
         if option == "dimensions" and not (value.isascii() and value.isdigit()):
             raise InvalidInput(f"embedder {spec!r}: dimensions must be a whole number, not {value!r}")
         carried[option] = int(value) if option == "dimensions" else value
@@ -124,12 +136,20 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
         return LexicalEmbedder, frozenset({"dimensions"})
     if family == "local":
         from echoic.embedding.local import LocalEmbedder
-        from echoic.embedding.weights import MODEL
+        from echoic.embedding.weights import MODEL, is_published
 
         if variant := _VARIANTS.get(rest.removeprefix(f"{MODEL}:")):
             return lambda **given: LocalEmbedder(variant=variant, **given), _LOCAL
+        plain, hash_, recorded = rest.partition("#")
+        name = plain.removesuffix(":int8")
+        if is_published(name):
+            from echoic.embedding.brought import BroughtEmbedder
+
+            variant = "fp32" if name == plain else "int8"
+            whole = f"{name}{hash_}{recorded}"
+            return lambda **given: BroughtEmbedder(whole, variant=variant, **given), _LOCAL | _BROUGHT
     if family == "voyageai" and rest:
-        from echoic.embedding.voyage import VoyageEmbedder
+        from echoic.embedding.remote import VoyageEmbedder
 
         return lambda **given: VoyageEmbedder(rest, **given), _REMOTE
     from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
@@ -144,7 +164,8 @@ def _known() -> str:
     from echoic.embedding.hosted import KEYS
 
     return (
-        'known are "local", "local:int8", "lexical", "voyageai:<model>", such as "voyageai:voyage-3.5-lite", '
+        'known are "local", "local:int8", "local:<folder or hub id>", "lexical", "voyageai:<model>", such as '
+        '"voyageai:voyage-3.5-lite", '
         f'and "<provider>:<model>", such as "openai:text-embedding-3-small", of {", ".join(KEYS)}'
     )
 

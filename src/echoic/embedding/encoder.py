@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import Vectors, unit
+from echoic.embedding.base import Kind, Vectors, unit
 from echoic.embedding.weights import MODEL, ModelFiles, Variant
 from echoic.embedding.word_pieces import WordPieces
 from echoic.errors import EmbedderMissing
@@ -110,7 +110,10 @@ class Encoded:
 
 
 class Encoder:
-    """A loaded model. Used by one thread at a time."""
+    """A loaded model. Any threads may use it."""
+
+    _pools = True
+    """Whether the graph's own pooled output is the vector of a text."""
 
     def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
         """Load the model and make sure that it is the one it should be.
@@ -143,9 +146,13 @@ class Encoder:
             )
         self._recognise(files, variant)
 
-    def tokenise(self, text: str) -> CutText:
+    def tokenise(self, text: str, kind: Kind = "query") -> CutText:
         """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included. No more of it is read."""
-        cut = list(islice(self._tokenizer.cut(text), MAX_TOKENS - _MARKS))
+        del kind  # this model reads both alike
+        return self._cut(text, MAX_TOKENS)
+
+    def _cut(self, text: str, most: int) -> CutText:
+        cut = list(islice(self._tokenizer.cut(text), most - _MARKS))
         ids = [self._tokenizer.start, *(piece.id for piece in cut), self._tokenizer.end]
         return CutText(ids, tuple(piece.span for piece in cut))
 
@@ -153,8 +160,7 @@ class Encoder:
         """How many word pieces `text` has, all of them. Any thread may ask."""
         return sum(1 for _ in self._tokenizer.cut(text))
 
-    @staticmethod
-    def pieces(hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
+    def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
         """The word pieces of a text, from its row of `Encoded.hidden`."""
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
@@ -182,7 +188,7 @@ class Encoder:
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        wanted = [_POOLED] if _POOLED in self._outputs else []
+        wanted = [_POOLED] if _POOLED in self._outputs and self._pools else []
         if hidden or not wanted:
             wanted.append(str(self._hidden))
         try:
@@ -195,8 +201,11 @@ class Encoder:
             raise
         found = dict(zip(wanted, results, strict=True))
         tokens = found.get(str(self._hidden))
-        pooled = found[_POOLED] if _POOLED in found else _mean(tokens, mask)
+        pooled = found[_POOLED] if _POOLED in found else self._pooled(tokens, mask)
         return Encoded(unit(pooled), tokens if hidden else None)
+
+    def _pooled(self, hidden: Any, mask: NDArray[np.int64]) -> Vectors:
+        return _mean(hidden, mask)
 
     def _recognise(self, files: ModelFiles, variant: Variant) -> None:
         # A file of another model would give vectors that look right and mean something else, under this

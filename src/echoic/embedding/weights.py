@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
+import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from echoic.errors import EmbedderMissing
 
@@ -140,31 +142,187 @@ def _installed() -> _PublishedFiles | None:
 
 def _from_hub(endpoint: str | None, scratch: Path) -> _PublishedFiles:
     """From the cache that clients of the model hub share, or fetched into `scratch`."""
-    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
-    shared = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{REPOSITORY.replace('/', '--')}"
-    for folder in sorted(shared.glob("snapshots/*")):
+    for folder in _shared(REPOSITORY):
         if all((folder / name).is_file() for name in _FILES):
             return _verified(_PublishedFiles(*(folder / name for name in _FILES)), str(folder))
-    missing = f"the weights of {MODEL} are not on this machine"
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        raise EmbedderMissing(f"{missing}, and HF_HUB_OFFLINE forbids to fetch them. {_WAYS_OUT}")
-    address = (endpoint or os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
-    if not address.startswith(("https://", "http://")):
-        raise EmbedderMissing(f"{missing}, and HF_ENDPOINT is no address of a model hub. {_WAYS_OUT}")
+    hub = _Hub(REPOSITORY, _WAYS_OUT, endpoint)
     _log.info("fetching the weights of %s (91 MB, once) from the model hub", MODEL)
-    try:
-        for name in _FILES:
-            url = f"{address}/{REPOSITORY}/resolve/main/{name}"
+    for name in _FILES:
+        hub.fetch(name, scratch / name)
+    return _verified(_PublishedFiles(*(scratch / name for name in _FILES)), f"the model hub ({REPOSITORY})")
+
+
+def _shared(repository: str) -> list[Path]:
+    """Where clients of the model hub keep what they have of `repository`."""
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    kept = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{repository.replace('/', '--')}"
+    return sorted(kept.glob("snapshots/*"))
+
+
+class _Hub:
+    """One repository of the model hub."""
+
+    def __init__(self, repository: str, ways_out: str, endpoint: str | None = None) -> None:
+        self._missing = f"the weights of {repository.rpartition('/')[2]} are not on this machine"
+        self._ways_out = ways_out
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+            raise EmbedderMissing(f"{self._missing}, and HF_HUB_OFFLINE forbids to fetch them. {ways_out}")
+        address = (endpoint or os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
+        if not address.startswith(("https://", "http://")):
+            raise EmbedderMissing(
+                f"{self._missing}, and HF_ENDPOINT is no address of a model hub. {ways_out}"
+            )
+        self._files = f"{address}/{repository}/resolve/main"
+
+    def fetch(self, name: str, target: Path, *, optional: bool = False) -> bool:
+        """Write a file to `target`; False where it is `optional` and not there."""
+        try:
             with (
-                urllib.request.urlopen(url, timeout=_HUB_TIMEOUT_S) as answer,  # noqa: S310
-                (scratch / name).open("wb") as kept,
+                urllib.request.urlopen(f"{self._files}/{name}", timeout=_HUB_TIMEOUT_S) as answer,  # noqa: S310
+                target.open("wb") as kept,
             ):
                 shutil.copyfileobj(answer, kept, 1 << 20)
-    except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-        raise EmbedderMissing(
-            f"{missing} and could not be fetched from the model hub ({type(error).__name__}). {_WAYS_OUT}"
-        ) from error
-    return _verified(_PublishedFiles(*(scratch / name for name in _FILES)), f"the model hub ({REPOSITORY})")
+        except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
+            if optional and getattr(error, "code", None) in _NOT_THERE:
+                return False
+            raise EmbedderMissing(
+                f"{self._missing} and could not be fetched from the model hub ({type(error).__name__}). "
+                f"{self._ways_out}"
+            ) from error
+        return True
+
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_DESCRIPTION = (
+    "config.json",
+    "tokenizer.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+    "1_Dense/config.json",
+    "artifact.metadata",
+)
+"""What a model's makers say of it: some KB, most of it optional."""
+_NOT_THERE = frozenset({401, 403, 404})
+_WEIGHTS = ("model.safetensors", "model.onnx", "onnx/model.onnx")
+_BRING = 'Download it and give the folder, as in embedder="local:./my-model".'
+
+
+def is_published(name: str) -> bool:
+    """Whether `name` is a folder on this machine, or an id of the model hub."""
+    return name.startswith(("/", ".", "~")) or _HUB_ID.fullmatch(name) is not None or Path(name).is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """A model as its makers publish it."""
+
+    name: str
+    """The folder or the hub id, as it was given."""
+    folder: Path
+    hub: _Hub | None = None
+    """Whence its weights come; None: they are in the folder."""
+
+    @classmethod
+    def find(cls, name: str, cache_dir: Path | None) -> PublishedModel:
+        """What describes the model `name`; of one that is not on this machine it is fetched, once. Blocks.
+
+        Raises:
+            EmbedderMissing: there is no such folder, or the hub has or gives no such model.
+        """
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return cls(name, folder)
+        if not _HUB_ID.fullmatch(name):
+            raise EmbedderMissing(f"there is no folder {name!r}. Give the one with the model's files.")
+        for kept in _shared(name):
+            found = cls(name, kept)
+            if found.path("config.json") and found.path("tokenizer.json") and found.weights():
+                return found
+        home = (cache_dir or _user_cache()) / "models" / name.replace("/", "--")
+        found = cls(name, home)
+        if not found.path("tokenizer.json"):
+            hub = _Hub(name, _BRING)
+            home.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=home.parent) as scratch:
+                for file in _DESCRIPTION:
+                    target = Path(scratch) / file
+                    target.parent.mkdir(exist_ok=True)
+                    hub.fetch(file, target, optional=not file.startswith(("config.json", "tokenizer")))
+                with contextlib.suppress(OSError):  # another process was faster
+                    Path(scratch).rename(home)
+                Path(scratch).mkdir(exist_ok=True)
+        return found if found.weights() else cls(name, home, _Hub(name, _BRING))
+
+    def path(self, file: str) -> Path | None:
+        """The file of that name, where there is one."""
+        found = self.folder / file
+        return found if found.is_file() else None
+
+    def json(self, file: str) -> dict[str, Any]:
+        """What a file says; nothing where it is not there.
+
+        Raises:
+            EmbedderMissing: it is no JSON object.
+        """
+        found = self.path(file)
+        try:
+            stated = json.loads(found.read_text(encoding="utf-8")) if found else {}
+        except (OSError, ValueError) as error:
+            raise EmbedderMissing(f"{found} cannot be read: {type(error).__name__}") from error
+        if not isinstance(stated, dict):
+            return {}
+        return stated
+
+    def weights(self) -> Path | None:
+        """The file with the weights, where it is on this machine."""
+        return next((found for name in _WEIGHTS if (found := self.path(name))), None)
+
+    def digest(self) -> str:
+        """Tells the weights in a folder from others, without reading all of them; of a hub id nothing."""
+        weights = self.weights()
+        if weights is None or _HUB_ID.fullmatch(self.name):
+            return ""
+        with weights.open("rb") as opened:
+            sample = opened.read(1 << 20)
+            opened.seek(-min(weights.stat().st_size, 1 << 20), os.SEEK_END)
+            return hashlib.sha256(sample + opened.read()).hexdigest()
+
+    def files(self, variant: Variant, cache_dir: Path | None) -> ModelFiles:
+        """What an encoder is loaded from, fetched and converted as needed. Blocks, once for minutes.
+
+        Raises:
+            EmbedderMissing: the files are not there, or not what they should be.
+        """
+        weights, tokenizer = self.weights() or self._fetched(), self.path("tokenizer.json")
+        if tokenizer is None:
+            raise EmbedderMissing(f"{self.folder} has no tokenizer.json: only WordPiece tokenizers are read")
+        if weights.suffix == ".onnx":
+            if variant == "int8":
+                raise EmbedderMissing(f"{self.name} has no model.safetensors, which int8 is made of")
+            return ModelFiles(weights, tokenizer, made=False)
+        home = (cache_dir or _user_cache()) / "models" / f"safetensors-{_key(_digest(weights))}"
+        source = _PublishedFiles(weights, tokenizer, self.folder / "config.json")
+        return ModelFiles(_converted(source, variant, home), tokenizer, made=True)
+
+    def _fetched(self) -> Path:
+        if self.hub is None:
+            raise EmbedderMissing(f"{self.folder} holds none of {', '.join(_WEIGHTS)}. {_BRING}")
+        _log.info("fetching the weights of %s, once, from the model hub", self.name)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.folder) as scratch:
+            for name in (
+                *(["1_Dense/model.safetensors"] if self.path("1_Dense/config.json") else []),
+                *_WEIGHTS,
+            ):
+                made = Path(scratch) / Path(name).name
+                if self.hub.fetch(name, made, optional=name != _WEIGHTS[-1]):
+                    target = self.folder / name
+                    target.parent.mkdir(exist_ok=True)
+                    made.replace(target)
+                    if name in _WEIGHTS:
+                        return target
+        raise EmbedderMissing(f"the model hub has no weights of {self.name} that can be read. {_BRING}")
 
 
 def _verified(source: _PublishedFiles, origin: str) -> _PublishedFiles:

@@ -79,6 +79,22 @@ class WordPieces:
             raise ValueError(f"it does not say {error}") from error
         self._folded = _Folded()
 
+    def words(self) -> list[str]:
+        """Every piece that may begin a word, in the order of their numbers."""
+        return [
+            piece
+            for piece in sorted(self._vocabulary, key=self._vocabulary.__getitem__)
+            if piece[:2] != _INSIDE
+        ]
+
+    def number(self, piece: str) -> int:
+        """The number of `piece`, which may be a mark.
+
+        Raises:
+            KeyError: it has none.
+        """
+        return self._vocabulary[piece]
+
     def cut(self, text: str) -> Iterator[Piece]:
         """The pieces of `text` in order, made as they are asked for; [CLS] and [SEP] are not among them."""
         word: list[str] = []

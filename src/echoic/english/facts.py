@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from echoic.english import guards, names, places, spoken_values
+from echoic.english import names, places, spoken_values
 from echoic.english.grammar import RuleReading, Spot, one
 from echoic.english.lexicon import AUXILIARIES, FUNCTION, GIVEN, pattern, source, table, wordlike, words
 from echoic.english.names import closed, run_end
-from echoic.english.sentences import Sentence
+from echoic.english.sentences import CONNECTING, Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, SelfStatement, hear, hear_of
 from echoic.english.spoken_values import Value
 
@@ -146,7 +146,7 @@ def introduced(spot: Spot) -> RuleReading | None:
 def named_before(spot: Spot) -> RuleReading | None:
     """Before "here" or "speaking", where nothing else but a greeting is: "hi, Tom Baker here"."""
     said, end = spot.said, spot.said.at[spot.match.start()]
-    start = next((at for at in range(end) if said.low(at) not in guards.CONNECTING), end)
+    start = next((at for at in range(end) if said.low(at) not in CONNECTING), end)
     found = names.claimed(said, start, greeted=True) if start < end else None
     if found is None or found.end != end or not said.gap(spot.at):
         return None

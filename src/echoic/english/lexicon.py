@@ -11,7 +11,7 @@ from functools import cache
 from pkgutil import get_data
 from typing import Final
 
-from echoic.temporal import dates
+from echoic.temporal.rules import MONTHS as MONTH_NAMES
 
 _MACRO: Final = re.compile(r"\{([a-z_.]+)\}")
 
@@ -93,7 +93,7 @@ FUNCTION: Final = PRONOUNS | DETERMINERS | CONJUNCTIONS | AUXILIARIES | PREPOSIT
 """Words that carry the grammar: none begins a value, and most end one."""
 NUMBERS: Final = words("lexicon.numbers")
 DAYS: Final = words("lexicon.days")
-MONTHS: Final = tuple(month.lower() for month in dates.MONTHS)
+MONTHS: Final = tuple(month.lower() for month in MONTH_NAMES)
 FIELDS: Final = words("lexicon.fields")
 """Lines of business."""
 ADJECTIVES: Final = words("lexicon.adjectives")

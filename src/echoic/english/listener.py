@@ -1,8 +1,9 @@
 """Reads what an utterance says of its speaker, sentence by sentence.
 
 Every word is tried as the beginning of a clause of the speaker's own: the guards decide whether it is one,
-the rules what it says, and corrections what of it still holds. English only: nothing is understood of other
-languages, though names in any script survive.
+the rules what it says, and corrections what of it still holds. A short answer to a question about the speaker
+("And how old are you?" – "Seventy four.") is first put behind the words the question asks for (`completed`).
+English only: nothing is understood of other languages, though names in any script survive.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from echoic.english import commands, facts, guards, phrases, preferences
-from echoic.english.corrections import corrected, given_up, retracted, settled
+from echoic.english import commands, facts, phrases, preferences
+from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.grammar import Rule, RuleReading, Spot, index_of, rules_of
-from echoic.english.repairs import repaired
-from echoic.english.sentences import Sentence, sentences
+from echoic.english.lexicon import pattern, table
+from echoic.english.sentences import (
+    Ground,
+    Sentence,
+    by_an_agent,
+    greets,
+    jokes,
+    sentences,
+    staged,
+    withdrawn,
+)
 from echoic.english.slots import SelfStatement, emptied, emptied_item, retraction
 
 RULES: Final = rules_of({"facts": facts, "preferences": preferences})
@@ -48,7 +58,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = sentences(storable)
-    if guards.by_an_agent(spoken) or guards.staged(spoken):
+    if by_an_agent(spoken) or staged(spoken):
         return []
     hearing = _Hearing(previous, since)
     for said in spoken:
@@ -76,14 +86,14 @@ class _Hearing:
     def hear(self, said: Sentence) -> None:
         """Take in one sentence."""
         said = repaired(said)
-        if guards.jokes(said):
+        if jokes(said):
             self._heard.clear()
         self._hushed = self._hushed or commands.hushed(said)
         self._hushes_only = self._hushes_only and commands.only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
         passage.read()
         self._since = passage.since(len(said))
-        self._greeted = guards.greets(said)
+        self._greeted = greets(said)
 
 
 class _Passage:
@@ -102,7 +112,7 @@ class _Passage:
         self._since = since
         self._previous = previous
         self._heard = heard
-        self._ground = guards.Ground(said, greeted=greeted)
+        self._ground = Ground(said, greeted=greeted)
         self._value_end = -1
         self._forgetting = False
         self._requested = False
@@ -172,7 +182,7 @@ class _Passage:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
             return None
-        if guards.withdrawn(self._said, repair.end, repair.heard[-1].key):
+        if withdrawn(self._said, repair.end, repair.heard[-1].key):
             return None
         self._heard.extend(repair.heard)
         self._value_end = repair.end
@@ -223,8 +233,8 @@ class _Passage:
         if conditioned is None:
             return None
         reading = conditioned
-        withdrawn = guards.withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
-        if withdrawn and not (asked and said.question):
+        taken_back = withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
+        if taken_back and not (asked and said.question):
             return None
         if denied:
             if _ONLY.search(spot.match.group()):
@@ -251,3 +261,49 @@ class _Passage:
 
     def _add(self, heard: tuple[SelfStatement, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
+
+
+MOST_WORDS: Final = 12
+"""Words of an answer, up to the first comma where it is longer: more stands by itself."""
+_OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
+_LEADING: Final = pattern("answers.leading")
+# What is no answer: a refusal, a question, or a statement that stands by itself.
+_NO_ANSWER: Final = pattern("answers.no_answer")
+
+
+def completed(question: str, answer: str) -> str:
+    """`answer` with its first sentence as a statement; as it was said where `question` gives it no meaning.
+
+    Args:
+        question: what the agent said right before; its last sentence counts.
+        answer: what the speaker said.
+    """
+    asked, said = sentences(question)[-1:], sentences(answer)
+    opening = _opening(asked[0]) if asked else ""
+    statement = _stated(opening, said[0]) if opening and said else ""
+    if not statement:
+        return answer
+    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    return " ".join([statement + ".", *rest])
+
+
+def _opening(asked: Sentence) -> str:
+    for found, words in _OPENINGS:
+        if match := found.search(asked.line):
+            return words.format(**match.groupdict())
+    return ""
+
+
+def _stated(opening: str, said: Sentence) -> str:
+    """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
+    leading = _LEADING.match(said.line)
+    start = said.at.get(leading.end(), 0) if leading else 0
+    last = opening.rpartition(" ")[2]
+    start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
+    end = len(said)
+    if end - start > MOST_WORDS:
+        end = next((at for at in range(start + 1, end) if said.gap(at)), end)
+    if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
+        return ""
+    behind = f". {said.text(end, len(said))}" if end < len(said) else ""
+    return f"{opening} {said.text(start, end)}{behind}"

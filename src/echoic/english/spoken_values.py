@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from echoic.english.lexicon import FUNCTION, MONTHS, table
 from echoic.english.sentences import Sentence
-from echoic.temporal.dates import A_DAY, number_of_day
+from echoic.temporal.rules import A_DAY, number_of_day
 
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a number worth keeping: E.164 allows 15 at most; under six it is an extension or a code."""

@@ -190,7 +190,7 @@ class BlockMaker:
         return Draft(name=draft.name, share=draft.share, lines=lines), recall.outcome
 
 
-HITS, LIST_HITS = 10, 25
+HITS, LIST_HITS = 25, 40
 """Hits looked at for one question, and for one that asks for a list."""
 _REACH = 3
 """Rows to either side in which a neighbour is looked for: between turns lies what was learned from them."""

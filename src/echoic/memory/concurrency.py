@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import random
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from typing import Final, TypeVar
 
 from echoic.errors import StoreUnavailable, WriteConflict
@@ -18,6 +20,13 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 40
 """Each attempt is lost only if another writer won, so this many is overload, not bad luck."""
+
+
+async def load(*modules: str) -> None:
+    """Import `modules` that nobody imported yet, in a thread: no audio waits for the first use of them."""
+    for name in modules:
+        if name not in sys.modules:
+            await asyncio.to_thread(import_module, name)
 
 
 async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:

@@ -25,11 +25,10 @@ from echoic.stores.base import Record, Store
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.changes import Extractor
-    from echoic.memory.distilling.model_reader import ModelReader, Run
-    from echoic.memory.distilling.progress import Progress
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.distilling.model_reader import ModelReader, Progress, Run
+    from echoic.memory.distilling.reconcile import Distilled, Extractor
     from echoic.memory.distilling.rule_reader import RuleReader
+    from echoic.memory.distilling.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -72,6 +71,7 @@ class Distiller:
         every: user turns after which the model reads a conversation that goes on.
         sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
             the local embedder.
+        third_parties: what is kept of others than the user.
     """
 
     def __init__(
@@ -85,7 +85,9 @@ class Distiller:
         extractor: Extractor | None,
         every: int,
         sentences: bool,
+        third_parties: ThirdParties = "keep",
     ) -> None:
+        self._third_parties = third_parties
         self._store, self._telemetry, self._hooks = store, telemetry, hooks
         self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
         self._clock, self._every, self._worker = clock, every, uuid4().hex
@@ -107,7 +109,7 @@ class Distiller:
         extractor = self._extractor
         if extractor is None and self._sentences:
             extractor = SentenceExtractor.fitting(self._embedder)
-        rules = RuleReader(self._store, alone=extractor is None)
+        rules = RuleReader(self._store, alone=extractor is None, third_parties=self._third_parties)
         if extractor is None:
             return rules, None
         model = ModelReader(
@@ -117,6 +119,7 @@ class Distiller:
             clock=self._clock,
             worker=self._worker,
             every=self._every,
+            third_parties=self._third_parties,
         )
         return rules, model
 
@@ -287,7 +290,7 @@ class Distiller:
 
     async def jobs_of(self, scope: Scope) -> Jobs:
         """The same for one user."""
-        from echoic.memory.distilling.progress import PROGRESS
+        from echoic.memory.distilling.model_reader import PROGRESS
 
         records = await scan_all(self._store, scope, CONVERSATION)
         failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
@@ -334,7 +337,7 @@ class Distiller:
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
     """What `kept` says of `conversation`; None if it is about another."""
-    from echoic.memory.distilling.progress import progress_id, progress_in
+    from echoic.memory.distilling.model_reader import progress_id, progress_in
 
     reader = kept.key or ""
     about = kept.id == progress_id(reader, conversation)

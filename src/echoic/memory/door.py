@@ -13,9 +13,10 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from echoic.errors import EchoicError
+from echoic.errors import EchoicError, InvalidInput, brief
+from echoic.memory.injection import WHY, injected
 from echoic.memory.records import (
     CALL,
     CHECKPOINT,
@@ -46,11 +47,17 @@ from echoic.secrets import (
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
+if TYPE_CHECKING:
+    from echoic.memory.distilling.third_parties import ThirdParties
+
 log = logging.getLogger(__name__)
 
 Secrets = Literal["mask", "keep"]
 """What becomes of passwords, card numbers and the like. mask: a marker is kept. keep: they are, word for
 word."""
+
+Instructions = Literal["refuse", "keep"]
+"""What becomes of a memory that speaks to the model. keep: it is quoted data like any other."""
 
 _OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement", "consent"})
 """Kinds that hold hashes, ids and times of our own, and nothing anybody said: an id may look like a key."""
@@ -87,10 +94,30 @@ class Door:
     Args:
         store: where earlier turns of a conversation are read.
         secrets: what becomes of them.
+        instructions: what becomes of memories that are instructions to the model.
+        third_parties: what is kept of others than the user.
+
+    Raises:
+        InvalidInput: an unknown way with one of them.
     """
 
-    def __init__(self, store: Store, secrets: Secrets) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: Store,
+        secrets: Secrets,
+        instructions: Instructions = "refuse",
+        third_parties: ThirdParties = "keep",
+    ) -> None:
+        if secrets not in {"mask", "keep"}:
+            raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
+        if instructions not in {"refuse", "keep"}:
+            raise InvalidInput(f"instructions must be 'refuse' or 'keep', not {brief(instructions)}")
+        if third_parties not in {"keep", "adults", "drop"}:
+            raise InvalidInput(
+                f"third_parties must be 'keep', 'adults' or 'drop', not {brief(third_parties)}"
+            )
+        self._store, self._third_parties = store, third_parties
+        self._refuses = instructions == "refuse"
         self.masks = secrets == "mask"
         """Whether secrets are masked, and not kept."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
@@ -114,6 +141,42 @@ class Door:
             else:
                 prepared.append(replace(change, record=self._record(scope, change.record)))
         return prepared
+
+    def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
+        """Nothing, where what is to be kept may be, whoever it is about.
+
+        Raises:
+            InvalidInput: it is about somebody of whom the deployment keeps nothing.
+        """
+        if self._third_parties == "keep":
+            return
+        from echoic.memory.distilling.third_parties import is_dropped
+
+        if is_dropped(self._third_parties, key, text, context):
+            whom = "children" if self._third_parties == "adults" else "anybody but the user"
+            raise InvalidInput(
+                f"{what} is not kept: this deployment keeps nothing about {whom} (third_parties=)"
+            )
+
+    def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
+        """Nothing, where none of `texts`, to be kept under `key`, is an instruction to the model.
+
+        Args:
+            what: what to call them.
+            texts: each as it was given.
+            key: under which they are kept.
+
+        Raises:
+            InvalidInput: one is; the message says why it is taken for one.
+        """
+        if not self._refuses:
+            return
+        for text in texts:
+            if isinstance(text, str) and (kind := injected(text, key)):
+                raise InvalidInput(
+                    f"{what} reads as an instruction to the model ({WHY[kind]}) and is not kept: state "
+                    "what is true of the user, or open the memory with instructions='keep' to keep it quoted"
+                )
 
     def key(self, scope: Scope, key: str) -> str:
         """A key as it is kept, to look for it."""

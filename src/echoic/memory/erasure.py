@@ -15,16 +15,16 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.progress import PROGRESS, progress_id
+from echoic.memory.distilling.model_reader import PROGRESS, progress_id
 from echoic.memory.distilling.turns import conversation_record, standing
 from echoic.memory.experience import unlearn
 from echoic.memory.forget_targets import Targets, reached, said_by
-from echoic.memory.global_review import JUDGEMENT
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.mentions import Claim, Span, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
+from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
     CALL,
     CALL_PARTS,

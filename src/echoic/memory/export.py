@@ -16,11 +16,10 @@ from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY
-from echoic.memory.distilling.progress import LEASE, PROGRESS
-from echoic.memory.global_review import JUDGEMENT
+from echoic.memory.distilling.model_reader import LEASE, PROGRESS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
-from echoic.memory.proposals import DECISION
+from echoic.memory.proposals import DECISION, JUDGEMENT
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
@@ -111,15 +110,29 @@ async def _by_conversation(store: Store, scope: Scope, kind: str) -> dict[str, l
     return found
 
 
-async def restore_scope(store: Store, scope: Scope, exported: Mapping[str, Any]) -> int:
+async def restore_scope(
+    store: Store,
+    scope: Scope,
+    exported: Mapping[str, Any],
+    check: Callable[[Memory], None] = lambda _memory: None,
+) -> int:
     """Put back what `export_scope` gave. All of it is read and checked before anything is written.
 
     Of two values that then hold under one key the one said last does, and the other is history.
+
+    Args:
+        store: where.
+        scope: whose.
+        exported: what was exported.
+        check: raises InvalidInput for a memory that is not to be kept.
 
     Raises:
         InvalidInput: it is not an export, or holds what cannot be kept.
     """
     records = _records(exported, scope)
+    for record in records:
+        if record.kind == MEMORY:
+            check(memory_of(record))
     new = 0
     for at in range(0, len(records), _BATCH):
         batch = records[at : at + _BATCH]

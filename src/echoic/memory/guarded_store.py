@@ -395,15 +395,19 @@ def observed_store(
     *,
     compliance: Compliance | None = None,
     audit: AuditLog | None = None,
+    written: Callable[[Scope], None] | None = None,
 ) -> Store:
     """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
     Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
-    done with it in `audit`.
+    done with it in `audit`. `written` is told every scope that was written, once the store has it.
     """
     meter, home = meter or Meter(store, Quota()), home or HomeLoop()
     return cast(
-        "Store", _ObservedStore(store, telemetry, door, meter, home, compliance=compliance, audit=audit)
+        "Store",
+        _ObservedStore(
+            store, telemetry, door, meter, home, compliance=compliance, audit=audit, written=written
+        ),
     )
 
 
@@ -418,8 +422,10 @@ class _ObservedStore:
         *,
         compliance: Compliance | None,
         audit: AuditLog | None,
+        written: Callable[[Scope], None] | None,
     ) -> None:
         self._observed: Any = store
+        self._written = written
         self._audit = audit
         self._compliance = compliance
         self._telemetry = telemetry
@@ -459,6 +465,8 @@ class _ObservedStore:
                 if self._compliance is not None:
                     await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
+        if self._written is not None:
+            self._written(scope)
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes

@@ -11,6 +11,7 @@ from datetime import tzinfo
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from echoic.memory.records import CONVERSATION, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
 from echoic.ranking.relevance import SILENCE_AMONG_PEOPLE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
@@ -46,6 +47,8 @@ _INLINE_ROWS = 4_000
 _ON_THEIR_WAY = 32
 """Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
 backlog, as after an import, another model or an embedder that was away."""
+_REST_S = 0.02
+"""How long after a preparation there is none: an import writes all the time, and nobody asks between."""
 _LEAST_MS = 0.01
 _CALLS = "recall.calls"
 """Where a partition's scratch holds a revision, and whether an agent took part in any conversation then."""
@@ -254,6 +257,40 @@ class Recaller:
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
         self._tells_trouble = hasattr(store, "trouble")
         self._narrows = store if isinstance(store, Narrows) else None
+        self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
+        """What was searched and is still in memory."""
+        self._stale: dict[Scope, None] = {}
+        self._preparing: asyncio.Task[None] | None = None
+
+    def written(self, scope: Scope) -> None:
+        """Load what was written, and prepare it for the next question, behind the answer.
+
+        Only where somebody has asked before. Several writes are one preparation.
+        """
+        if scope not in self._searched:
+            return
+        self._stale[scope] = None
+        task = self._preparing
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            self._preparing = asyncio.create_task(self._prepare(), name="echoic-prepare")
+
+    async def _prepare(self) -> None:
+        while self._stale:
+            scope = next(iter(self._stale))
+            del self._stale[scope]
+            try:
+                partition = await self._store.load(scope)
+                if partition.size > _INLINE_ROWS:
+                    await asyncio.to_thread(prepare, partition)
+                else:
+                    prepare(partition)
+            except Exception as error:  # noqa: BLE001 - the outermost frame: the next question meets it, and says so
+                log.debug("%s: the next question prepares what was written", type(error).__name__)
+            await asyncio.sleep(_REST_S)
+
+    @property
+    def _is_shipped(self) -> bool:
+        return self._embedder.spec.model.startswith("local:all-MiniLM-L6-v2:")
 
     async def recall(
         self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
@@ -310,7 +347,7 @@ class Recaller:
             with partition.lock:
                 items = partition.items(group)
             vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
-            query = query_of(text, vector, pieces=pieces[0] if pieces else None)
+            query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=self._is_shipped)
             found, _ = await self._rank(query, [items], asked.limit)
             found = as_stored(found, [items])
             records = {
@@ -330,7 +367,7 @@ class Recaller:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
-        query = partial(query_of, ready.text, vector, pieces=exact)
+        query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
         read, waiting = await self._search(query, places, spans, asked)
         every = asked.min_relevance == 0
         hits = told(
@@ -398,7 +435,12 @@ class Recaller:
         self._embedder.clear()
 
     async def aclose(self) -> None:
-        """Wait for no more of what is being embedded, and let go of it."""
+        """Wait for no more of what is being embedded or prepared, and let go of it."""
+        self._stale.clear()
+        if self._preparing is not None and not self._preparing.done():
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing])
+        self._preparing = None
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
@@ -425,7 +467,7 @@ class Recaller:
 
         for at in places:
             if not await self._is_large(at, until) and (found := await until.run(load(at))) is not None:
-                loaded[at] = found[0]
+                loaded[at] = self._searched[at] = found[0]
                 newest = newest and found[1]
         return loaded, newest
 

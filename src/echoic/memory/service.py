@@ -8,16 +8,16 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
-from echoic.errors import InvalidInput, brief
+from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import Background
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.distil import EVERY, Distiller, Jobs
-from echoic.memory.door import Door, Secrets
+from echoic.memory.door import Door, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller, Shares
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys
-    from echoic.memory.distilling.changes import Extractor, Summarizer
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
+    from echoic.memory.distilling.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
-    from echoic.memory.global_review import Judge
-    from echoic.memory.proposals import Proposals
+    from echoic.memory.proposals import Judge, Proposals
     from echoic.memory.revocations import Revocations
 
 log = logging.getLogger(__name__)
@@ -78,6 +77,10 @@ class MemoryService:
         secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
             marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
         keep_for: for how many days what is kept, as "conversations=90,acme:memories=30" (docs/retention.md).
+        instructions: what becomes of a memory that speaks to the model rather than about the user, such as
+            "ignore your rules": "refuse" raises InvalidInput, "keep" keeps it, quoted (docs/threats.md).
+        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
+            or "drop" (docs/retention.md).
         assurance: what differs from the default in the table of levels and what each is told, as
             "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
@@ -88,8 +91,8 @@ class MemoryService:
         new_id: makes ids for turns and conversations that bring none.
 
     Raises:
-        InvalidInput: a share, a kind or a way with secrets that cannot be meant, or a `resumable_for_s` that
-            would close calls that go on.
+        InvalidInput: a share, a kind, or a way with secrets or instructions that cannot be meant, or a
+            `resumable_for_s` that would close calls that go on.
     """
 
     def __init__(
@@ -110,6 +113,8 @@ class MemoryService:
         resumable_for_s: float | None = RESUMABLE_FOR_S,
         quota: Quota | None = None,
         secrets: Secrets = "mask",
+        instructions: Instructions = "refuse",
+        third_parties: ThirdParties = "keep",
         assurance: str | Mapping[str, str] | None = None,
         keep_for: str | Mapping[str, float] | None = None,
         compliance: Compliance | None = None,
@@ -119,16 +124,24 @@ class MemoryService:
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
-        kinds, door = _kinds(global_writes, global_kinds), _door(store, secrets)
+        kinds, door = _kinds(global_writes, global_kinds), Door(store, secrets, instructions, third_parties)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         self.audit = _audit(compliance, audit=audit)
         """The log of who used what; None: nothing is logged."""
-        guarded = observed_store(
-            store, telemetry, door, self._meter, self._home, compliance=compliance, audit=self.audit
-        )
         # a cache is left as it is: whoever forgets must find the words in it
         if not isinstance(embedder, CachedEmbedder):
             embedder = ObservedEmbedder(embedder, telemetry)
+        recaller = Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home)
+        guarded = observed_store(
+            store,
+            telemetry,
+            door,
+            self._meter,
+            self._home,
+            compliance=compliance,
+            audit=self.audit,
+            written=recaller.written,
+        )
         distiller = Distiller(
             guarded,
             embedder,
@@ -138,6 +151,7 @@ class MemoryService:
             extractor=extractor,
             every=distil_every,
             sentences=sentences,
+            third_parties=third_parties,
         )
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
@@ -145,7 +159,7 @@ class MemoryService:
             store=guarded,
             door=door,
             embedder=embedder,
-            recaller=Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home),
+            recaller=recaller,
             distiller=distiller,
             background=Background(guarded, embedder, distiller, self._home, hooks),
             classifier=classifier,
@@ -336,6 +350,11 @@ class MemoryService:
         scopes = await self._parts.store.scopes(deployment)
         return [scope.user for scope in scopes if scope.user is not None]
 
+    @property
+    def assurance(self) -> Mapping[str, str]:
+        """The most that each level is told; see docs/assurance.md."""
+        return dict(cast("Mapping[str, str]", self._parts.assurance))
+
     def proposals(self, deployment: str = "default") -> Proposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""
         from echoic.memory.proposals import Proposals
@@ -494,17 +513,6 @@ class MemoryService:
         }
 
 
-def _door(store: Store, secrets: Secrets) -> Door:
-    """What masks secrets.
-
-    Raises:
-        InvalidInput: an unknown way with secrets.
-    """
-    if secrets not in {"mask", "keep"}:
-        raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
-    return Door(store, secrets)
-
-
 def _audit(compliance: Compliance | None, *, audit: bool) -> AuditLog | None:
     """The audit log, where there is to be one.
 
@@ -528,7 +536,7 @@ def _judge(
     """What decides in the background what may be global; None: nothing does."""
     if classifier is None:
         return None
-    from echoic.memory.global_review import Judge
+    from echoic.memory.proposals import Judge
 
     return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from echoic.memory.compliance import Compliance
     from echoic.memory.distil import Distiller
     from echoic.memory.door import Door
-    from echoic.memory.global_review import Judge
+    from echoic.memory.proposals import Judge
     from echoic.memory.sharing import Classifier
     from echoic.memory.telemetry import Telemetry
     from echoic.stores.base import Store

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.assurance import Level, Visibility, VisibleStore
+from echoic.memory.concurrency import load
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
-from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all
+from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all, turn_of
 from echoic.memory.service_context import Parts
 from echoic.memory.telemetry import OperationSpan, content_of
 from echoic.stores.base import Store
@@ -117,7 +116,9 @@ class UserMemory:
 
         `visibility` "private" keeps it to the user whatever it says, "auto" lets the rules decide; in the
         memory returned it says who sees it, and `reason` why. `context` is when the value applies.
-        What cannot be kept raises InvalidInput. After StoreUnavailable nothing was kept: set it again.
+        What cannot be kept raises InvalidInput, such as an instruction to the model ("ignore your rules"), if
+        the memory was not opened with `instructions="keep"`. After StoreUnavailable nothing was kept: set it
+        again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
             kept = await self._keyed.set(key, value, category, context, visibility)
@@ -159,6 +160,15 @@ class UserMemory:
     async def find_memory(self, memory_id: str) -> Memory | None:
         """The memory of that id: any version of the user's own, or a global one that is current."""
         return await memory_with_id(self._seen.store, self.scope, memory_id)
+
+    async def find_turns(self, ids: Collection[str]) -> list[Turn]:
+        """The user's turns with those ids, in the order they were said: what is in `Memory.source`.
+
+        An id that is not there, or was forgotten, is left out.
+        """
+        named = [checked_name(name, "id") for name in dict.fromkeys(ids)]
+        records = await self._seen.store.read(self.scope, TURN, named)
+        return sorted(map(turn_of, records), key=lambda turn: turn.said_at)
 
     @property
     def sees_everything(self) -> bool:
@@ -269,7 +279,7 @@ class UserMemory:
 
         An embedder that cannot be reached is no error here: words and sounds answer without it.
         """
-        await asyncio.to_thread(import_module, "echoic.memory.block")  # else the first turn waits for it
+        await load("echoic.memory.block", "echoic.memory.conversation")
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
@@ -403,6 +413,7 @@ class UserMemory:
                 conversation are named; nothing was changed.
         """
         named = {"agent": for_agent, "conversation": for_conversation}
+        self._parts.door.refuse_instructions("a directive", *directives.values())
         return await change_directives(self._parts.store, self.scope, directives, **named)
 
     # -- conversations, which are tasks as well
@@ -414,6 +425,7 @@ class UserMemory:
 
         `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
         """
+        await load("echoic.memory.conversation")
         from echoic.memory.conversation import open_conversation
 
         seen = self._seen.store
@@ -516,7 +528,12 @@ class UserMemory:
         """
         from echoic.memory.export import restore_scope
 
-        count = await restore_scope(self._parts.store, self.scope, exported)
+        def check(memory: Memory) -> None:
+            self._parts.door.refuse_instructions(
+                f"memory {brief(memory.id)}", memory.text, memory.statement, memory.context, key=memory.key
+            )
+
+        count = await restore_scope(self._parts.store, self.scope, exported, check)
         self._parts.background.poke()
         return count
 
@@ -569,9 +586,14 @@ class UserMemory:
         erasing = Erasing(self._parts, self.scope)
         span = since is not None or until is not None
         apart = key is conversation is id is asked is None and span != (learned_from is not None)
-        named = {"learned_from": learned_from, "asked": asked, "id": id, "key": key}
-        what = next((name for name, value in named.items() if value is not None), "everything")
-        what = "span" if span else "conversation" if conversation is not None and key is None else what
+        named = {
+            "learned_from": learned_from,
+            "asked": asked,
+            "id": id,
+            "key": key,
+            "conversation": conversation,
+        }
+        what = "span" if span else next((name for name in named if named[name] is not None), "everything")
         if apart and learned_from is not None:
             receipt = await erasing.forget_learned(learned_from)
         elif apart:

@@ -1,19 +1,21 @@
-"""One scope, loaded for ranking: entries, packed into segments of 32 rows, laid side by side in memory.
+"""One scope in memory: every row's fields, one matrix of vectors, and the words of all rows as postings.
 
-Stores keep segments as bytes and hand over partitions; ranking reads them. Neither knows the other.
+Words are scanned, not looked up: one gather over the postings finds every query word at once (0.1 ms for the
+120,000 postings of 10,000 memories), needs nothing built at load time, and is patched by replacing a segment.
 """
 
-from echoic.partition.partition import (
-    AXES,
-    MAX_BYTES,
-    MAX_PIECES,
-    Partition,
-    Pieces,
-    Vocabulary,
-    as_packed,
-    checked_tokens,
-    unpacked,
-)
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from echoic.errors import InvalidInput
 from echoic.partition.segment import (
     ITEM,
     MEMORY,
@@ -22,10 +24,297 @@ from echoic.partition.segment import (
     TURN,
     Entry,
     Flag,
+    Listing,
     Segment,
     distinct,
     number_of,
 )
+
+AXES = 64
+"""Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
+MAX_PIECES = 128
+"""The first pieces of a text that are kept: what one says in a breath, in a transcript a minute."""
+MAX_BYTES = AXES * MAX_PIECES
+
+_SCALE = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The word pieces of one text, without the marks an encoder puts around it."""
+
+    axes: NDArray[np.float32]
+    """[pieces, AXES], unit length."""
+    hidden: NDArray[np.float32]
+    """[pieces, dimensions], as they leave the encoder: their mean is the direction of the text's vector;
+    where it is not, [pieces, 0]."""
+    spans: tuple[tuple[int, int], ...]
+    """The characters of the text each piece stands for: first, and the one behind the last."""
+
+    def packed(self) -> bytes:
+        """The form a store keeps: at most `MAX_PIECES`, a signed byte per axis."""
+        return np.round(_SCALE * self.axes[:MAX_PIECES]).astype(np.int8).tobytes()
+
+
+def unpacked(blobs: list[bytes]) -> NDArray[np.float32]:
+    """[pieces, AXES] of all texts, one behind the other; unit length but for the rounding.
+
+    Raises:
+        InvalidInput: these are not what `Pieces.packed` makes.
+    """
+    axes, scale = as_packed(blobs)
+    return axes * np.float32(scale)
+
+
+def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
+    """`unpacked`, and what it still has to be multiplied with.
+
+    Raises:
+        InvalidInput: these are not what `Pieces.packed` makes.
+    """
+    data = np.frombuffer(b"".join(blobs), np.int8)
+    if data.size % AXES:
+        raise InvalidInput(f"{data.size} bytes are no whole word pieces of {AXES} axes each")
+    return data.reshape(-1, AXES).astype(np.float32), 1 / _SCALE
+
+
+def checked_tokens(tokens: bytes | None) -> bytes | None:
+    """`tokens`, if a store can keep them.
+
+    Raises:
+        InvalidInput: they are longer than any text's.
+    """
+    if tokens is not None and len(tokens) > MAX_BYTES:
+        raise InvalidInput(f"{len(tokens)} bytes of word pieces: a text has {MAX_BYTES} at most")
+    return tokens
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """The distinct words of a scope, for names and words that were misheard or mistyped."""
+
+    terms: dict[str, int] = field(default_factory=dict)
+    """Word -> its stem's number."""
+    sounds: dict[str, set[str]] = field(default_factory=dict)
+    """Double Metaphone code -> the words that sound so."""
+
+    def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
+        """Take in the words of a segment."""
+        # Most words of a segment are known from the ones before: what is new is found first, and fast.
+        for i in [i for i, word in enumerate(words) if word not in self.terms]:
+            word = words[i]
+            self.terms[word] = int(terms[i])
+            for code in codes[i].split():
+                self.sounds.setdefault(code, set()).add(word)
+
+
+class Partition:
+    """All rows of one scope, ready to be scanned.
+
+    Row numbers are those of the store, or stand for those in `origin`: a hit's row names its record. `lock`
+    is held by whoever patches or scans; a scan is well under a millisecond for an ordinary scope.
+    """
+
+    def __init__(self, dimensions: int = 0) -> None:
+        self.lock = threading.Lock()
+        self.version = 0
+        """The scope's version these rows are of; set by the store."""
+        self.size = 0
+        """Rows, empty ones included."""
+        self.revision = 0
+        """How often these rows were patched."""
+        self.scratch: dict[str, Any] = {}
+        """What a reader derived from these rows and keeps for its next scan, under `lock`. A patch does not
+        clear it: the reader compares `revision` and `patched` and renews what they show to be stale. Where a
+        value has `nbytes`, they are counted in this partition's."""
+        self.origin: NDArray[np.int64] | None = None
+        """[size] The store's number of each row, where only some segments of a scope are here, one behind the
+        other; None where rows have the numbers they have here. Set by the store (`stores.base.Narrows`)."""
+        self.asked: tuple[Any, ...] = ()
+        """What the database was asked to find these rows, as it may be shown. Set by the store."""
+        self.tokens: dict[int, bytes] = {}
+        """The packed word pieces of the rows that have them, by row; see `partition.tokens`."""
+        self._token_bytes = 0
+        self._patched: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._rows: NDArray[np.void] = np.zeros(0, ROW)
+        self._vectors: NDArray[np.float32] = np.zeros((0, dimensions), np.float32)
+        self._postings: dict[int, tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]] = {}
+        self._flat: tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]] | None = None
+        # words of segments that the vocabulary has not taken in: it is built when first asked for
+        self._unread: dict[int, tuple[Listing, NDArray[np.uint32]]] = {}
+        self._vocabulary: Vocabulary | None = None
+
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """[size] of `ROW`."""
+        return self._rows[: self.size]
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """[size, dimensions], unit length; zeros where a row has none yet."""
+        return self._vectors[: self.size]
+
+    @property
+    def patched(self) -> NDArray[np.int64]:
+        """[size / 32] The `revision` at which each segment was last put in place; 0: never."""
+        return self._patched[: self.size // SEGMENT_ROWS]
+
+    @property
+    def postings(self) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
+        """Who says what how often: rows, terms and counts, side by side, in no order that matters."""
+        if self._flat is None:
+            self._flat = self.postings_of(self._postings)
+        return self._flat
+
+    def postings_of(
+        self, segments: Iterable[int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
+        """The postings of the segments with these numbers alone."""
+        parts = [self._postings[number] for number in segments if number in self._postings]
+        return (
+            np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int32)]),
+            np.concatenate([part[1] for part in parts] or [np.zeros(0, np.uint32)]),
+            np.concatenate([part[2] for part in parts] or [np.zeros(0, np.uint8)]),
+        )
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Built at the first misheard word, then kept current. A word may outlive its last row here."""
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary()
+        for listing, terms in self._unread.values():
+            self._vocabulary.add(listing.words, listing.codes, terms)
+        self._unread.clear()
+        return self._vocabulary
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes."""
+        words = 120 * len(self._vocabulary.terms) if self._vocabulary else 0
+        words += sum(70 * len(terms) for _, terms in self._unread.values())
+        postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
+        derived = sum(getattr(value, "nbytes", 0) for value in self.scratch.values())
+        rows = self._rows.nbytes + self._vectors.nbytes + self._token_bytes + 150 * len(self.tokens)
+        return rows + 2 * postings + words + derived + 400 * len(self._postings)
+
+    def patch(self, segments: Iterable[tuple[int, Segment]]) -> None:
+        """Put each segment in the place of the one with its number. The caller holds `lock`."""
+        changed = list(segments)
+        if not changed:
+            return
+        self._grow((max(number for number, _ in changed) + 1) * SEGMENT_ROWS)
+        self.revision += 1
+        for number, segment in changed:
+            at = number * SEGMENT_ROWS
+            if self._patched[number]:
+                self._drop_tokens(at)
+            self._patched[number] = self.revision
+            self._rows[at : at + SEGMENT_ROWS] = segment.rows
+            if segment.vectors is None:
+                self._vectors[at : at + SEGMENT_ROWS] = 0
+            else:
+                self._widen(segment.vectors.shape[1])
+                self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
+            if segment.tokens:
+                self.add_tokens({at + slot: packed for slot, packed in segment.tokens.items()})
+            docs = segment.slots.astype(np.int32) + at
+            self._postings[number] = (docs, segment.terms[segment.which], segment.counts)
+            self._unread[number] = (segment.listing, segment.terms)
+        self._flat = None
+
+    def turns_of(self, sessions: Collection[int]) -> NDArray[np.bool_]:
+        """[size] The turns of the sessions with these numbers. The caller holds `lock`."""
+        rows = self.rows
+        said: NDArray[np.bool_] = np.isin(rows["session"], list(sessions)) & (rows["kind"] == TURN)
+        return said
+
+    def stands_without(self, sessions: Collection[int]) -> bytes:
+        """Says how the rows stand but for the turns of some sessions: the same where nothing else changed.
+
+        The caller holds `lock`.
+        """
+        asked = (self.revision, frozenset(sessions))
+        kept = self.scratch.get("stands")
+        if kept is None or kept[0] != asked:
+            keep = ~self.turns_of(sessions) & (self.rows["kind"] != 0)
+            docs, terms, counts = self.postings
+            said = keep[docs]
+            digest = blake2b(digest_size=16)
+            for part in (np.flatnonzero(keep), self.rows[keep], docs[said], terms[said], counts[said]):
+                digest.update(part.tobytes())
+            kept = self.scratch["stands"] = (asked, digest.digest())
+        return bytes(kept[1])
+
+    def items(self, group: str) -> Partition:
+        """The items of the kind `group` alone, as rows that can be found; `origin` has their rows here.
+
+        It is kept until the next patch. The caller holds `lock`.
+        """
+        kept = self.scratch.get(f"items.{group}")
+        if isinstance(kept, Partition) and kept.version == self.revision:
+            return kept
+        rows = self.rows
+        wanted = (rows["kind"] == ITEM) & (rows["session"] == number_of(group)) & (rows["characters"] > 0)
+        segments = distinct(np.flatnonzero(wanted) // SEGMENT_ROWS)
+        origin = (segments[:, None] * SEGMENT_ROWS + np.arange(SEGMENT_ROWS)).reshape(-1)
+        here = wanted[origin]
+        made = Partition(self._vectors.shape[1])
+        made.version, made.size, made.revision = self.revision, len(origin), 1
+        made.origin = origin
+        made._rows = np.where(here, rows[origin], np.zeros(1, ROW))
+        made._rows["kind"][here] = MEMORY
+        made._rows["session"] = 0
+        made._rows["flags"] &= 0xFF ^ int(Flag.UNHEARD)
+        made._vectors = self.vectors[origin] * here[:, None]
+        made._patched = np.ones(len(segments) + 1, np.int64)
+        for number, segment in enumerate(segments.tolist()):
+            docs, terms, counts = self._postings[segment]
+            kept_docs = wanted[docs]
+            moved = docs[kept_docs] + np.int32((number - segment) * SEGMENT_ROWS)
+            made._postings[number] = (moved, terms[kept_docs], counts[kept_docs])
+        place = np.flatnonzero(here)
+        made.add_tokens(
+            {
+                row: self.tokens[at]
+                for row, at in zip(place.tolist(), origin[place].tolist(), strict=True)
+                if at in self.tokens
+            }
+        )
+        # of all rows, though only these are here: a word that none of them says finds nothing
+        made._vocabulary = Vocabulary(dict(self.vocabulary.terms), dict(self.vocabulary.sounds))
+        self.scratch[f"items.{group}"] = made
+        return made
+
+    def add_tokens(self, tokens: Mapping[int, bytes]) -> None:
+        """The word pieces of rows that are in place and have none here. The caller holds `lock`."""
+        self.tokens.update(tokens)
+        self._token_bytes += sum(map(len, tokens.values()))
+
+    def _drop_tokens(self, at: int) -> None:
+        for row in range(at, at + SEGMENT_ROWS):
+            self._token_bytes -= len(self.tokens.pop(row, b""))
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many, so that putting them in place part by part copies nothing twice."""
+        if rows > len(self._rows):
+            held = np.zeros(rows, ROW)
+            held[: self.size] = self.rows
+            vectors = np.zeros((rows, self._vectors.shape[1]), np.float32)
+            vectors[: self.size] = self.vectors
+            patched = np.zeros(rows // SEGMENT_ROWS + 1, np.int64)
+            patched[: len(self._patched)] = self._patched
+            self._rows, self._vectors, self._patched = held, vectors, patched
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._rows):
+            # half as much again once a scope grows, so that a call appending turns copies rarely
+            self.reserve(max(size, self.size + self.size // 2) if self.size else size)
+        self.size = max(self.size, size)
+
+    def _widen(self, dimensions: int) -> None:
+        if self._vectors.shape[1] != dimensions:
+            self._vectors = np.zeros((len(self._rows), dimensions), np.float32)
+
 
 __all__ = [
     "AXES",

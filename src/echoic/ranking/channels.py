@@ -22,7 +22,7 @@ from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
 from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
-from echoic.temporal.dates import DAY_MS, spans_of
+from echoic.temporal.rules import DAY_MS, spans_of
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.

@@ -78,6 +78,8 @@ class Query:
     """[d], unit length; None where it is not ready or not wanted."""
     pieces: Pieces | None = field(default=None, compare=False, repr=False)
     """The word pieces the vector was made of; None where the embedder hands out none."""
+    shipped: bool = True
+    """Whether all-MiniLM-L6-v2 made the vector, of which more is known than what is near to what."""
     include_past: bool = False
     """Whether what no longer holds may be found too."""
     wants_past: bool = False
@@ -106,6 +108,7 @@ def query_of(
     include_past: bool = False,
     wants_past: bool = False,
     spans: tuple[Span, ...] = (),
+    shipped: bool = True,
 ) -> Query:
     """`text` as a query.
 
@@ -116,6 +119,7 @@ def query_of(
         include_past: find superseded and retracted memories too.
         wants_past: they are what is asked for.
         spans: (first, last) in Unix ms, for "last Tuesday" and the like.
+        shipped: whether all-MiniLM-L6-v2 made `vector`.
 
     Raises:
         InvalidInput: `vector` is not a vector of finite numbers, or a span ends before it begins.
@@ -132,6 +136,7 @@ def query_of(
         words=tuple(words[:MAX_WORDS]),
         folded=tuple(folded),
         vector=None if vector is None else _unit(vector),
+        shipped=shipped,
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past or wants_past,
         wants_past=wants_past,

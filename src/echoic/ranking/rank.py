@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
+from echoic.ranking.bm25 import Postings
 from echoic.ranking.channels import Channels, Scored
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
+from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.layout import Candidates, Floats, Layout
+from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, relevance
 from echoic.types import Rank
@@ -170,6 +173,18 @@ def rank(
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor, calls=calls)
             return _found(channels, chosen, limit, semantic=semantic)
+
+
+def prepare(partition: Partition) -> None:
+    """Derive from `partition` what the next `rank` would derive first, so that whoever asks does not wait.
+
+    Takes its lock.
+    """
+    with partition.lock:
+        Layout.of(partition)
+        Postings.of(partition)
+        Lexicon.of(partition)
+        Coarse.of(partition)
 
 
 def unembedded(partitions: Sequence[Partition]) -> int:

@@ -239,14 +239,14 @@ def of_query(query: Query) -> dict[str, float]:
         "chatter": 1 - len(meaty) / len(query.words) if query.words else 1.0,
         "impersonal": float(not named and _PERSONAL.isdisjoint(query.folded)),
         "length": float(np.log1p(len(query.folded))),
-        "idle": _idle(query.vector),
+        "idle": _idle(query.vector) if query.shipped else 0.0,
     }
 
 
 def _idle(vector: Floats | None) -> float:
     """How much a question is like those that ask memory for nothing: log odds, from 0.
 
-    0 of vectors that another model made, as of most questions.
+    0 of most questions.
     """
     if vector is None or len(vector) != len(_IDLE) - 1:
         return 0.0

@@ -1,8 +1,7 @@
 """A text with a marker in place of every secret in it. Pure: no I/O, no clock, no model.
 
-What is a secret is told by what announced it (`labels`), by its check digits (`cards`, `identity`) or by how
-it
-looks (`keys`). What is known already (a number said a moment ago) is found again wherever it is repeated.
+What is a secret is told by what announced it (`labelled_secrets`), by its check digits (`values`) or by how
+it looks (`forms`). What is known already (a number said a moment ago) is found again wherever it is repeated.
 Masking a text again changes nothing.
 """
 
@@ -16,8 +15,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
-from echoic.secrets.labelled_secrets import labelled
-from echoic.secrets.labels import SECRETS, Secret
+from echoic.secrets.labelled_secrets import SECRETS, Secret, labelled
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken_numbers import View, runs, views_of
 

@@ -78,6 +78,10 @@ class ShownMemory(Shown):
     is_global: bool = Field(default=False, description="Whether `visibility` is global.")
     value: str = Field(default="", description="The same as `text`.")
     updated_at: datetime | None = Field(default=None, description="When it was last said.")
+    confirmed: bool = Field(
+        default=True, description="False: the user was not sure of it, or it was heard badly."
+    )
+    times_said: int = Field(default=1, description="In how many turns it was said.")
 
     @model_validator(mode="before")
     @classmethod

@@ -7,14 +7,15 @@ nobody but its owner and never logged.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import uuid4
 
 import jwt
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 ALGORITHM = "HS256"
 AUDIENCE = "echoic"
 _CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
+_EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
 _NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
 
 
@@ -83,6 +85,7 @@ class IdentityTokens:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
+        self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     def mint(self, deployment: str) -> Minted:
         """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
@@ -148,7 +151,7 @@ class IdentityTokens:
         Raises:
             TokenRefused: forged, damaged, expired, or of another deployment.
         """
-        claims = self._claims(token)
+        claims = self._known(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
         renewals = claims.get("renewals", 0)
         if type(renewals) is not int or renewals < 0:
@@ -170,6 +173,21 @@ class IdentityTokens:
             renewable=claims.get("renewable", True) is True,
         )
 
+    def _known(self, token: str) -> dict[str, Any]:
+        """The claims of a token; its signature is checked once, the time at which it ends always."""
+        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        claims = self._verified.get(name)
+        if claims is None:
+            claims = self._claims(token)
+            self._verified[name] = claims
+            if len(self._verified) > _VERIFIED_KEPT:
+                self._verified.popitem(last=False)
+        else:
+            self._verified.move_to_end(name)
+            if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
+                raise TokenRefused(_EXPIRED)
+        return claims
+
     def _claims(self, token: str) -> dict[str, Any]:
         try:
             if not token.isascii():
@@ -182,9 +200,7 @@ class IdentityTokens:
                 options={"require": _CLAIMS},
             )
         except jwt.ExpiredSignatureError as error:
-            raise TokenRefused(
-                "this identity has expired; ask for a new one at POST /api/identity"
-            ) from error
+            raise TokenRefused(_EXPIRED) from error
         except jwt.InvalidTokenError as error:
             raise TokenRefused(_NOT_OURS) from error
 
@@ -203,6 +219,8 @@ _key = HTTPBearer(
     auto_error=False,
     description="An agent key of the deployment, or the operator key.",
 )
+_VERIFIED_KEPT = 4096
+"""Tokens whose signature was found to be good, by a hash of them: callers send theirs with every request."""
 _REFUSED_KEPT = 1024
 """Addresses kept before those whose time is over are looked for."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
@@ -246,8 +264,8 @@ class RequestCaller:
     memory: UserMemory
 
 
-def served(connection: HTTPConnection) -> AppState:
-    """What this app serves."""
+async def served(connection: HTTPConnection) -> AppState:
+    """What this app serves. A coroutine: FastAPI would call a function in a thread, for each request."""
     shared: AppState = connection.app.state.served
     return shared
 
@@ -475,6 +493,62 @@ def _alters(request: Request) -> bool:
     return request.method not in {"GET", "HEAD"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Who looks at a deployment: a user at what is theirs, or the holder of a key."""
+
+    role: Role | Literal["user"]
+    deployment: str
+    user: str | None = None
+    """None: the holder of a key, who may mean any user."""
+
+
+async def viewer(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
+    ] = None,
+) -> Viewer:
+    """The holder of an identity token, or of any key of the deployment."""
+    given = credentials.credentials if credentials else ""
+    if looks_like_a_key(given):
+        key = await _stored(shared, request, given, deployment_id)
+        await limited(shared, key.role)
+        act(key.role, f"key {key.id}", _asked(request))
+        return Viewer(role=key.role, deployment=operated_deployment(shared, deployment_id))
+    ours = shared.settings
+    keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]
+    # each is compared, so that the time tells nothing
+    found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
+    if not found:
+        who = (await called(shared, request, await recognise(shared, request, given))).principal
+        return Viewer(role="user", deployment=who.deployment, user=who.user)
+    _wait_after_refusals(shared, request)
+    if found[0] == ours.operator_key:
+        await limited(shared, "operator")
+        act("operator", "", _asked(request))
+        return Viewer(role="operator", deployment=operated_deployment(shared, deployment_id))
+    await limited(shared, f"agent:{ours.agent_keys[found[0]]}")
+    return Viewer(role="agent", deployment=ours.agent_keys[found[0]])
+
+
+async def reader(
+    shared: Shared,
+    credentials: Credentials,
+    request: Request,
+    deployment_id: Annotated[
+        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
+    ] = None,
+) -> Viewer:
+    """A user, who reads what is theirs; or the operator or a key that may read, of any user."""
+    who = await viewer(shared, credentials, request, deployment_id)
+    if who.role in {"user", "operator", "read-only"}:
+        return who
+    raise Refused(403, "not_allowed", f"this key is for the role {who.role!r}, which may not do this")
+
+
 async def key_deployment(
     shared: Shared,
     credentials: KeyCredentials,
@@ -575,6 +649,8 @@ async def _json(request: Request) -> dict[str, object]:
 AsCaller = Annotated[RequestCaller, Depends(caller)]
 AsBodyCaller = Annotated[RequestCaller, Depends(body_caller)]
 AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
+AsViewer = Annotated[Viewer, Depends(viewer)]
+AsReader = Annotated[Viewer, Depends(reader)]
 AsOperator = Depends(operator)
 AsAuditor = Depends(auditor)
 AsAnybody = Depends(anybody)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from echoic.memory.checkpoints import as_json, from_json
+    from echoic.memory.checkpoints import RecordSessionStore, SessionStore, as_json, from_json
     from echoic.session.agents import CallContext, VoiceAgent
     from echoic.session.call_record import (
         CallRecord,
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         read_given,
     )
     from echoic.session.call_state import SessionSettings, State
-    from echoic.session.checkpoints import RecordSessionStore, SessionStore
     from echoic.session.hooks import Caption, Event
     from echoic.session.playback import Flush, Frame, Playback
     from echoic.session.provider_session import ProviderProfile
@@ -61,16 +60,23 @@ __all__ = [
 ]
 
 _MODULES = {
-    "agents": ("CallContext", "VoiceAgent"),
-    "call_record": ("CallRecord", "Exchange", "read_call", "read_calls", "read_exchanges", "read_given"),
-    "checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
-    "speech_alignment": ("Heard", "SpeechTrace", "divide"),
-    "hooks": ("Caption", "Event"),
-    "call_state": ("SessionSettings", "State"),
-    "playback": ("Flush", "Frame", "Playback"),
-    "provider_session": ("ProviderProfile",),
-    "voice_session": ("CallLimits", "VoiceSession", "freeze_heap"),
-    "text_call": ("TextCall",),
+    "session.agents": ("CallContext", "VoiceAgent"),
+    "session.call_record": (
+        "CallRecord",
+        "Exchange",
+        "read_call",
+        "read_calls",
+        "read_exchanges",
+        "read_given",
+    ),
+    "memory.checkpoints": ("RecordSessionStore", "SessionStore", "as_json", "from_json"),
+    "session.speech_alignment": ("Heard", "SpeechTrace", "divide"),
+    "session.hooks": ("Caption", "Event"),
+    "session.call_state": ("SessionSettings", "State"),
+    "session.playback": ("Flush", "Frame", "Playback"),
+    "session.provider_session": ("ProviderProfile",),
+    "session.voice_session": ("CallLimits", "VoiceSession", "freeze_heap"),
+    "session.text_call": ("TextCall",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -79,7 +85,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         from importlib import import_module
 
-        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return getattr(import_module(f"echoic.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -152,12 +152,12 @@ class CallContext:
 
     @property
     def session_id(self) -> str:
-        """Of the call."""
+        """The id of the call."""
         return self._session.session_id
 
     @property
     def conversation_id(self) -> str:
-        """Of the conversation the call is kept in."""
+        """The id of the conversation the call is kept in."""
         return self._session.conversation_id
 
     @property

@@ -98,7 +98,7 @@ class Confidences:
             self._of.popitem(last=False)
 
     def of(self, transcript: str) -> float | None:
-        """Of a transcript; None where nothing was said of it."""
+        """The confidence of a transcript; None where nothing was said of it."""
         return self._of.get(transcript.strip())
 
 

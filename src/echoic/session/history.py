@@ -361,7 +361,7 @@ class Condensed:
 
 
 class CallSummary:
-    """Of one call.
+    """The summary of one call.
 
     Args:
         memory: the caller's.

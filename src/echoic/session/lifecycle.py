@@ -15,11 +15,10 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
 
 from echoic.errors import NotOpen
-from echoic.memory.checkpoints import Checkpoint, PendingTool
+from echoic.memory.checkpoints import Checkpoint, PendingTool, kept_of_earlier_calls
 from echoic.session.agents import LATE, CallContext, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session, State
-from echoic.session.checkpoints import kept_of_earlier_calls
 from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener
@@ -73,7 +72,7 @@ STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
 
 
 class CallLifecycle:
-    """Of one session.
+    """Opens one session, hands it over and ends it.
 
     Args:
         session: whose call it is.

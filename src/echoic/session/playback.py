@@ -349,7 +349,7 @@ class SpokenReply:
         self.reported = True
 
     def kept(self, heard: str) -> str:
-        """Of its beginning `heard`, what is to be kept."""
+        """What is to be kept of its beginning `heard`."""
         return "" if self.unkept.startswith(heard) else heard.removeprefix(self.unkept)
 
     def ends(self, characters_per_s: float) -> float:

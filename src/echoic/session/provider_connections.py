@@ -52,7 +52,7 @@ _NO_LIMIT: Final = UsageLimits(request_limit=None)
 
 
 class ProviderConnections:
-    """Of one session.
+    """The connections of one session.
 
     Args:
         session: whose.

@@ -82,7 +82,7 @@ class ProviderProfile:
 
     @classmethod
     def of(cls, model: RealtimeModel) -> ProviderProfile:
-        """Of a model of PydanticAI's."""
+        """The profile of a model of PydanticAI's."""
         known: RealtimeModelProfile = model.profile
         manual = bool(known.get("supports_manual_turn_control"))
         return cls(
@@ -96,7 +96,7 @@ class ProviderProfile:
         )
 
     def beside(self) -> ProviderProfile:
-        """Of the same model, steered from beside a call: where playback stopped, it knows by itself."""
+        """The same model's profile, beside a call: where playback stopped, it knows by itself."""
         return replace(self, carries_audio=False, can_cut=False)
 
     def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:

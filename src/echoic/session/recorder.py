@@ -16,10 +16,17 @@ from typing import Any, Final, Literal
 
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
-from echoic.capability.runner import history_of
+from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
-from echoic.memory.checkpoints import SIGN_EVERY_S, Checkpoint, PendingTool
+from echoic.memory.checkpoints import (
+    SIGN_EVERY_S,
+    Checkpoint,
+    PendingTool,
+    RecordSessionStore,
+    SessionStore,
+    kept_of_earlier_calls,
+)
 from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
@@ -35,7 +42,6 @@ from echoic.session.call_record import (
     read_call,
     read_exchanges,
 )
-from echoic.session.checkpoints import RecordSessionStore, SessionStore, kept_of_earlier_calls
 from echoic.session.history import CallSummary, given_in, read, settled, with_summary, written
 from echoic.session.turn_recall import MemoryInTurn
 from echoic.stores.base import Require
@@ -164,7 +170,7 @@ class CallRecorder:
             log.warning("a result of a call is not kept: %s", type(error).__name__)
 
     async def cut(self, turn: str, heard: str) -> None:
-        """Of the agent's `turn`, noted as it was handed over, only its beginning `heard` was heard."""
+        """Note that only the beginning `heard` of the agent's `turn`, noted as handed over, was heard."""
         at = next((n for n, known in enumerate(self.turns) if known.id == turn), None)
         if at is None:
             return  # it went with another's words

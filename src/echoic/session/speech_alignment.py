@@ -420,7 +420,7 @@ class SpeechTrace:
 
     @property
     def audio_ms(self) -> float:
-        """Of what was generated so far."""
+        """The audio generated so far, in milliseconds."""
         return self.audio_bytes * 1000 / (2 * self.rate_hz)
 
     def wrote(self, text: str) -> None:

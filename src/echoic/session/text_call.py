@@ -22,7 +22,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.usage import RunUsage
 
 from echoic.capability.memory import CallerMemory
-from echoic.capability.runner import history_of
+from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
@@ -420,7 +420,7 @@ class TextCall(CallTasks):
             self.recorder.note(turn)
 
     async def _end_replies(self, replies: list[tuple[SpokenReply, str]]) -> None:
-        """Of what is on its way these beginnings were heard, and no more will be."""
+        """Note that these beginnings of what is on its way were heard, and no more will be."""
         for reply, part in reversed(replies):  # the last in the history first
             if reply is self.playback.reply:
                 await self.end_reply(part)
@@ -490,7 +490,7 @@ class TextCall(CallTasks):
     # -- checkpoint, record and captions
 
     def _id(self, turn: str) -> str:
-        """Of a turn: without the prefix of the call's name."""
+        """The id of a turn, without the prefix of the call's name."""
         return f"{self.name.removeprefix('call:')}:{turn}"
 
     def _note_generated(self) -> None:

@@ -23,7 +23,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage
 
-from echoic.capability.runner import TextPiece, pieces
+from echoic.capability.talker import TextPiece, pieces
 from echoic.errors import InvalidInput, brief
 from echoic.session.agents import transfer_tool
 from echoic.session.history import trimmed

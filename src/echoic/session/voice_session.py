@@ -24,11 +24,10 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level
-from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.checkpoints import Checkpoint, SessionStore
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
 from echoic.session.call_state import CallState, SessionSettings, State
-from echoic.session.checkpoints import SessionStore
 from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.lifecycle import CallLifecycle
@@ -310,7 +309,7 @@ class VoiceSession:
 
     @property
     def profile(self) -> ProviderProfile:
-        """Of the model that listens now: its rates above all."""
+        """The profile of the model that listens now: its rates above all."""
         return self._at().live.provider.setup.profile
 
     async def send_audio(self, pcm: bytes) -> None:

@@ -466,7 +466,7 @@ class EncryptedStore:
 
     @property
     def _dtype(self) -> str:
-        """Of stored vectors: halves where they would not fit."""
+        """The type of stored vectors: halves where they would not fit."""
         return "<f4" if self._spec.dimensions * 8 <= MAX_BYTES else "<f2"
 
 
@@ -490,7 +490,7 @@ def _checked(key: bytes) -> bytes:
 
 
 def _fingerprint(key: bytes) -> str:
-    """By which a key is named: nothing of it can be told from it."""
+    """The name of a key: nothing of the key can be told from it."""
     return hmac.digest(key, b"echoic encryption key", "sha256").hex()[:12]
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from echoic.temporal.dates import NamedDate, dates_in, find_dates, spans_of
 from echoic.temporal.expressions import dated, mentions_a_day
 from echoic.temporal.questions import (
     NOTHING,
@@ -18,6 +17,7 @@ from echoic.temporal.questions import (
     spans_of_phrase,
     zone_of,
 )
+from echoic.temporal.rules import NamedDate, dates_in, find_dates, spans_of
 
 __all__ = [
     "NOTHING",

@@ -15,18 +15,21 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 
-from echoic.temporal.dates import A_DAY, NamedDate, find_dates, number_of_day
 from echoic.temporal.rules import (
+    A_DAY,
     CLOSED,
     DAY,
     MONTHS_OF,
     RULES,
     Calendar,
     Interval,
+    NamedDate,
     TimeRule,
+    find_dates,
     latest_weekday,
     months_before,
     number,
+    number_of_day,
 )
 
 _WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid|late)[- ])?$", re.IGNORECASE)

@@ -61,7 +61,7 @@ async def opened(embedder: Embedder) -> AsyncIterator[Embedder]:
 
 
 def assert_vectors(embedder: Embedder, vectors: Vectors, texts: Sequence[str]) -> None:
-    """Of the promised type and shape, every row at length 1."""
+    """Assert that vectors are of the promised type and shape, every row at length 1."""
     assert isinstance(vectors, np.ndarray)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(texts), embedder.spec.dimensions)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from echoic.errors import EmbeddingMismatch, NotOpen, WriteConflict
 from echoic.partition import Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     BOB,
     EVERYONE,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from echoic.errors import WriteConflict
 from echoic.partition import Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Record, Require, Store
-from echoic.testing.store_subject import (
+from echoic.testing.store_histories import (
     ANA,
     BOB,
     EVERYONE,

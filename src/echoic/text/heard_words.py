@@ -66,7 +66,7 @@ class _Chunk:
 
 
 def heard_ends(said: Sequence[str], heard: str) -> list[int]:
-    """Of each text of an answer, how many characters were heard; a word that was broken off does not count.
+    """How many characters of each text of an answer were heard; a word that was broken off does not count.
 
     Args:
         said: the texts of the answer, in order.

@@ -5,8 +5,14 @@ from datetime import UTC, datetime
 import pytest
 
 from echoic.english.slots import SLOTS
-from echoic.memory.keyless.intents import asked_of, intent_of
-from echoic.memory.keyless.wording import listed, receipt_in_words, said_back, second_person
+from echoic.memory.keyless.wording import (
+    asked_of,
+    intent_of,
+    listed,
+    receipt_in_words,
+    said_back,
+    second_person,
+)
 from echoic.types import Memory, Receipt
 
 

@@ -20,7 +20,7 @@ from echoic.cli.settings import Settings
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from echoic.adapters.audio import Samples
+    from echoic.adapters.twilio.media import Samples
     from echoic_loopback.twilio import SimulatedCall
 
 HELP = """\
@@ -167,7 +167,7 @@ async def _follow(call: SimulatedCall, script: list[str] | None, output: Output)
 
 def _sound_in(path: Path) -> tuple[Samples, int]:
     """The samples of a recording, and its sample rate."""
-    from echoic.adapters.audio import samples_of
+    from echoic.adapters.twilio.media import samples_of
 
     try:
         with wave.open(str(path), "rb") as recording:
@@ -181,7 +181,7 @@ def _sound_in(path: Path) -> tuple[Samples, int]:
 
 def _keep_sound(call: SimulatedCall, path: Path) -> None:
     """Write the audio that `call` heard to `path`."""
-    from echoic.adapters.audio import TELEPHONE_HZ, pcm_of
+    from echoic.adapters.twilio.media import TELEPHONE_HZ, pcm_of
 
     if call.stream is None:
         raise InvalidInput("--record needs audio, and the server sent none: its channel is not media")

@@ -4,9 +4,8 @@ It is given Starlette's sockets, accepted, and callers that were recognised. Nee
 """
 
 from echoic.adapters.browser.browser_call import BrowserCall
-from echoic.adapters.browser.socket import FAILED, PageSettings, Transport
+from echoic.adapters.browser.socket import FAILED, SUBPROTOCOL, PageSettings, Transport
 from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard
-from echoic.adapters.browser.wire import SUBPROTOCOL
 
 __all__ = [
     "FAILED",

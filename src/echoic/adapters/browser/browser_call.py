@@ -14,8 +14,19 @@ from typing import Any, Final
 
 from starlette.websockets import WebSocket
 
-from echoic.adapters.browser.socket import FAILED, Allowance, CallSocket, PageSettings, Transport
-from echoic.adapters.browser.wire import REFUSED, REPLACED, RESUMABLE, captioned, read, told
+from echoic.adapters.browser.socket import (
+    FAILED,
+    REFUSED,
+    REPLACED,
+    RESUMABLE,
+    Allowance,
+    CallSocket,
+    PageSettings,
+    Transport,
+    captioned,
+    read,
+    told,
+)
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.memory.assurance import Level
 from echoic.session import CallContext, Event, Frame, VoiceSession
@@ -39,7 +50,7 @@ _MUTED_S: Final = 1.0
 
 
 class Uplink:
-    """Of one socket.
+    """The audio that one socket sends.
 
     Args:
         call: whose.
@@ -346,7 +357,7 @@ class BrowserCall:
                 line.end(1011)
 
     async def _live(self, line: CallSocket) -> None:
-        """From the session to the page."""
+        """Send what the session says to the page."""
         while await self._is_open(line):
             session = self.session
             assert session is not None

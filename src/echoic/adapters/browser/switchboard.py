@@ -111,7 +111,7 @@ class Switchboard:
 
     @property
     def profile(self) -> ProviderProfile:
-        """Of the model: its rates above all."""
+        """The profile of the model: its rates above all."""
         return ProviderProfile.of(self.model)
 
     @property

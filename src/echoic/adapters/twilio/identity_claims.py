@@ -217,7 +217,8 @@ def _runs(said: str, language: str) -> list[list[tuple[int, int, str]]]:
     times = 1
     start = 0
     for token in re.finditer(r"[^\W\d_]+|\d", said):
-        word = fold(token.group())
+        word = token.group()
+        word = word.lower() if word.isascii() else fold(word)
         if word in _TIMES:
             times, start = _TIMES[word], token.start()
             continue

@@ -32,7 +32,7 @@ from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.proofs import LinkCodes
 from echoic.adapters.twilio.settings import CacheFor, PhoneSettings
 from echoic.adapters.twilio.signatures import Signatures
-from echoic.capability.runner import history_of
+from echoic.capability.talker import history_of
 from echoic.errors import InvalidInput, NotOpen
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
@@ -106,7 +106,7 @@ class PhoneCall(TextCall):
 
     @property
     def recall_tokens(self) -> int:
-        """Of a recalled conversation."""
+        """The tokens of a recalled conversation, at most."""
         return self._phone.settings.recall_tokens
 
     @property
@@ -336,7 +336,7 @@ class Figures:
 
     @property
     def cached_share(self) -> float:
-        """Of the tokens sent, those the provider had in its cache; 0 where none were sent."""
+        """The share of the tokens sent that the provider had in its cache; 0 where none were sent."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -404,7 +404,7 @@ class Phone:
 
     @property
     def name(self) -> str:
-        """Of the agent, under which its calls and its experience are kept."""
+        """The agent's name, under which its calls and its experience are kept."""
         return self.agent.name or AGENT
 
     @property

@@ -122,7 +122,7 @@ def page(turns: Sequence[Turn], number: int, budget_tokens: int) -> tuple[list[d
 
 
 def _scores(turns: Sequence[Turn], moment: str, found: Mapping[str, int]) -> list[float]:
-    """By words and sounds shared with the moment, the rarer the better, and by what a search found."""
+    """Scores by words and sounds shared with the moment, the rarer the better, and by what a search found."""
     asked = {code for word in content_words(moment) for code in (word.stem, *word.codes)}
     said = [
         {code for word in content_words(turn.heard_text) for code in (word.stem, *word.codes)}
@@ -224,7 +224,7 @@ class ToolContext(Protocol):
 
     @property
     def recall_tokens(self) -> int:
-        """Of a recalled conversation."""
+        """The tokens of a recalled conversation, at most."""
         ...
 
     @property

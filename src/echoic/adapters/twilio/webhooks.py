@@ -369,7 +369,7 @@ class Webhooks:
         return Response(status_code=204, headers=_told(call))
 
     def _dialogue(self, sid: str, form: FormData) -> Dialogue:
-        """Of the call; one that another process began is begun anew, with what the carrier says of it."""
+        """The call's dialogue; one that another process began is begun anew, from what the carrier says."""
         call = self._phone.call(sid, number=_only(form, "From"), attestation=_only(form, "StirVerstat"))
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)

@@ -47,8 +47,8 @@ _SPEAKERS: Mapping[object, str] = {"user": USER, "assistant": AGENT, "human": US
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Around:
-    """What a record stands in."""
+class _Place:
+    """Where a record stands: in which export, and in which object of it."""
 
     source: ImportSource
     page: Fields
@@ -64,7 +64,7 @@ class _Product:
 
     lists: tuple[str, ...]
     """The names of lists of records in a document. It may also be such a list itself, or one of documents."""
-    kinds: Mapping[str, Callable[[Fields, _Around], Iterator[Item]]]
+    kinds: Mapping[str, Callable[[Fields, _Place], Iterator[Item]]]
     """How to read a record, by the field that tells its kind; the first that it has counts."""
     signs: tuple[frozenset[str], ...]
     """Fields, of a document or of its first record, by which the product is recognised."""
@@ -93,7 +93,7 @@ class _Product:
         """Whether it has a field that tells its kind."""
         return any(name in record for name in self.kinds)
 
-    def read(self, record: Any, around: _Around) -> Iterator[Item]:
+    def read(self, record: Any, around: _Place) -> Iterator[Item]:
         """What a record says.
 
         Raises:
@@ -120,7 +120,7 @@ def _user(value: object) -> str | None:
 
 
 def _turns(
-    around: _Around, *, speaker: str, text: str, said_at: datetime | None, talk: object, name: object
+    around: _Place, *, speaker: str, text: str, said_at: datetime | None, talk: object, name: object
 ) -> Iterator[ImportedTurn]:
     """What was said, as one turn; what is longer than a turn may be, as several."""
     conversation = checked_name(str(talk or around.source.stem), "conversation")
@@ -173,7 +173,7 @@ def _export(holding: Fields, user: str | None) -> Exported:
 # -- mem0
 
 
-def _mem0_memory(record: Fields, around: _Around) -> Iterator[Item]:
+def _mem0_memory(record: Fields, around: _Place) -> Iterator[Item]:
     text, user = record["memory"], _user(_first(record, "user_id"))
     said_at = _time(_first(record, "updated_at", "created_at"))
     expires = record.get("expiration_date")
@@ -191,7 +191,7 @@ def _mem0_memory(record: Fields, around: _Around) -> Iterator[Item]:
 # -- Zep
 
 
-def _zep_fact(record: Fields, around: _Around) -> Iterator[Item]:
+def _zep_fact(record: Fields, around: _Place) -> Iterator[Item]:
     user = _user(_first(record, "user_id") or around.named("user_id"))
     said_at = _time(_first(record, "valid_at", "created_at"))
     until = _time(_first(record, "invalid_at", "expired_at"))
@@ -201,7 +201,7 @@ def _zep_fact(record: Fields, around: _Around) -> Iterator[Item]:
         yield _memory(record["fact"], said_at, user)
 
 
-def _zep_message(record: Fields, around: _Around) -> Iterator[Item]:
+def _zep_message(record: Fields, around: _Place) -> Iterator[Item]:
     speaker = _SPEAKERS.get(_first(record, "role_type", "role"))  # in older versions `role` is a name
     if speaker is None:
         return
@@ -222,7 +222,7 @@ LANGGRAPH = "langgraph"
 """The kind of the items that `EchoicStore` keeps."""
 
 
-def _store_item(record: Fields, around: _Around) -> Iterator[Item]:
+def _store_item(record: Fields, around: _Place) -> Iterator[Item]:
     from echoic.memory.items import name_of, texts_in
 
     place = record["namespace"] if "namespace" in record else str(record["prefix"]).split(".")
@@ -257,7 +257,7 @@ def _sentence_in(value: Any) -> str | None:
 # -- ChatGPT
 
 
-def _chatgpt_conversation(record: Fields, around: _Around) -> Iterator[Item]:
+def _chatgpt_conversation(record: Fields, around: _Place) -> Iterator[Item]:
     name, begun = _first(record, "conversation_id", "id"), _time(record.get("create_time"))
 
     def read(message: Fields) -> Iterator[Item]:
@@ -310,14 +310,14 @@ def _shown_text(message: Fields) -> str:
 # -- Letta
 
 
-def _letta_agent(record: Fields, around: _Around) -> Iterator[Item]:
+def _letta_agent(record: Fields, around: _Place) -> Iterator[Item]:
     page = {**around.page, "conversation": _first(record, "name", "id")}
-    inside = _Around(source=around.source, page=page)
+    inside = _Place(source=around.source, page=page)
     agent = f"agent {brief(page['conversation'])}"
     yield from _each(record["messages"], lambda message: _letta_message(message, inside), agent)
 
 
-def _letta_message(record: Fields, around: _Around) -> Iterator[Item]:
+def _letta_message(record: Fields, around: _Place) -> Iterator[Item]:
     speaker, text = _SPEAKERS.get(record["role"]), _letta_text(record)
     if speaker is not None and text:
         talk = around.named("conversation", "name") or _first(record, "agent_id")
@@ -343,13 +343,13 @@ def _letta_text(message: Fields) -> str:
     return text
 
 
-def _letta_block(record: Fields, _around: _Around) -> Iterator[Item]:
+def _letta_block(record: Fields, _around: _Place) -> Iterator[Item]:
     if record["label"] != "persona":
         lines = [line.strip().removeprefix("- ") for line in (record["value"] or "").splitlines()]
         yield from (_memory(line, _time(record.get("updated_at"))) for line in lines if line)
 
 
-def _letta_passage(record: Fields, _around: _Around) -> Iterator[Item]:
+def _letta_passage(record: Fields, _around: _Place) -> Iterator[Item]:
     if not record.get("is_deleted"):
         yield _memory(record["text"], _time(record.get("created_at")))
 
@@ -402,7 +402,7 @@ def _reader_of(name: str, product: _Product) -> Reader:
             )
         for where, record, page in product.records(document):
             try:
-                yield from product.read(record, _Around(source=source, page=page))
+                yield from product.read(record, _Place(source=source, page=page))
             except FLAWS as error:
                 yield Skipped(where=where, reason=reason_of(error))
 

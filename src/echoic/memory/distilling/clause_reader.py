@@ -19,11 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded
-from echoic.english.guards import Ground, by_an_agent, jokes, staged
+from echoic.english.corrections import repaired
 from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
-from echoic.english.repairs import repaired
-from echoic.english.sentences import Sentence, sentences
-from echoic.memory.distilling.rules import MASKED
+from echoic.english.sentences import Ground, Sentence, by_an_agent, jokes, sentences, staged
+from echoic.memory.distilling.rule_reader import MASKED
 from echoic.secrets import MARKER
 from echoic.types import Category
 

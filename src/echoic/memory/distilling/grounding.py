@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.english.guards import by_an_agent
-from echoic.english.sentences import Sentence, sentences
+from echoic.english.sentences import Sentence, by_an_agent, sentences
 from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
-from echoic.memory.distilling.changes import (
+from echoic.memory.distilling.reconcile import (
     FACT_CATEGORIES,
     Add,
     Change,
@@ -25,6 +24,7 @@ from echoic.memory.distilling.changes import (
     Retract,
     Supersede,
 )
+from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
 from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.words import content_words, cut, fold
@@ -125,7 +125,7 @@ def is_grounded(fact: Fact, said: Sequence[str]) -> bool:
 
 def instructs(text: str) -> bool:
     """Whether `text` tells somebody what to do, rather than something of the user."""
-    return bool(_ORDERS.search(text)) or by_an_agent(sentences(text))
+    return bool(_ORDERS.search(text)) or injected(text) is not None or by_an_agent(sentences(text))
 
 
 def _names_said(text: str, words: set[str], *, dated: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Which of the proposed changes take effect, and what becomes of them in the ledger. Writes nothing.
+"""What an extractor proposes, and which of it takes effect. Writes nothing.
 
 Every change is checked against the turns it cites, whoever proposed it: only the user's own words count, what
 is newer is never undone by what is older, and what the user took back does not return. What rests on words
@@ -8,16 +8,161 @@ that were heard with doubt is marked so, until it is said again clearly or affir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+from typing import Protocol, runtime_checkable
 
-from echoic.memory.distilling.changes import Add, Change, Confirm, Fact, Retract, Supersede, TakeBack, Unlearn
+from echoic.errors import EchoicError
 from echoic.memory.distilling.known_facts import same_words, statement_of
+from echoic.memory.distilling.third_parties import ThirdParties, is_dropped
 from echoic.memory.distilling.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
-from echoic.types import Memory, Turn
+from echoic.types import Category, Memory, Turn
+
+FACT_CATEGORIES: tuple[Category, ...] = ("preference", "entity", "decision", "requirement", "fact")
+"""What may be learned from speech; experience is an agent's own and is learned elsewhere."""
+
+
+class Unusable(EchoicError):
+    """What an extractor gave cannot be used, or would change too much. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What an extractor is shown."""
+
+    turns: tuple[Turn, ...]
+    """Turns nobody has learned from yet, in order. Facts may rest on the user's among them, on no others."""
+    context: tuple[Turn, ...] = ()
+    """The turns before, read again for what the new ones refer to."""
+    known: tuple[Memory, ...] = ()
+    """What holds of the user that the turns may repeat, correct or take back."""
+    withheld: frozenset[str] = field(default_factory=frozenset)
+    """Ids of turns of which the user asked that they be not kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing said of the user."""
+
+    text: str
+    """The value where there is a key ("Lisbon"), else a sentence."""
+    key: str | None = None
+    """The slot it fills; a later value of the same slot supersedes it."""
+    statement: str | None = None
+    """A sentence that stands by itself, where `text` is only a value."""
+    category: Category = "fact"
+    context: str | None = None
+    """When and under which conditions it applies."""
+    sure: bool = True
+    """Whether it may be relied on without asking back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """Something is so. If it is known it is confirmed; if its slot holds something else, that ends."""
+
+    fact: Fact
+    source: tuple[str, ...]
+    """Ids of the turns it was said in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Something known is so no longer, because this is."""
+
+    known: tuple[str, ...]
+    """Ids of the memories that end."""
+    fact: Fact
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """Something known was said again."""
+
+    known: str
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retract:
+    """Something known is no longer so, and nothing takes its place."""
+
+    known: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBack:
+    """The user took back what a slot holds."""
+
+    key: str
+    text: str
+    """The value that is taken back; empty for any."""
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlearn:
+    """The user asked that these turns be not kept: what was learned from them holds no longer."""
+
+    turns: frozenset[str]
+    source: tuple[str, ...]
+
+
+Change = Add | Supersede | Confirm | Retract | TakeBack | Unlearn
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Reads what was said and proposes changes.
+
+    May raise anything: then nothing is changed, and the same turns are read again later.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the reader whose cursor says how far it has read: two extractors never share one."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one reading may take."""
+        ...
+
+    async def open(self) -> None:
+        """Make ready.
+
+        Raises:
+            InvalidInput: it cannot work as it was set up.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what `open` took. May be called twice."""
+        ...
+
+    async def extract(self, reading: Reading) -> Sequence[Change]:
+        """The changes that `reading` calls for, in the order in which they were said.
+
+        Ids in them are of memories and turns in `reading`; whose memory it is, is not the extractor's to say.
+        """
+        ...
+
+
+class Summarizer(Protocol):
+    """Says what a call was about, for whoever goes on with it."""
+
+    async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
+        """The summary `before` taken further by `turns`; None: there is none yet. May raise anything."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what it holds. May be called twice."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +203,7 @@ class Reconciler:
         duplicates: finds what is known in other words; None: only the same slot can hold the same.
         undone: tells what was corrected or taken back later; None: only of what has a slot that is known.
         context: the turns right before: what the agent read back there may be affirmed in the first new one.
+        third_parties: what is kept of others than the user.
     """
 
     def __init__(
@@ -70,7 +216,9 @@ class Reconciler:
         duplicates: Duplicates | None = None,
         undone: Callable[[str, datetime], bool] | None = None,
         context: Sequence[Turn] = (),
+        third_parties: ThirdParties = "keep",
     ) -> None:
+        self._third_parties = third_parties
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
@@ -86,7 +234,8 @@ class Reconciler:
     async def take(self, changes: Sequence[Change]) -> Distilled:
         """Take `changes` into the ledger, in order; what came of them."""
         for change in changes:
-            await self._take(change)
+            if not (isinstance(change, (Add, Supersede)) and self._is_dropped(change.fact)):
+                await self._take(change)
         for text, turn in self._affirmed:
             await self._affirm(text, turn)
         return Distilled(
@@ -96,6 +245,10 @@ class Reconciler:
             confirmed=tuple(self._confirmed),
             superseded=tuple(dict.fromkeys(self._superseded)),
         )
+
+    def _is_dropped(self, fact: Fact) -> bool:
+        """Whether nothing is kept of whoever `fact` is about."""
+        return is_dropped(self._third_parties, fact.key, fact.statement or fact.text, fact.context)
 
     async def _take(self, change: Change) -> None:
         if isinstance(change, Unlearn):

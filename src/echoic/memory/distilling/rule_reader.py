@@ -1,25 +1,139 @@
-"""Runs the rules over every new turn, at once: they are cheap, and what they hear is known within the call.
+"""Runs the rules of `english` over every new turn, at once: what they hear is known within the call.
 
 Its cursor is part of the conversation's record. The memories and the moved cursor are one write that expects
 the conversation as it was read; so a crash, a second worker or an erasure in between leaves either both or
-neither.
+neither. `RuleExtractor` needs no model, no network and no clock.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
+from echoic.english import SelfStatement, listen
+from echoic.english.listener import completed
+from echoic.english.slots import rivals
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.changes import Reading, Unlearn
 from echoic.memory.distilling.known_facts import known_of
-from echoic.memory.distilling.reconcile import Distilled, Reconciler
-from echoic.memory.distilling.rules import RuleExtractor
-from echoic.memory.distilling.turns import affirmed, conversation_record, marked, stretch_of, withheld
+from echoic.memory.distilling.reconcile import (
+    Add,
+    Change,
+    Distilled,
+    Fact,
+    Reading,
+    Reconciler,
+    TakeBack,
+    Unlearn,
+)
+from echoic.memory.distilling.third_parties import ThirdParties
+from echoic.memory.distilling.turns import (
+    RECENT,
+    affirmed,
+    conversation_record,
+    marked,
+    of_user,
+    stretch_of,
+    withheld,
+)
 from echoic.memory.forget_targets import obey
 from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_conversation
 from echoic.memory.retraction import hide_taken_back
+from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
-from echoic.types import Scope
+from echoic.types import Scope, Turn
+
+MASKED: Final = "maskedsecret"
+"""Stands for a masked secret while a text is cut into words, which takes the marker's brackets away."""
+
+
+class RuleExtractor:
+    """Hears what is plainly said, in English. Cheap enough to run after each turn."""
+
+    name = "rules"
+    timeout_s = 30.0
+
+    async def open(self) -> None:
+        """Nothing is needed."""
+
+    async def aclose(self) -> None:
+        """Nothing was taken."""
+
+    async def extract(self, reading: Reading) -> Sequence[Change]:
+        """See `Extractor`; never fails."""
+        # "actually it's Paula" corrects what was just said, not what was said an hour ago
+        recent: _Recent = deque(maxlen=RECENT)
+        told = told_by_user([*reading.context, *reading.turns])
+        for turn in reading.context:
+            _hear(told.get(turn.id), recent)
+        changes: list[Change] = []
+        for turn in reading.turns:
+            for item in _hear(told.get(turn.id), recent):
+                changes += _changes(item, turn)
+            gone = _unlearned(turn, reading)
+            changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
+        return changes
+
+
+_Recent = deque[tuple[str, list[SelfStatement]]]
+"""What the user said last, and what was heard of it."""
+
+
+def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
+    """What the user said in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
+    found = {}
+    for before, turn in itertools.pairwise([None, *turns]):
+        if turn and of_user(turn):
+            asked = before.heard_text if before and before.speaker == "agent" else ""
+            found[turn.id] = completed(asked, MARKER.sub(MASKED, turn.heard_text))
+    return found
+
+
+def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
+    """What the user said, which is recent from now on; nothing of anybody else's, nor about a secret."""
+    if said is None:
+        return []
+    every = listen(said, [item for _, items in recent for item in items], _since(recent))
+    heard = [item for item in every if MASKED not in item.text.casefold()]
+    recent.append((said, heard))
+    return heard
+
+
+def _since(recent: _Recent) -> str:
+    """What the user said behind the last thing that was heard."""
+    behind: list[str] = []
+    for text, heard in reversed(recent):
+        if heard:
+            _, value, rest = text.casefold().rpartition(heard[-1].text.casefold() or text.casefold())
+            return "\n".join([rest if value else "", *behind])
+        behind.insert(0, text)
+    return "\n".join(behind)
+
+
+def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
+    source = (turn.id,)
+    if item.retracts:
+        return [TakeBack(key=item.key, text=item.text, source=source)]
+    fact = Fact(
+        text=item.text,
+        key=item.key,
+        statement=item.sentence,
+        category=item.category,
+        context=item.context,
+    )
+    gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
+    return [*gone, Add(fact=fact, source=source)]
+
+
+def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
+    """The turns that `turn`, one of the new ones, asks not to be kept."""
+    if turn.id not in reading.withheld:
+        return frozenset()
+    so_far = [*reading.context, *reading.turns]
+    return withheld(so_far[: so_far.index(turn) + 1])
+
 
 _TURNS = 200
 """Turns a run: a long conversation is distilled in several writes rather than in one huge one."""
@@ -31,10 +145,11 @@ class RuleReader:
     Args:
         store: where turns and memories are.
         alone: whether nobody reads after it, so that a completed conversation it has read is distilled.
+        third_parties: what is kept of others than the user.
     """
 
-    def __init__(self, store: Store, *, alone: bool) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, alone: bool, third_parties: ThirdParties = "keep") -> None:
+        self._store, self._third_parties = store, third_parties
         self._alone = alone
         self._extractor = RuleExtractor()
 
@@ -64,7 +179,10 @@ class RuleReader:
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
         known = (await known_of(self._store, scope)).memories if needed else ()
         ledger = Ledger(self._store, scope)
-        reconciler = Reconciler(ledger, stretch.turns, hushed, known=known, context=stretch.context)
+        rule, context = self._third_parties, stretch.context
+        reconciler = Reconciler(
+            ledger, stretch.turns, hushed, known=known, context=context, third_parties=rule
+        )
         distilled = await reconciler.take(changes)
         # before what makes them go: whoever dies in between hides them again
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)

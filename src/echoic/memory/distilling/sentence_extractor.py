@@ -24,7 +24,6 @@ from echoic.english import listen
 from echoic.english.commands import asks_to_remember
 from echoic.english.lexicon import NUMBERS
 from echoic.english.sentences import sentences
-from echoic.memory.distilling.changes import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.distilling.clause_reader import (
     MODEL,
     Clause,
@@ -37,7 +36,8 @@ from echoic.memory.distilling.clause_reader import (
 )
 from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
 from echoic.memory.distilling.known_facts import statement_of
-from echoic.memory.distilling.rules import told_by_user
+from echoic.memory.distilling.reconcile import Add, Change, Fact, Reading, Retract, Supersede
+from echoic.memory.distilling.rule_reader import told_by_user
 from echoic.types import Memory, Turn
 from echoic.words import content_words
 

@@ -99,11 +99,13 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     ids: set[str] = set()
     recent: deque[str] = deque(maxlen=RECENT)
     for turn in turns:
-        if not of_user(turn):
+        heard = turn.heard_text if turn.speaker == "user" else ""
+        if not heard:
             continue
-        if takes_back(turn.heard_text):
+        asks = bool(_MAY_ASK.search(fold(heard)))
+        if asks and takes_back(heard):
             ids.update(recent, [turn.id])
-        elif hushes(turn.heard_text):
+        elif asks and hushes(heard):
             ids.add(turn.id)
         recent.append(turn.id)
     return frozenset(ids)

@@ -9,16 +9,20 @@ from typing import Final
 from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless.intents import Intent, QuestionSubject, asked_of, intent_of, somebody_in
 from echoic.memory.keyless.wording import (
+    Intent,
+    QuestionSubject,
     Steps,
     TurnChanges,
+    asked_of,
+    intent_of,
     learn,
     learn_name,
     learned_in_words,
     listed,
     receipt_in_words,
     said_back,
+    somebody_in,
 )
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text

@@ -8,6 +8,7 @@ from echoic.server.routes import (
     health,
     identity,
     memories,
+    people,
     v1,
     voice,
 )
@@ -19,6 +20,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     conversations.router,
     voice.router,
     memories.erasure,
+    people.router,
     global_memory.router,
     global_memory.audit_router,
     health.router,

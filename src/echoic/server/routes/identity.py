@@ -7,7 +7,7 @@ process on the same store, or by none; then no code is ever redeemed.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
@@ -15,12 +15,14 @@ from pydantic import Field
 from echoic.adapters.twilio.callers import PhoneLines
 from echoic.adapters.twilio.proofs import TYPED_DIGITS, LinkCodes, Pins
 from echoic.errors import NotAllowed
+from echoic.memory.deployment_keys import Role
 from echoic.server.models import RequestBody, Shown
 from echoic.server.problems import Refused, responses
 from echoic.server.request_callers import (
     AsAnybody,
     AsCaller,
     AsOperator,
+    AsViewer,
     Credentials,
     OperatedDeployment,
     RequestCaller,
@@ -89,6 +91,26 @@ async def give_identity(
         expires_at=minted.principal.expires_at,
         renewed=bool(presented),
     )
+
+
+class Access(Shown):
+    """What a credential may see."""
+
+    role: Role | Literal["user"] = Field(
+        description="user: the holder of an identity token, who sees what is theirs. Otherwise the key's."
+    )
+    deployment_id: str
+    user: str | None = Field(description="The user of an identity token; null for a key.")
+
+
+@router.get(
+    "/api/access", summary="Get the role of a credential", responses=responses(401, 404, 422, 429, 503)
+)
+async def get_access(viewer: AsViewer) -> Access:
+    """Takes an identity token or any key. A page asks this to decide what to offer; every route decides for
+    itself what it allows.
+    """
+    return Access(role=viewer.role, deployment_id=viewer.deployment, user=viewer.user)
 
 
 class Revoked(Shown):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self, assert_never
 
 from fastapi import APIRouter, Body, Request
@@ -14,6 +15,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, ValidationInfo, fiel
 from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput, StoreError
+from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.user import MAX_LIMIT, UserMemory
@@ -27,8 +29,9 @@ from echoic.server.models import (
     ShownRecall,
     ShownReceipt,
     ShownSearch,
+    ShownTurn,
 )
-from echoic.server.problems import responses
+from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
     AppState,
     AsBodyCaller,
@@ -266,6 +269,10 @@ class Memories(Shown):
         description="Every memory that is no longer current, oldest first; only on request. `supersededBy` "
         "names its correction.",
     )
+    cursor: str | None = Field(
+        default=None, description="With `limit`: send it to get the memories before these; null: none."
+    )
+    total: int | None = Field(default=None, description="With `limit`: how many there are in all.")
 
 
 @router.get("/api/memories", summary="List the caller's memories", responses=responses(401, 422, 429, 503))
@@ -273,9 +280,19 @@ async def list_memories(
     caller: AsCaller,
     *,
     history: Annotated[bool, Parameter(description="Include earlier versions.")] = False,
+    state: Annotated[
+        Literal["current", "past"],
+        Parameter(description="past: those that were corrected or deleted, instead of the current ones."),
+    ] = "current",
+    limit: Annotated[int | None, Parameter(ge=1, le=1000, description="Only so many, the newest.")] = None,
+    cursor: Annotated[
+        str | None, Parameter(max_length=400, description="From the last answer: those before.")
+    ] = None,
 ) -> Memories:
     """Every current memory. With `history`, also those that were corrected or deleted."""
-    facts = await caller.memory.facts()
+    facts = await (caller.memory.facts() if state == "current" else caller.memory.past())
+    if limit is not None or cursor is not None:
+        return _page(facts, limit or 1000, cursor)
     shown = [ShownMemory.of(memory) for memory in facts]
     if not history:
         return Memories(memories=shown)
@@ -283,6 +300,64 @@ async def list_memories(
     versions = [_versions(key, await caller.memory.history(key)) for key in keys]
     past = [ShownMemory.of(memory) for memory in await caller.memory.past()]
     return Memories(memories=shown, history=versions, past=past)
+
+
+def _page(memories: list[Memory], limit: int, cursor: str | None) -> Memories:
+    """The newest of `memories` before `cursor`, which names a place in time: a memory may go meanwhile."""
+    ordered = sorted(memories, key=_place)
+    if cursor is not None:
+        moment, _, name = cursor.partition(" ")
+        try:
+            end = datetime.fromisoformat(moment).astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            raise InvalidInput("cursor is not one that an answer gave") from error
+        ordered = [memory for memory in ordered if _place(memory) < (end, name)]
+    page = ordered[-limit:]
+    older = len(page) < len(ordered)
+    return Memories(
+        memories=[ShownMemory.of(memory) for memory in page],
+        cursor=f"{page[0].valid_from.isoformat()} {page[0].id}" if older else None,
+        total=len(memories),
+    )
+
+
+def _place(memory: Memory) -> tuple[datetime, str]:
+    return memory.valid_from, memory.id
+
+
+class Provenance(Shown):
+    """A memory's life, and the sentences that it rests on."""
+
+    versions: list[ShownMemory] = Field(
+        description="The memory, and every version that it replaced or that replaced it, oldest first."
+    )
+    turns: list[ShownTurn] = Field(
+        description="The user's turns that stated them, in order. Those of a global memory stay private."
+    )
+
+
+@router.get(
+    "/api/memories/{memory:path}/provenance",
+    summary="Where a memory comes from",
+    responses=responses(401, 404, 422, 429, 503),
+)
+async def get_provenance(caller: AsCaller, memory: str) -> Provenance:
+    """Its versions, and the turns they were heard in, as far as they were not forgotten."""
+    found = await caller.memory.find_memory(memory)
+    if found is None:
+        raise not_found("memory")
+    versions = {found.id: found}
+    own = found.visibility != "global" or found.author == caller.principal.user
+    if found.key is not None and own:
+        versions |= {each.id: each for each in await caller.memory.history(found.key)}
+    at: Memory | None = found
+    while at is not None and at.supersedes is not None and at.supersedes not in versions:
+        at = await caller.memory.find_memory(at.supersedes)  # corrected under another key
+        if at is not None:
+            versions[at.id] = at
+    shown = [ShownMemory.of(each) for each in sorted(versions.values(), key=_place)]
+    turns = await caller.memory.find_turns([name for each in shown for name in each.source])
+    return Provenance(versions=shown, turns=[ShownTurn.of(turn) for turn in turns])
 
 
 @router.get(
@@ -332,6 +407,19 @@ async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ShownConsent:
     """
     await caller.memory.set_consent(asked.consent)
     return ShownConsent(consent=asked.consent)
+
+
+class ShownAssurance(Shown):
+    """What is told to whom, by how sure it is who asks."""
+
+    level: Level = Field(description="The level of the presented token.")
+    levels: dict[str, str] = Field(description="The most that each level is told here.")
+
+
+@router.get("/api/assurance", summary="Get the caller's assurance level", responses=responses(401, 429, 503))
+async def get_assurance(caller: AsCaller, shared: Shared) -> ShownAssurance:
+    """The level of this token, and what each level is told; see docs/assurance.md."""
+    return ShownAssurance(level=caller.memory.level, levels=dict(shared.memory.assurance))
 
 
 class ShownDirectives(Shown):

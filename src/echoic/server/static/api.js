@@ -15,16 +15,37 @@ export class Api {
   /** The identity token requests are made with; empty for none. */
   token = "";
 
+  /** @param {string} path with its query */
+  get(path) {
+    return this.#send("GET", path);
+  }
+
+  /** @param {"POST" | "PUT" | "DELETE"} method */
+  send(method, path, body) {
+    return this.#send(method, path, body);
+  }
+
+  /**
+   * Server-sent events of `path`, until it ends or `signal` ends it.
+   * @param {(name: string, data: any) => void} told
+   */
+  async stream(path, signal, told) {
+    const response = await this.#ask("GET", path, undefined, signal);
+    told("listening", {});
+    for await (const { name, data } of events(response)) told(name, data);
+  }
+
   identity() {
     return this.#send("POST", "/api/identity", {});
   }
 
-  about() {
-    return this.#send("GET", "/api/about");
-  }
-
   begin() {
     return this.#send("POST", "/api/conversations", {});
+  }
+
+  /** What was said in a conversation, in order. */
+  turns(conversation) {
+    return this.#send("GET", `/v1/conversations/${encodeURIComponent(conversation)}/turns`);
   }
 
   complete(conversation) {
@@ -60,10 +81,8 @@ export class Api {
    * @param {AbortSignal} signal ends it
    * @param {(name: string, data: any) => void} told
    */
-  async listen(signal, told) {
-    const response = await this.#ask("GET", "/api/events", undefined, signal);
-    told("listening", {});
-    for await (const { name, data } of events(response)) told(name, data);
+  listen(signal, told) {
+    return this.stream("/api/events", signal, told);
   }
 
   profile() {

@@ -25,15 +25,30 @@ const SECTIONS = {
 
 export class ProfilePanel {
   show(profile) {
-    const unsure = new Set(profile.unconfirmed);
-    const rows = FIELDS.map(([name, label]) => [label, said(profile[name]), unsure.has(name)]).filter(([, value]) => value);
-    const wishes = DIRECTIVES.filter((name) => profile.directives[name]).map((name) => [name, profile.directives[name], false]);
-    const free = Object.entries(profile.directives.free).map(([name, text]) => [name.replaceAll("_", " "), text, false]);
-    byId("profile").replaceChildren(...rows.flatMap(row));
-    byId("directives").replaceChildren(...[...wishes, ...free].flatMap(row));
-    byId("directives-title").hidden = wishes.length + free.length === 0;
+    const rows = profileRows(profile);
+    const wishes = directiveRows(profile);
+    byId("profile").replaceChildren(...factRows(rows));
+    byId("directives").replaceChildren(...factRows(wishes));
+    byId("directives-title").hidden = wishes.length === 0;
     byId("no-profile").hidden = rows.length > 0;
   }
+}
+
+/** The fields of a profile that are known: label, value, and whether its source was uncertain. */
+export function profileRows(profile) {
+  const unsure = new Set(profile.unconfirmed);
+  return FIELDS.map(([name, label]) => [label, said(profile[name]), unsure.has(name)]).filter(([, value]) => value);
+}
+
+/** How somebody wants to be served, likewise. */
+export function directiveRows({ directives }) {
+  const wishes = DIRECTIVES.filter((name) => directives[name]).map((name) => [name, directives[name], false]);
+  return [...wishes, ...Object.entries(directives.free).map(([name, text]) => [name.replaceAll("_", " "), text, false])];
+}
+
+/** Rows as terms and definitions. */
+export function factRows(rows) {
+  return rows.flatMap(row);
 }
 
 function said(value) {

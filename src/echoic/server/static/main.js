@@ -1,391 +1,306 @@
-// The page: a caller, a conversation, and what memory makes of it.
+// The console: who is here, which views they may open, and the place in the address that says which one is shown.
 
 import { Api, ApiError } from "./api.js";
 import { Callers, labelOf } from "./callers.js";
-import { Calling } from "./calling.js";
 import { byId, h } from "./dom.js";
-import { bytes } from "./format.js";
-import { BlockPanel, JobsPanel, PhonePanel, ProfilePanel } from "./known.js";
 import { Live } from "./live.js";
-import { MemoryPanel } from "./memories.js";
-import { OperationLog, stepsOfLearned, stepsOfReply } from "./operations.js";
-import { QueriesPanel } from "./queries.js";
-import { Tabs } from "./tabs.js";
-import { Transcript } from "./transcript.js";
+import { parsed, written } from "./places.js";
 
-const SUGGESTIONS = [
-  "I'm Pavel and I live in Tel Aviv",
-  "Where do I live?",
-  "Actually I moved to Lisbon",
-  "Where did I live before?",
-  "We're open nine to five",
-  "What do you know about me?",
+/** Every view, in the order of the navigation. A view is the module `views/<name>.js`, which exports `show`. */
+const VIEWS = [
+  { name: "try", title: "Try it", roles: ["user", "agent", "operator", "auditor", "read-only"] },
+  { name: "people", title: "People", roles: ["user", "operator", "read-only"] },
+  { name: "shared", title: "Shared", roles: ["operator", "read-only"] },
 ];
+const KEY = "echoic.key";
+const ROLES = { agent: "Agent", operator: "Operator", auditor: "Auditor", "read-only": "Read-only" };
 
-const api = new Api();
 const callers = new Callers();
-const memories = new MemoryPanel((memory, how) => alone(() => forget(memory, how)));
-const profile = new ProfilePanel();
-const phone = new PhonePanel();
-const block = new BlockPanel();
-const jobs = new JobsPanel();
-const queries = new QueriesPanel();
-const operations = new OperationLog();
-const transcript = new Transcript(byId("transcript"));
+const roots = new Map();
+let leave = null;
+let shown = null;
+let visit = 0;
 
-let conversation = "";
-let erased = false;
-let last = Promise.resolve();
-let lookAgain = 0;
-let jobsAgain = 0;
-const live = new Live(api, told, (on) => (byId("listening").hidden = !on));
-const calling = new Calling({
-  api,
-  transcript,
-  operations,
-  notice,
-  alone,
-  exchange: async (text, coming) => {
-    const reply = await exchange(text, coming);
-    showMemories().catch(() => {});
-    // an erasure took the answer along
-    const cut = (heard) => reply.heard && api.truncate(reply.conversation, heard, reply.heard.id);
-    return { text: reply.text, cut };
+/**
+ * What every view is given.
+ * `api`: the server, as whoever is signed in: with a key, or as this browser's caller.
+ * `caller`: the server as this browser's caller, whose conversation is tried.
+ * `user`: whose memory `api` means; "" with a key, which means every user of `deployment`.
+ * `events`: dispatches "memory" with `detail` {name, data}, as the server tells what happens to the caller's memory, and
+ * "who" when somebody else is here.
+ */
+const app = {
+  api: new Api(),
+  caller: new Api(),
+  callers,
+  events: new EventTarget(),
+  about: null,
+  user: "",
+  role: "user",
+  deployment: "",
+  go: (place) => (location.hash = written(place)),
+  href: written,
+  /** The address of what is shown already: no new step in the history. */
+  keep: (place) => {
+    if (shown?.view !== place.view) return;
+    history.replaceState(null, "", written(place));
+    shown = parsed(location.hash);
   },
-  user: () => callers.current?.user ?? "",
-  leave: () => complete("What was typed before the call"),
-  begin: () => begin("A talk"),
-  ended: () => alone(showMemories),
-});
+  arrive,
+  meet,
+  choose,
+  renamed: (name) => {
+    callers.name(callers.current?.user, name);
+    showWho();
+  },
+  refused,
+};
+app.live = new Live(app.caller, (name, data) => tell("memory", { name, data }), (on) => tell("listening", on));
 
-/** Do one thing after another, in the order asked; what goes wrong is said. Whether it went well. */
-function alone(work) {
-  const done = last.then(() => attempt(work));
-  last = done.catch(() => {});
-  return done;
+function tell(name, detail) {
+  app.events.dispatchEvent(new CustomEvent(name, { detail }));
 }
 
-async function attempt(work) {
-  document.body.setAttribute("aria-busy", "true");
-  notice("");
-  try {
-    await work();
-    return true;
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401) await refused(error);
-    else notice(error.message);
-    return false;
-  } finally {
-    document.body.removeAttribute("aria-busy");
+// -- who is here
+
+/** What the server is, and whom this browser was last; somebody new where it was nobody yet. */
+async function arrive() {
+  app.about ??= await app.api.get("/api/about");
+  if (app.caller.token) return;
+  if (callers.current) await renew();
+  else if (app.role === "user") await meet();
+}
+
+/** Somebody new, who speaks from now on. */
+async function meet() {
+  app.caller.token = "";
+  await take();
+}
+
+/** One of those whom this browser knows speaks from now on. */
+async function choose(user) {
+  callers.choose(user);
+  await renew();
+}
+
+async function renew() {
+  app.caller.token = callers.current.token;
+  await take();
+}
+
+async function take() {
+  const identity = await app.caller.identity();
+  callers.take(identity.user, identity.userCookie);
+  app.caller.token = identity.userCookie;
+  if (app.role === "user") {
+    app.api.token = app.caller.token;
+    app.user = identity.user;
+    app.deployment = identity.deploymentId;
   }
-}
-
-function notice(text) {
-  const element = byId("notice");
-  element.textContent = text;
-  element.hidden = !text;
+  showWho();
 }
 
 /** If another page of this browser renewed this identity, the token here ends: use the new one. */
 function takeRenewed() {
   const newest = callers.newest;
-  if (!api.token || newest === api.token) return false;
-  api.token = newest;
+  if (!app.caller.token || newest === app.caller.token) return false;
+  app.caller.token = newest;
+  if (app.role === "user") app.api.token = newest;
   return true;
 }
 
-addEventListener("storage", takeRenewed);
-
-/** The server knows this identity no longer: it is dropped, and the way on is shown. */
-async function refused(error) {
-  if (takeRenewed()) {
-    notice("This caller was renewed on another page. Please try again.");
-    return;
-  }
+/** The server knows this identity no longer: it is dropped. Whether another page has renewed it meanwhile. */
+function refused() {
+  if (takeRenewed()) return true;
   // without a token nobody was refused: whoever else this browser knows is still good
-  if (api.token && callers.current) callers.drop(callers.current.user);
-  api.token = "";
-  live.stop();
-  showCallers();
+  if (app.caller.token && callers.current) callers.drop(callers.current.user);
+  app.caller.token = "";
+  if (app.role === "user") app.api.token = "";
+  app.live.stop();
+  showWho();
   byId("caller").selectedIndex = -1; // so that any of them can be chosen
-  notice(`${error.message} “New caller” begins with a new one.`);
+  return false;
 }
 
-// -- callers
+/** With a key, all that its role may see; without, this browser's caller. */
+async function signIn(key) {
+  const asking = new Api();
+  asking.token = key;
+  const access = await asking.get("/api/access");
+  app.api.token = key;
+  Object.assign(app, { role: access.role, user: access.user ?? "", deployment: access.deploymentId });
+  keepKey(key);
+  showWho();
+}
 
-function showCallers() {
+function signOut() {
+  keepKey("");
+  Object.assign(app, { role: "user", user: callers.current?.user ?? "" });
+  app.api.token = app.caller.token;
+  showWho();
+}
+
+/** A key is kept for this tab alone. */
+function keepKey(key) {
+  try {
+    if (key) sessionStorage.setItem(KEY, key);
+    else sessionStorage.removeItem(KEY);
+  } catch {
+    // then it is asked for again
+  }
+}
+
+function keptKey() {
+  try {
+    return sessionStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function showWho() {
   const select = byId("caller");
   const current = callers.current;
   select.replaceChildren(
     ...callers.all.map((caller) => h("option", { value: caller.user, selected: caller === current }, labelOf(caller))),
   );
   select.disabled = callers.all.length === 0;
+  const keyed = app.role !== "user";
+  byId("role").textContent = ROLES[app.role] ?? "";
+  byId("role").hidden = !keyed;
+  byId("sign-in").hidden = keyed;
+  byId("sign-out").hidden = !keyed;
+  byId("caller-chip").hidden = keyed && shown?.view !== "try";
+  showNavigation();
 }
 
-async function takeNewIdentity() {
-  api.token = "";
-  const identity = await api.identity();
-  callers.take(identity.user, identity.userCookie);
-  api.token = identity.userCookie;
+// -- places
+
+function views() {
+  return VIEWS.filter((view) => view.roles.includes(app.role));
 }
 
-async function renewIdentity() {
-  api.token = callers.current.token;
-  const identity = await api.identity();
-  callers.take(identity.user, identity.userCookie);
-  api.token = identity.userCookie;
-}
-
-// -- conversations
-
-async function begin(title) {
-  const begun = await api.begin();
-  conversation = begun.conversation;
-  transcript.say("agent", begun.text);
-  live.follow();
-  operations.add(title, [
-    { name: "warm", ms: begun.timings.warm, detail: "the caller's memory, into RAM" },
-    { name: "greet", ms: begun.timings.greet, detail: "from what is known" },
-  ]);
-  await showMemories();
-  return { text: begun.text, cut: (heard) => api.truncate(begun.conversation, heard) };
-}
-
-async function showMemories() {
-  const asker = api.token;
-  const asked = [api.memories(), api.profile(), api.block(), api.jobs(), api.phones()];
-  const [known, who, given, undone, phones] = await Promise.all(asked);
-  if (asker !== api.token) return; // somebody else is speaking by now
-  memories.show(known);
-  profile.show(who);
-  phone.show(phones);
-  block.show(given);
-  showJobs(undone);
-  const name = known.memories.find((memory) => memory.key === "user_name");
-  callers.name(callers.current.user, name ? name.text : "");
-  showCallers();
-}
-
-/** What waits is done soon, and often nothing comes of it that would be told: look again until it is done. */
-function showJobs(undone, wait = 800) {
-  jobs.show(undone);
-  clearTimeout(jobsAgain);
-  if (!undone.waiting || document.hidden) return;
-  const asker = api.token;
-  jobsAgain = setTimeout(async () => {
-    const now = await api.jobs().catch(() => undone);
-    if (asker === api.token) showJobs(now, Math.min(2 * wait, 15000));
-  }, wait);
-}
-
-/** The server tells of memory forming, here or in any other conversation of this caller. */
-function told(name, data) {
-  // what the rules hear in this conversation stands in the log with the answer to it
-  if (name === "learned" && data.reader !== "rules") operations.add("Learned after the conversation", stepsOfLearned(data));
-  if (name === "tool") {
-    queries.add(data);
-    if (data.operation === "get" || data.operation === "query") return; // nothing was changed
+function showNavigation() {
+  const list = byId("nav");
+  const at = shown?.view;
+  list.parentElement.hidden = views().length < 2;
+  const names = views().map((view) => view.name).join();
+  if (list.dataset.names !== names) {
+    list.dataset.names = names;
+    list.replaceChildren(...views().map(({ name, title }) => h("li", {}, h("a", { href: written({ view: name }), "data-view": name }, title))));
   }
-  if (name === "trouble" && data.what === "distilling") {
-    const again = data.againS === null ? "given up" : `retry in ${Math.round(data.againS)} s`;
-    operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
+  for (const link of list.querySelectorAll("a")) {
+    if (link.dataset.view === at) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
-  // what comes in a burst is looked at once
-  clearTimeout(lookAgain);
-  lookAgain = setTimeout(() => showMemories().catch(() => {}), 120);
 }
 
-async function say(text) {
-  if (calling.type(text)) return;
-  transcript.say("user", text);
-  const answer = transcript.hear();
+/** Show what the address says. */
+async function route() {
+  const asked = parsed(location.hash);
+  const view = views().find(({ name }) => name === asked.view) ?? views()[0];
+  const place = view.name === asked.view ? asked : { view: view.name, id: "", params: {} };
+  const moved = shown !== null && shown.view !== place.view;
+  visit += 1;
+  const mine = visit;
+  shown = place;
+  await leaveView();
+  const root = rootOf(view);
+  for (const other of roots.values()) other.hidden = other !== root;
+  document.body.dataset.view = view.name;
+  document.title = view.name === "try" ? "Echoic: memory for voice agents" : `${view.title} · Echoic`;
+  showWho();
   try {
-    const reply = await exchange(text, (words) => answer.add(words), (name) => answer.uses(name));
-    answer.end(reply.text);
-    await showMemories();
-  } catch (error) {
-    answer.breakOff();
-    throw error;
-  }
-}
-
-/** What memory made of one thing that was said, and the answer to it. */
-async function exchange(text, coming, uses = () => {}) {
-  const held = conversation;
-  const reply = await api.say(text, held, (name, data) => (name === "tool" ? uses(data.name) : coming(data.text)));
-  operations.add(`“${text}”`, stepsOfReply(reply));
-  // an erasure took the conversation along; what is said next begins another
-  if (conversation === held) conversation = reply.receipt ? "" : reply.conversation;
-  return reply;
-}
-
-/** The conversation is over: it is learned from to its last word. */
-async function complete(title = "The call ended") {
-  if (!conversation) return;
-  const done = await api.complete(conversation);
-  conversation = "";
-  operations.add(title, [{ name: "complete", ms: done.elapsed, detail: "learned from to the last word" }]);
-}
-
-async function comeBackTomorrow() {
-  await calling.hangUp();
-  await complete();
-  transcript.divide("The next day");
-  await begin("A new call, the same caller");
-}
-
-async function newCaller() {
-  await calling.hangUp();
-  await takeNewIdentity();
-  memories.reset();
-  queries.clear();
-  operations.clear();
-  transcript.clear();
-  transcript.divide("Somebody else calls");
-  await begin("A new caller");
-}
-
-async function switchCaller(user) {
-  await calling.hangUp();
-  callers.choose(user);
-  await renewIdentity();
-  memories.reset();
-  queries.clear();
-  operations.clear();
-  transcript.clear();
-  transcript.divide("A call from somebody known");
-  await begin("A call");
-}
-
-/** One memory: taken back, so that it stays as history, or destroyed with the words that said it. */
-async function forget(memory, how) {
-  const title = `Forget “${memory.text}”`;
-  if (how === "destroy") {
-    const receipt = await api.destroy(memory.id);
-    const detail = `${receipt.records} records destroyed, ${receipt.rewritten} rewritten: ${receipt.verified ? "verified gone" : "not verified"}`;
-    operations.add(title, [{ name: "forget", ms: receipt.elapsed, detail }]);
-  } else {
-    const { result, elapsed } = await api.takeBack(memory.id);
-    operations.add(title, [{ name: "delete", ms: elapsed, detail: result.deleted ? "deleted; it stays in the history" : "nothing to delete" }]);
-  }
-  await showMemories();
-}
-
-// -- erasure
-
-function askErasure() {
-  byId("erasure-ask").hidden = false;
-  byId("erasure-done").hidden = true;
-  byId("erasure-trouble").hidden = true;
-  byId("erasure").showModal();
-}
-
-async function erase() {
-  if (erased) return; // asked twice: the receipt stands
-  const trouble = byId("erasure-trouble");
-  trouble.hidden = true;
-  try {
-    const receipt = await api.forgetEverything();
-    erased = true;
-    showReceipt(receipt);
-    operations.add("Forget me", [
-      { name: "forget", ms: receipt.elapsed, detail: `${receipt.records} records and ${receipt.vectors} vectors destroyed` },
-    ]);
-    await showMemories();
+    const module = await import(`./views/${view.name}.js`);
+    if (view.name !== "try") await arrive(); // which says itself what goes wrong
+    if (visit !== mine) return;
+    const done = await module.show(root, place, app);
+    if (visit === mine) leave = done ?? null;
+    else done?.();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    trouble.textContent = error.message;
-    trouble.hidden = false;
+    if (error.status === 401 && app.role === "user") refused();
+    if (visit === mine) showFailure(root, error);
   }
+  if (moved && view.name !== "try" && !root.contains(document.activeElement)) focusHeading(root);
 }
 
-function showReceipt(receipt) {
-  const rows = [
-    ["Memories", receipt.memories],
-    ["Turns", receipt.turns],
-    ["Conversations", receipt.conversations],
-    ["Vectors", receipt.vectors],
-    ["Other records", receipt.other],
-    ["Bytes searched afterwards", bytes(receipt.bytesSearched)],
-  ];
-  byId("receipt").replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-  const verdict = byId("receipt-verdict");
-  verdict.textContent = receipt.verified
-    ? "Verified: what is stored was searched afterwards and holds none of it."
-    : "Destroyed, but not verified: what is stored could not be searched afterwards.";
-  verdict.className = `verdict ${receipt.verified ? "good" : "bad"}`;
-  byId("erasure-ask").hidden = true;
-  byId("erasure-done").hidden = false;
-  byId("erasure-done").querySelector("button").focus();
+async function leaveView() {
+  const done = leave;
+  leave = null;
+  await done?.();
 }
 
-async function afterErasure() {
-  if (!erased) return;
-  erased = false;
-  conversation = "";
-  memories.reset();
-  queries.clear();
-  transcript.clear();
-  transcript.divide("Forgotten");
-  await begin("After the erasure");
+function rootOf({ name, title }) {
+  const there = roots.get(name) ?? byId(`view-${name}`);
+  const root = there ?? h("div", { class: `view ${name}`, id: `view-${name}`, role: "region", "aria-label": title });
+  if (!there) byId("views").append(root);
+  roots.set(name, root);
+  return root;
+}
+
+function showFailure(root, error) {
+  root.replaceChildren(
+    h("div", { class: "page" }, h("p", { class: "notice", role: "alert" }, error.message), h("button", { type: "button", class: "button", onclick: route }, "Try again")),
+  );
+}
+
+/** Whoever comes to another view by keyboard or by ear begins at its heading. */
+function focusHeading(root) {
+  const heading = root.querySelector("h2");
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
 }
 
 // -- the start
 
-function showAbout(about) {
-  phone.about(about);
-  const element = byId("embedder");
-  const model = about.embedder.startsWith("local:") ? "MiniLM on this machine" : about.embedder;
-  element.textContent = about.semantic ? `${model}: finds by meaning, words and sound` : "Lexical: finds by words and sound only";
-  element.title = about.embedder;
-  element.hidden = false;
-  if (!about.model) return;
-  byId("fine").textContent = `Answered by ${about.model} from this memory. What it learns is shown as it forms.`;
-}
-
-function showSuggestions() {
-  byId("suggestions").replaceChildren(
-    ...SUGGESTIONS.map((text) =>
-      h("button", { type: "button", class: "suggestion", onclick: () => alone(() => say(text)).then(focusInput) }, text),
-    ),
-  );
-}
-
-function focusInput() {
-  byId("say").focus();
-}
-
 function listen() {
-  byId("form").addEventListener("submit", async (event) => {
+  addEventListener("hashchange", route);
+  addEventListener("storage", takeRenewed);
+  byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
-    const input = byId("say");
-    const text = input.value.trim();
-    if (!text) return;
-    input.value = "";
-    // what was not taken is handed back, unless something else is being typed by now
-    if (!(await alone(() => say(text))) && !input.value) input.value = text;
-    focusInput();
+    const to = shown?.view === "try" ? byId("say") : byId("views");
+    to.focus();
   });
-  byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
-  byId("new-caller").addEventListener("click", () => alone(newCaller).then(focusInput));
-  byId("caller").addEventListener("change", (event) => alone(() => switchCaller(event.target.value)).then(focusInput));
-  byId("forget").addEventListener("click", askErasure);
-  byId("erase").addEventListener("click", () => alone(erase));
-  byId("erasure").addEventListener("close", () => alone(afterErasure).then(focusInput));
+  byId("caller").addEventListener("change", (event) => tell("caller", event.target.value));
+  app.events.addEventListener("caller", async ({ detail }) => {
+    if (shown?.view === "try") return; // a conversation may be going on: the view ends it first
+    await choose(detail).catch(refused);
+    app.go({ view: shown.view });
+    route();
+  });
+  byId("sign-in").addEventListener("click", () => {
+    byId("key-trouble").hidden = true;
+    byId("key-field").value = "";
+    byId("key").showModal();
+  });
+  byId("key-cancel").addEventListener("click", () => byId("key").close());
+  byId("key-form").addEventListener("submit", takeKey);
+  byId("sign-out").addEventListener("click", () => {
+    signOut();
+    route();
+  });
+}
+
+async function takeKey(event) {
+  event.preventDefault();
+  try {
+    await signIn(byId("key-field").value.trim());
+    byId("key").close();
+    route();
+  } catch (error) {
+    byId("key-trouble").textContent = error.message;
+    byId("key-trouble").hidden = false;
+  }
 }
 
 async function start() {
-  showAbout(await api.about());
-  if (callers.current) await renewIdentity();
-  else await takeNewIdentity();
-  showCallers();
-  transcript.divide("Today");
-  await begin("A call");
-  await calling.prepare();
+  listen();
+  showWho();
+  const key = keptKey();
+  if (key) await signIn(key).catch(() => keepKey(""));
+  await route();
 }
 
-new Tabs(byId("tabs"));
-showSuggestions();
-listen();
-alone(start).then(focusInput);
+start();

@@ -1,6 +1,6 @@
 """The MongoDB store: a replica set, Atlas or a sharded cluster that many processes share.
 
-`schema` and `documents` have the layout; a write is one transaction (`changes`). The store needs the extra
+`schema` has the layout; a write is one transaction (`changes`). The store needs the extra
 `mongodb`. It does not know what a record means, except for the collections of one published demo that it
 takes over (`article`).
 """
@@ -45,17 +45,21 @@ from echoic.stores.mongodb.changes import (
     index_again,
 )
 from echoic.stores.mongodb.connection import ChangeStream, DatabaseClient, connect, stopped
-from echoic.stores.mongodb.documents import Document, moment, record_of, scope_fields, scope_of
 from echoic.stores.mongodb.load import Moved, catch_up, head_of, likely_rows, narrowed, pipelines, shown
 from echoic.stores.mongodb.maintenance import BUILT_S, erase, examined, facts, not_allowed
 from echoic.stores.mongodb.schema import (
     FUSING_SERVER,
     Collections,
+    Document,
     Session,
     checked_meta,
     make_indexes,
     make_search_indexes,
     model_fields,
+    moment,
+    record_of,
+    scope_fields,
+    scope_of,
     search_states,
     searchable,
     settle,

@@ -28,10 +28,12 @@ from echoic.partition import SEGMENT_ROWS, Flag, Segment
 from echoic.stores.apply import Changing, Name, name_of, takes
 from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
 from echoic.stores.mongodb.connection import DatabaseClient
-from echoic.stores.mongodb.documents import (
+from echoic.stores.mongodb.schema import (
     OPTIONAL_FIELDS,
     VECTOR_FIELDS,
+    Collections,
     Document,
+    Session,
     fields_of,
     moment,
     packed,
@@ -40,7 +42,6 @@ from echoic.stores.mongodb.documents import (
     scope_of,
     unpacked,
 )
-from echoic.stores.mongodb.schema import Collections, Session
 from echoic.types import EmbeddingSpec, Scope, checked_name, checked_text
 
 Clock = Callable[[], int]

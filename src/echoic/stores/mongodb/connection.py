@@ -36,8 +36,7 @@ from pymongo.topology_description import TopologyDescription
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreFull, StoreUnavailable
 from echoic.stores.base import Uses
-from echoic.stores.mongodb.documents import Document, scope_of
-from echoic.stores.mongodb.schema import DURABLE, Collections, Session, look_at_server
+from echoic.stores.mongodb.schema import DURABLE, Collections, Document, Session, look_at_server, scope_of
 from echoic.types import Scope
 
 _NO_SPACE = {14031}

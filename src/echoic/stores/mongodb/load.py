@@ -20,8 +20,15 @@ from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, Partition, Segment
 from echoic.stores.base import FIRST_UNSEARCHABLE, origins, segments_around
-from echoic.stores.mongodb.documents import Document, packed, scope_fields, unpacked
-from echoic.stores.mongodb.schema import TEXT_INDEX, VECTOR_INDEX, Collections
+from echoic.stores.mongodb.schema import (
+    TEXT_INDEX,
+    VECTOR_INDEX,
+    Collections,
+    Document,
+    packed,
+    scope_fields,
+    unpacked,
+)
 from echoic.types import Scope
 
 _BATCH = 2000

@@ -28,7 +28,6 @@ from echoic.stores.apply import name_of
 from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Finding, Index, Put, timed
 from echoic.stores.mongodb.changes import Clock, MongoScopeChanges, claim
 from echoic.stores.mongodb.connection import DatabaseClient
-from echoic.stores.mongodb.documents import Document, packed, scope_fields
 from echoic.stores.mongodb.load import head_of, read_segments
 from echoic.stores.mongodb.schema import (
     FUSING_SERVER,
@@ -37,7 +36,10 @@ from echoic.stores.mongodb.schema import (
     TEXT_INDEX,
     VECTOR_INDEX,
     Collections,
+    Document,
     Session,
+    packed,
+    scope_fields,
     search_states,
     searchable,
 )

@@ -19,7 +19,7 @@ from typing import Any, Final
 import aiohttp
 import numpy as np
 
-from echoic.adapters.audio import (
+from echoic.adapters.twilio.media import (
     SILENCE,
     TELEPHONE_HZ,
     Resampler,

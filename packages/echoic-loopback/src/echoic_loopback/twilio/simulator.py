@@ -20,7 +20,7 @@ from xml.etree import ElementTree as ET
 import aiohttp
 from twilio.request_validator import RequestValidator
 
-from echoic.adapters.audio import TELEPHONE_HZ, Samples
+from echoic.adapters.twilio.media import TELEPHONE_HZ, Samples
 from echoic.errors import InvalidInput, brief
 from echoic_loopback.twilio.simulated_stream import SimulatedStream
 
