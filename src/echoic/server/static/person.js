@@ -67,6 +67,11 @@ export class Person {
     this.#dialog.addEventListener("close", () => this.#focusName());
   }
 
+  /** Named in addresses by whoever may see everyone; a caller's token says it already. */
+  get #whose() {
+    return this.#app.role === "user" ? "" : this.#place.id;
+  }
+
   get #state() {
     return this.#place.params.show === "past" ? "past" : "current";
   }
@@ -109,6 +114,7 @@ export class Person {
           h(
             "div",
             { class: "buttons" },
+            h("a", { class: "button", href: this.#app.href({ view: "calls", params: { user: this.#whose } }) }, "Calls"),
             h("button", { type: "button", class: "button", onclick: () => this.#try(() => this.#export()) }, "Export"),
             operator ? this.#importButton() : null,
             h("button", { type: "button", class: "button danger", onclick: () => this.#askErasure() }, "Forget…"),
@@ -134,7 +140,7 @@ export class Person {
   }
 
   #href(params) {
-    return this.#app.href({ view: "people", id: this.#app.role === "user" ? "" : this.#place.id, params });
+    return this.#app.href({ view: "people", id: this.#whose, params });
   }
 
   #drawSide(profile, consent, phones, assurance) {
@@ -161,7 +167,7 @@ export class Person {
 
   #card(memory) {
     return new MemoryCard(memory, {
-      href: this.#app.href,
+      callHref: (turn) => this.#app.href({ view: "calls", id: turn.conversation, params: { user: this.#whose, turn: turn.id } }),
       provenance: () => this.#acting.get(`/api/memories/${encodeURIComponent(memory.id)}/provenance`),
       opened: (open) => this.#keep(open ? memory.id : ""),
       edit: (text, context) => this.#try(() => this.#edit(memory, text, context)),
@@ -172,7 +178,7 @@ export class Person {
 
   #keep(memory) {
     this.#place.params = { ...this.#place.params, memory };
-    this.#app.keep({ view: "people", id: this.#app.role === "user" ? "" : this.#place.id, params: this.#place.params });
+    this.#app.keep({ view: "people", id: this.#whose, params: this.#place.params });
   }
 
   /** The memory that the address names is unfolded, and fetched where it is on no page yet. */
