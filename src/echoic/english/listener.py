@@ -129,8 +129,8 @@ class _Passage:
         """The condition that the sentence begins with, and where its main clause does."""
 
     def read(self) -> None:
-        index = 0
-        while index < len(self._said):
+        index, end = 0, len(self._said)
+        while index < end:
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
 
     def since(self, index: int) -> str:
