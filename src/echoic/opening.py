@@ -44,6 +44,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     quota: Quota | None = None,
     secrets: Literal["mask", "keep"] = "mask",
     instructions: Literal["refuse", "keep"] = "refuse",
+    third_parties: Literal["keep", "adults", "drop"] = "keep",
     assurance: str | Mapping[str, str] | None = None,
     keep_for: str | Mapping[str, float] | None = None,
     compliance: str | Path | None = None,
@@ -76,6 +77,8 @@ def open(  # noqa: A001 - echoic.open is the way in
             codes and keys; "keep" keeps them word for word.
         instructions: "refuse" raises InvalidInput for a memory that speaks to the model rather than about the
             user, such as "ignore your rules"; "keep" keeps it as quoted data (docs/threats.md).
+        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
+            or "drop" (docs/retention.md).
         keep_for: for how many days conversations and memories are kept, also as
             "conversations=90,acme:memories=30"; older ones are destroyed in the background
             (docs/retention.md). None: until somebody forgets them.
@@ -108,6 +111,7 @@ def open(  # noqa: A001 - echoic.open is the way in
         quota=quota,
         secrets=secrets,
         instructions=instructions,
+        third_parties=third_parties,
         assurance=assurance,
         keep_for=keep_for,
         compliance=None if folder is None else Compliance(folder),

@@ -143,6 +143,49 @@ def test_a_query_aborts_the_documents_that_run_and_they_are_run_again(gate: Gate
     assert gate.firsts == [[1], [500], [1], [2]]
 
 
+def test_where_nobody_asks_documents_run_side_by_side_and_a_query_aborts_them_all(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "QUIET_S", 0.0)
+    gate.hold()
+    runner = Runner(gate, dimensions=2, side_by_side=2)
+    texts = [f"{number}*100" for number in range(1, 6)]
+    documents = runner.submit(texts, "document")
+    gate.wait_until_running()
+    gate.wait_until_running()  # a second one, while the first is held
+    assert sorted(gate.firsts) == [[1], [2]]
+    query = runner.submit(["500"], "query")
+    gate.wait_until_running()
+    assert sorted(gate.aborted) == [[1], [2]]
+    assert gate.firsts[2] == [500]
+    gate.let_go.set()
+    assert query.result(WAIT_S).vectors[0].tolist() == [500, 1]
+    made = documents.result(WAIT_S).vectors
+    assert made.tolist() == [[number, 100] for number in range(1, 6)]
+    runner.close()
+
+
+def test_soon_after_a_question_documents_run_one_after_the_other(gate: Gate) -> None:
+    runner = Runner(gate, dimensions=2, side_by_side=2)
+    runner.submit(["500"], "query").result(WAIT_S)
+    together, most = 0, 0
+    counting = threading.Lock()
+
+    def count(firsts: list[int], abortable: bool) -> None:
+        nonlocal together, most
+        with counting:
+            together += 1
+            most = max(most, together)
+        threading.Event().wait(0.01)
+        with counting:
+            together -= 1
+
+    gate.at_run = count
+    runner.submit([f"{number}*100" for number in range(1, 9)], "document").result(WAIT_S)
+    assert most == 1
+    runner.close()
+
+
 def test_a_query_aborts_no_other_query(
     gate: Gate, runner: Runner, busy: Callable[[], Future[Embedded]]
 ) -> None:

@@ -101,6 +101,7 @@ def memory_at(
         quota=quota,
         secrets="keep" if settings.keep_secrets else "mask",
         instructions="keep" if settings.keep_instructions else "refuse",
+        third_parties=settings.third_parties,
         assurance=settings.assurance,
         keep_for=settings.keep_for,
         compliance=settings.compliance,

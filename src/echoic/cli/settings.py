@@ -37,6 +37,7 @@ class Settings:
     keep_for: str = ""
     keep_secrets: bool = False
     keep_instructions: bool = False
+    third_parties: Literal["keep", "adults", "drop"] = "keep"
     audit: bool = False
     compliance: Path | None = None
     """The compliance folder; None: the one beside a local store."""
@@ -105,6 +106,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "",
         "Store memories that are instructions to the model, quoted; by default they are refused.",
     ),
+    "third_parties": (
+        "--third-parties",
+        "",
+        "What is kept of other people a user tells of; adults: nothing about children.  [default: keep]",
+    ),
     "compliance": (
         "--compliance",
         "DIR",
@@ -119,6 +125,7 @@ _TYPES: dict[str, Any] = {
     "weights": click.Path(path_type=Path),
     "compliance": click.Path(path_type=Path),
     "global_writes": click.Choice(["propose", "auto"]),
+    "third_parties": click.Choice(["keep", "adults", "drop"]),
 }
 
 

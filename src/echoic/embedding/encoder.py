@@ -110,7 +110,7 @@ class Encoded:
 
 
 class Encoder:
-    """A loaded model. Used by one thread at a time."""
+    """A loaded model. Any threads may use it."""
 
     _pools = True
     """Whether the graph's own pooled output is the vector of a text."""

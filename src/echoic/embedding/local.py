@@ -3,13 +3,14 @@
 `Runner` is the one thread that runs texts through the encoder, queries first. A person waits for a query;
 nobody waits for a document. So documents run in small pieces, a query stops the piece that runs (which is run
 again later), and while a recall ranks no piece is begun. Documents put off too often run to their end, ahead
-of whoever waits.
+of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 import warnings
@@ -42,12 +43,14 @@ PATIENCE: Final = 50
 """How often in a row documents are put off: by a question, and again while its answer is ranked. Where one
 question follows on another, one in some 25 waits for a run of documents."""
 
+QUIET_S = 5.0
+"""After so long without a question documents run side by side: a call may need the other processor."""
 _PADDING_WORTH_A_RUN = 16
 """Tokens of padding that take about as long as starting a run of its own (2 ms, fp32, one core)."""
 
 
 class SupportsRun(Protocol):
-    """What the runner asks of an encoder; called by one thread at a time."""
+    """What the runner asks of an encoder."""
 
     def tokenise(self, text: str, kind: Kind) -> CutText:
         """One text cut up, never into nothing."""
@@ -100,21 +103,31 @@ class _PendingText:
 class Runner:
     """Owns the thread. `submit` may be called from any thread and never waits."""
 
-    def __init__(self, encoder: SupportsRun, dimensions: int, texts_per_run: int = TEXTS_PER_RUN) -> None:
+    def __init__(
+        self,
+        encoder: SupportsRun,
+        dimensions: int,
+        texts_per_run: int = TEXTS_PER_RUN,
+        side_by_side: int = 1,
+    ) -> None:
         """Start the thread.
 
         Args:
             encoder: what runs the texts.
             dimensions: of the vectors it makes.
             texts_per_run: how many texts may share a run; 1 where company changes a vector.
+            side_by_side: how many runs of documents there may be at once while nobody asks.
         """
         self._encoder = encoder
         self._dimensions = dimensions
         self._texts_per_run = texts_per_run
         # A SimpleQueue takes no lock that the event loop could wait for.
         self._inbox: SimpleQueue[tuple[Kind, list[_PendingText]] | None] = SimpleQueue()
-        self._abort: Abort | None = None
-        """Aborts the documents that run now."""
+        self._side_by_side = side_by_side
+        self._aborts: Sequence[Abort] = ()
+        """Abort the documents that run now."""
+        self._finishing = threading.Lock()
+        self._asked_at = float("-inf")
         self._holds: dict[object, float] = {}
         """Who holds documents back, and since when."""
         self._awaits_release = False
@@ -138,9 +151,12 @@ class Runner:
         waiting = [_PendingText(call, row, text) for row, text in enumerate(texts)]
         waiting.sort(key=lambda item: len(item.text))  # neighbours in length share runs: little padding
         self._inbox.put((kind, waiting))
-        running = self._abort  # after the query is there: the thread looks for both in the other order
-        if kind == "query" and running is not None:
-            running.set()
+        if kind == "query":
+            self._asked_at = time.monotonic()
+            for (
+                running
+            ) in self._aborts:  # after the query is there: the thread looks for both in the other order
+                running.set()
         if self._ended.is_set():  # the thread may have looked into the inbox for the last time before
             self._refuse_rest()
         return call.future
@@ -151,7 +167,7 @@ class Runner:
         For whoever needs the processor for some milliseconds while somebody waits.
         """
         holder = object()
-        self._holds[holder] = time.monotonic()
+        self._holds[holder] = self._asked_at = time.monotonic()
 
         def release() -> None:
             self._holds.pop(holder, None)
@@ -223,17 +239,30 @@ class Runner:
             self._runs.extend(self._tokenised(self._documents))
 
     def _run_documents(self, *, abortable: bool) -> None:
-        batch = self._runs.popleft()
-        abort = self._abort = self._encoder.abortable() if abortable else None
-        try:
-            if abort is not None and not self._inbox.empty():
-                raise Aborted  # noqa: TRY301 - who came before the abort was there could not set it
-            self._run(batch, abort)
+        quiet = abortable and time.monotonic() - self._asked_at >= QUIET_S
+        batches = [
+            self._runs.popleft() for _ in range(min(self._side_by_side if quiet else 1, len(self._runs)))
+        ]
+        aborts = self._aborts = [self._encoder.abortable() for _ in batches] if abortable else []
+        done: list[list[_PendingText]] = []
+
+        def run(place: int) -> None:
+            with contextlib.suppress(Aborted):
+                # who came before the abort was there could not set it
+                if not aborts or self._inbox.empty():
+                    self._run(batches[place], aborts[place] if aborts else None)
+                    done.append(batches[place])
+
+        beside = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(1, len(batches))]
+        for thread in beside:
+            thread.start()
+        run(0)
+        for thread in beside:
+            thread.join()
+        self._aborts = ()
+        self._runs.extendleft(batch for batch in reversed(batches) if batch not in done)
+        if done:
             self._put_off = 0
-        except Aborted:
-            self._runs.appendleft(batch)
-        finally:
-            self._abort = None
 
     def _tokenised(self, waiting: deque[_PendingText]) -> list[list[_PendingText]]:
         """The next texts of `waiting`, cut into runs of similar length."""
@@ -259,8 +288,10 @@ class Runner:
                 item.call.vectors[item.row] = made.pooled[place]
                 if item.call.pieces is not None and made.hidden is not None:
                     item.call.pieces[item.row] = self._encoder.pieces(made.hidden[place], item.tokens)
-                item.call.left -= 1
-                if not item.call.left:
+                with self._finishing:  # runs side by side may be of one call
+                    item.call.left -= 1
+                    ready = not item.call.left
+                if ready:
                     item.call.settle()
 
     def _refuse_rest(self) -> None:
@@ -308,6 +339,10 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalEmbedder:
@@ -415,7 +450,9 @@ class LocalEmbedder:
             encoder = self._encoder_in_use = self._encoder()
             # Company in a run changes the int8 vector of a text (cosine down to 0.95 to itself alone),
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
-            runner = Runner(encoder, self._spec.dimensions, TEXTS_PER_RUN if self._variant == "fp32" else 1)
+            together = TEXTS_PER_RUN if self._variant == "fp32" else 1
+            beside = 2 if self._threads == 1 and _processors() > 1 else 1
+            runner = Runner(encoder, self._spec.dimensions, together, beside)
             # An embedder nobody closed must not leave a thread behind, nor a run under way at exit.
             self._abandon = weakref.finalize(self, runner.abandon)
             self._runner = runner

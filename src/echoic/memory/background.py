@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from echoic.memory.distilling.model_reader import ModelReader, Progress, Run
     from echoic.memory.distilling.reconcile import Distilled, Extractor
     from echoic.memory.distilling.rule_reader import RuleReader
+    from echoic.memory.distilling.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -79,6 +80,7 @@ class Distiller:
         every: user turns after which the model reads a conversation that goes on.
         sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
             the local embedder.
+        third_parties: what is kept of others than the user.
     """
 
     def __init__(
@@ -92,7 +94,9 @@ class Distiller:
         extractor: Extractor | None,
         every: int,
         sentences: bool,
+        third_parties: ThirdParties = "keep",
     ) -> None:
+        self._third_parties = third_parties
         self._store, self._telemetry, self._hooks = store, telemetry, hooks
         self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
         self._clock, self._every, self._worker = clock, every, uuid4().hex
@@ -114,7 +118,7 @@ class Distiller:
         extractor = self._extractor
         if extractor is None and self._sentences:
             extractor = SentenceExtractor.fitting(self._embedder)
-        rules = RuleReader(self._store, alone=extractor is None)
+        rules = RuleReader(self._store, alone=extractor is None, third_parties=self._third_parties)
         if extractor is None:
             return rules, None
         model = ModelReader(
@@ -124,6 +128,7 @@ class Distiller:
             clock=self._clock,
             worker=self._worker,
             every=self._every,
+            third_parties=self._third_parties,
         )
         return rules, model
 

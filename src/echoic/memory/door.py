@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.injection import WHY, injected
@@ -46,6 +46,9 @@ from echoic.secrets import (
 )
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
+
+if TYPE_CHECKING:
+    from echoic.memory.distilling.third_parties import ThirdParties
 
 log = logging.getLogger(__name__)
 
@@ -92,17 +95,28 @@ class Door:
         store: where earlier turns of a conversation are read.
         secrets: what becomes of them.
         instructions: what becomes of memories that are instructions to the model.
+        third_parties: what is kept of others than the user.
 
     Raises:
-        InvalidInput: an unknown way with either.
+        InvalidInput: an unknown way with one of them.
     """
 
-    def __init__(self, store: Store, secrets: Secrets, instructions: Instructions = "refuse") -> None:
+    def __init__(
+        self,
+        store: Store,
+        secrets: Secrets,
+        instructions: Instructions = "refuse",
+        third_parties: ThirdParties = "keep",
+    ) -> None:
         if secrets not in {"mask", "keep"}:
             raise InvalidInput(f"secrets must be 'mask' or 'keep', not {brief(secrets)}")
         if instructions not in {"refuse", "keep"}:
             raise InvalidInput(f"instructions must be 'refuse' or 'keep', not {brief(instructions)}")
-        self._store = store
+        if third_parties not in {"keep", "adults", "drop"}:
+            raise InvalidInput(
+                f"third_parties must be 'keep', 'adults' or 'drop', not {brief(third_parties)}"
+            )
+        self._store, self._third_parties = store, third_parties
         self._refuses = instructions == "refuse"
         self.masks = secrets == "mask"
         """Whether secrets are masked, and not kept."""
@@ -127,6 +141,22 @@ class Door:
             else:
                 prepared.append(replace(change, record=self._record(scope, change.record)))
         return prepared
+
+    def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
+        """Nothing, where what is to be kept may be, whoever it is about.
+
+        Raises:
+            InvalidInput: it is about somebody of whom the deployment keeps nothing.
+        """
+        if self._third_parties == "keep":
+            return
+        from echoic.memory.distilling.third_parties import is_dropped
+
+        if is_dropped(self._third_parties, key, text, context):
+            whom = "children" if self._third_parties == "adults" else "anybody but the user"
+            raise InvalidInput(
+                f"{what} is not kept: this deployment keeps nothing about {whom} (third_parties=)"
+            )
 
     def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
         """Nothing, where none of `texts`, to be kept under `key`, is an instruction to the model.

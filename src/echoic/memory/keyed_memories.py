@@ -62,6 +62,7 @@ class KeyedMemories:
         )
         visibility = checked_sharing(visibility)
         self._parts.door.refuse_instructions("value", memory.text, context, key=key)
+        self._parts.door.refuse_third_parties("value", memory.text, context, key=key)
         memory = self._parts.door.memory(self._scope, memory)
         weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
         shareable = weighed if isinstance(weighed, Shareable) else None
@@ -98,6 +99,7 @@ class KeyedMemories:
             valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
         )
         self._parts.door.refuse_instructions("text", memory.text, context)
+        self._parts.door.refuse_third_parties("text", memory.text, context, key=None)
         memory = self._parts.door.memory(self._scope, memory)
         for number in count():
             # the id follows from what is kept, so that two processes told the same keep it once

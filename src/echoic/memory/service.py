@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
+    from echoic.memory.distilling.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
@@ -76,6 +77,8 @@ class MemoryService:
         keep_for: for how many days what is kept, as "conversations=90,acme:memories=30" (docs/retention.md).
         instructions: what becomes of a memory that speaks to the model rather than about the user, such as
             "ignore your rules": "refuse" raises InvalidInput, "keep" keeps it, quoted (docs/threats.md).
+        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
+            or "drop" (docs/retention.md).
         assurance: what differs from the default in the table of levels and what each is told, as
             "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
@@ -109,6 +112,7 @@ class MemoryService:
         quota: Quota | None = None,
         secrets: Secrets = "mask",
         instructions: Instructions = "refuse",
+        third_parties: ThirdParties = "keep",
         assurance: str | Mapping[str, str] | None = None,
         keep_for: str | Mapping[str, float] | None = None,
         compliance: Compliance | None = None,
@@ -118,7 +122,7 @@ class MemoryService:
         new_id: Callable[[], str] = lambda: uuid4().hex,
     ) -> None:
         telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
-        kinds, door = _kinds(global_writes, global_kinds), Door(store, secrets, instructions)
+        kinds, door = _kinds(global_writes, global_kinds), Door(store, secrets, instructions, third_parties)
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         self.audit = _audit(compliance, audit=audit)
         """The log of who used what; None: nothing is logged."""
@@ -144,6 +148,7 @@ class MemoryService:
             extractor=extractor,
             every=distil_every,
             sentences=sentences,
+            third_parties=third_parties,
         )
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""

@@ -31,6 +31,7 @@ from echoic.memory.distilling.reconcile import (
     Supersede,
     Unusable,
 )
+from echoic.memory.distilling.third_parties import ThirdParties
 from echoic.memory.distilling.turns import (
     Stretch,
     conversation_record,
@@ -230,6 +231,7 @@ class ModelReader:
         clock: the time, aware.
         worker: the name of this process, unlike any other's.
         every: user turns after which a conversation that goes on is read.
+        third_parties: what is kept of others than the user.
     """
 
     def __init__(
@@ -241,8 +243,9 @@ class ModelReader:
         clock: Callable[[], datetime],
         worker: str,
         every: int,
+        third_parties: ThirdParties = "keep",
     ) -> None:
-        self.extractor = extractor
+        self.extractor, self._third_parties = extractor, third_parties
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -388,7 +391,14 @@ class ModelReader:
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
         hushed |= {one.id for one in there if is_unlearned(one)}
         ledger = Ledger(self._store, scope)
-        reconciler = Reconciler(ledger, turns, hushed, duplicates=known.duplicate, undone=known.undone)
+        reconciler = Reconciler(
+            ledger,
+            turns,
+            hushed,
+            duplicates=known.duplicate,
+            undone=known.undone,
+            third_parties=self._third_parties,
+        )
         distilled = await reconciler.take(changes)
         _guard(ledger.ended, known)
         if distilled.retracted:

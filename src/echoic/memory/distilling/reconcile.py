@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from echoic.errors import EchoicError
 from echoic.memory.distilling.known_facts import same_words, statement_of
+from echoic.memory.distilling.third_parties import ThirdParties, is_dropped
 from echoic.memory.distilling.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
@@ -202,6 +203,7 @@ class Reconciler:
         duplicates: finds what is known in other words; None: only the same slot can hold the same.
         undone: tells what was corrected or taken back later; None: only of what has a slot that is known.
         context: the turns right before: what the agent read back there may be affirmed in the first new one.
+        third_parties: what is kept of others than the user.
     """
 
     def __init__(
@@ -214,7 +216,9 @@ class Reconciler:
         duplicates: Duplicates | None = None,
         undone: Callable[[str, datetime], bool] | None = None,
         context: Sequence[Turn] = (),
+        third_parties: ThirdParties = "keep",
     ) -> None:
+        self._third_parties = third_parties
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
@@ -230,7 +234,8 @@ class Reconciler:
     async def take(self, changes: Sequence[Change]) -> Distilled:
         """Take `changes` into the ledger, in order; what came of them."""
         for change in changes:
-            await self._take(change)
+            if not (isinstance(change, (Add, Supersede)) and self._is_dropped(change.fact)):
+                await self._take(change)
         for text, turn in self._affirmed:
             await self._affirm(text, turn)
         return Distilled(
@@ -240,6 +245,10 @@ class Reconciler:
             confirmed=tuple(self._confirmed),
             superseded=tuple(dict.fromkeys(self._superseded)),
         )
+
+    def _is_dropped(self, fact: Fact) -> bool:
+        """Whether nothing is kept of whoever `fact` is about."""
+        return is_dropped(self._third_parties, fact.key, fact.statement or fact.text, fact.context)
 
     async def _take(self, change: Change) -> None:
         if isinstance(change, Unlearn):

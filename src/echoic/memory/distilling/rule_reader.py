@@ -28,6 +28,7 @@ from echoic.memory.distilling.reconcile import (
     TakeBack,
     Unlearn,
 )
+from echoic.memory.distilling.third_parties import ThirdParties
 from echoic.memory.distilling.turns import (
     RECENT,
     affirmed,
@@ -144,10 +145,11 @@ class RuleReader:
     Args:
         store: where turns and memories are.
         alone: whether nobody reads after it, so that a completed conversation it has read is distilled.
+        third_parties: what is kept of others than the user.
     """
 
-    def __init__(self, store: Store, *, alone: bool) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, alone: bool, third_parties: ThirdParties = "keep") -> None:
+        self._store, self._third_parties = store, third_parties
         self._alone = alone
         self._extractor = RuleExtractor()
 
@@ -177,7 +179,10 @@ class RuleReader:
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
         known = (await known_of(self._store, scope)).memories if needed else ()
         ledger = Ledger(self._store, scope)
-        reconciler = Reconciler(ledger, stretch.turns, hushed, known=known, context=stretch.context)
+        rule, context = self._third_parties, stretch.context
+        reconciler = Reconciler(
+            ledger, stretch.turns, hushed, known=known, context=context, third_parties=rule
+        )
         distilled = await reconciler.take(changes)
         # before what makes them go: whoever dies in between hides them again
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)

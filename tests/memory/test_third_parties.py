@@ -1,0 +1,73 @@
+"""What a deployment keeps of the people a user tells of."""
+
+from __future__ import annotations
+
+import pytest
+
+import echoic
+from echoic import InvalidInput, Turn
+from echoic.memory.distilling.third_parties import is_dropped
+
+OWN = [
+    "I live in Lisbon and I am allergic to peanuts.",
+    "My name is Ana Flores.",
+    "I work as a teacher.",
+]
+ADULTS = ["My sister's name is Ruth.", "My husband is called Ivo."]
+CHILDREN = ["I have a daughter called Mia.", "My son's name is Tom."]
+KEPT = {"keep": (True, True), "adults": (True, False), "drop": (False, False)}
+"""Whether other adults and children are kept."""
+
+
+@pytest.mark.parametrize("rule", KEPT)
+async def test_only_those_people_whom_the_deployment_keeps_become_memories(rule, tmp_path):
+    url = f"sqlite:///{tmp_path}/echoic.db"
+    async with echoic.open(url, embedder="lexical", third_parties=rule) as service:
+        ana = service.user("ana")
+        call = await ana.conversation()
+        await call.append(*(Turn(speaker="user", text=text) for text in [*OWN, *ADULTS, *CHILDREN]))
+        await call.complete()
+        await service.settle()
+        learned = " ".join(f"{fact.key} {fact.text} {fact.statement}" for fact in await ana.facts())
+        adults, children = KEPT[rule]
+        assert all(word in learned for word in ("Lisbon", "peanuts", "Ana"))
+        assert [word in learned for word in ("Ruth", "Ivo")] == [adults] * 2
+        assert [word in learned for word in ("Mia", "Tom")] == [children] * 2
+        for key, value, kept in (
+            ("sister_name", "Ruth", adults),
+            ("note", "Her husband has diabetes", adults),
+            ("child:mia", "Mia", children),
+            ("note", "the user's daughter is seven", children),
+            ("job", "teacher", True),
+        ):
+            if kept:
+                await ana.set(key, value)
+                continue
+            with pytest.raises(InvalidInput, match="keeps nothing about") as refused:
+                await ana.set(key, value)
+            assert value not in str(refused.value)
+
+
+def test_what_a_user_says_of_themselves_names_nobody_else():
+    for text in (
+        "I am a doctor",
+        "The user works as a teacher",
+        "has a doctor's appointment on Friday",
+        "grew up as an only child",
+        "prefers a quiet room",
+        "has a cat called Mother",
+    ):
+        assert not is_dropped("drop", None, text), text
+    for text in (
+        "my older brother snores",
+        "our neighbour plays drums",
+        "The user has two kids",
+        "her ex-husband",
+    ):
+        assert is_dropped("drop", None, text), text
+    assert not is_dropped("adults", None, "my older brother snores")
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(InvalidInput, match="'keep', 'adults' or 'drop'"):
+        echoic.open("memory://", embedder="lexical", third_parties="some")
