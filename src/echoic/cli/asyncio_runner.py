@@ -115,7 +115,6 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
     Raises:
         InvalidInput: an unknown embedder.
     """
-    from echoic.cli.asyncio_runner import DeferredEmbedder
     from echoic.embedding import embedder_from
 
     local = settings.embedder.partition(":")[0] == "local"
