@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from hypothesis import settings
 
 import forked
@@ -33,6 +34,18 @@ with contextlib.suppress(ImportError):
     import httpcore2
 
     httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
+
+# a model is loaded once in each worker, and again when its file is another one
+with contextlib.suppress(ImportError):
+    from echoic.embedding import encoder
+
+    _load = encoder._load_session
+    _kept = functools.lru_cache(maxsize=2)(lambda _changed, *what: _load(*what))
+    encoder._load_session = lambda onnxruntime, files, threads: (
+        _kept(files.onnx.stat().st_mtime_ns, onnxruntime, files, threads)
+        if files.onnx.exists()
+        else _load(onnxruntime, files, threads)
+    )
 
 # no deadline for an example: a busy machine would miss it
 settings.register_profile("scaled", max_examples=scale.many(100, least=10), deadline=None)
@@ -71,7 +84,9 @@ def pytest_group_of(nodeid: str) -> str:
     work, that one and the one of the calls, are as many as two processors carry.
     """
     file = nodeid.partition("::")[0]
-    if "/test_browser" in file and "voice" not in file:
+    if "voice_call_is_shown" in nodeid:
+        return "tests/server/test_browser_voice.py"
+    if ("/test_browser" in file and "voice" not in file) or "test_mongodb_demo_queries" in file:
         return "pages"
     return nodeid if any(name in file for name in APART) else file
 
@@ -170,6 +185,34 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_unconfigure() -> None:
     forked.end()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def playwright():
+    """One driver of browsers for all tests of a process."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as driver:
+        yield driver
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(playwright):
+    """One Chromium for all tests of a process without calls; each visits in a context of its own."""
+    from server.browsing import SHELL, launched
+
+    async with launched(playwright, program=SHELL) as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def calling_browser(playwright, tmp_path_factory):
+    """Another, with a microphone that speaks, pauses, and speaks again."""
+    from server.browsing import launched
+    from server.calls_in_browser import microphone_flags
+
+    async with launched(playwright, *microphone_flags(tmp_path_factory.mktemp("microphone"))) as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from pymongo import AsyncMongoClient
 
+import forked
 from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.mongodb import MongoServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
@@ -139,7 +140,7 @@ async def test_mongodb_is_used_in_a_database_that_is_gone_afterwards(live, monke
 
 
 def test_nothing_is_sent_before_somebody_agreed_to_what_it_costs(tmp_path):
-    ran = subprocess.run(
+    ran = forked.run(
         [sys.executable, str(SCRIPT), "voyage", "twilio"],
         cwd=tmp_path,
         env={

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import socket
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from pydantic_ai import Agent
 
 import echoic
+import forked
 from adapters.conftest import AUTH_TOKEN, Script
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
@@ -87,12 +88,9 @@ async def test_echoic_why_prints_what_became_of_each_hit_of_a_telephone_call(lin
         turn = (await phone.turns(call)).turns[0].id
         user = phone.phone.callers.line_of("+15550100001")
     given = {**os.environ, "ECHOIC_STORE": store, "ECHOIC_USER": user, "ECHOIC_EMBEDDER": "lexical"}
-    ran = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "echoic.cli", "why", turn, "boat", env=given, stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await ran.communicate()
-    assert ran.returncode == 0
-    assert b"the model had it already" in out or b"handed to the model" in out
+    command = [sys.executable, "-m", "echoic.cli", "why", turn, "boat"]
+    ran = await asyncio.to_thread(forked.run, command, env=given, capture_output=True, check=True)
+    assert b"the model had it already" in ran.stdout or b"handed to the model" in ran.stdout
 
 
 async def test_a_tool_of_a_telephone_call_stands_in_its_record(line):
@@ -257,18 +255,16 @@ async def server(tmp_path):
 
     async def start(voice=""):
         source = textwrap.dedent(SERVER).format(tests=tests, store=store, port=port, voice=voice)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", source, stdout=asyncio.subprocess.PIPE
-        )
+        process = forked.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE)
         running.append(process)
-        assert (await asyncio.wait_for(process.stdout.readline(), 120)).strip() == b"ready"
+        ready = asyncio.to_thread(process.stdout.readline)
+        assert (await asyncio.wait_for(ready, 120)).strip() == b"ready"
         return process
 
     yield start, f"http://127.0.0.1:{port}", store
     for process in running:
-        if process.returncode is None:
-            process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.kill()
+        process.communicate()
 
 
 async def checkpoint_of(service, call):
@@ -291,8 +287,8 @@ async def test_a_telephone_call_whose_process_is_killed_is_resumed_from_its_chec
                 await asyncio.sleep(0.05)
         assert found["agent"] == "casey"
         assert "4711" in json.dumps(found), "what the tool gave is in the checkpoint"
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.kill()
+        process.wait()
         await start()
         heard = spoken(await call.say("are you still there"))
         assert heard == "Casey: are you still there, and I know of table 4711"
@@ -328,8 +324,8 @@ async def test_a_media_stream_whose_process_is_killed_is_resumed_from_its_checkp
             while not ((found := await checkpoint_of(service, call)) and "casey here" in str(found)):
                 await asyncio.sleep(0.05)
         assert found["agent"] == "casey"
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.kill()
+        process.wait()
         await start(voice.base_url)
         await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
         async with asyncio.timeout(90):
@@ -360,8 +356,8 @@ async def test_who_is_cut_off_by_a_kill_and_calls_anew_is_known_by_what_was_said
     async with SimulatedCall(url, AUTH_TOKEN) as call:
         await call.dial()
         await call.say("My name is Quillhilda.")
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
+        process.kill()
+        process.wait()
     await start()
     async with SimulatedCall(url, AUTH_TOKEN) as call:
         await call.dial()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import logging
@@ -19,12 +20,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from pydantic_ai import Agent
 from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 import echoic
 import scale
 from adapters.conftest import AUTH_TOKEN, SALT
 from echoic.adapters.twilio import Pace, Phone, PhoneSettings, phone_app, uvicorn_options
 from echoic.adapters.twilio.relay import Relay
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import LoopbackFailure, Says, Script, UserSays
 from echoic_loopback.twilio import CallFailed, SimulatedCall
 
 pytestmark = pytest.mark.examples
@@ -61,10 +66,38 @@ BROKEN = st.one_of(
 )
 
 
+AUDIO = st.one_of(
+    st.binary(max_size=400).map(lambda sound: base64.b64encode(sound).decode()),
+    st.sampled_from(["", "=", "a", "////", "\0"]),
+    WORDS,
+)
+MARKS = (
+    st.sampled_from(["0:0", "0:160", "1:99999999", "0:" + "9" * 5000, "0:\u0663", "0:-1", ":", "0"]) | WORDS
+)
+EVENTS = {
+    "media": {"media": st.fixed_dictionaries({}, optional={"payload": AUDIO | ODD, "track": WORDS}) | ODD},
+    "mark": {"mark": st.fixed_dictionaries({}, optional={"name": MARKS | ODD}) | ODD},
+    "dtmf": {
+        "dtmf": st.fixed_dictionaries({}, optional={"digit": st.sampled_from("0123456789#*") | ODD}) | ODD
+    },
+    "start": {"start": st.dictionaries(WORDS, WORDS, max_size=2) | ODD},
+    "clear": {},
+    "stop": {"stop": ODD},
+}
+
+
+def event_of(name: str) -> st.SearchStrategy[str]:
+    """A message of a media stream, whose fields may be anything."""
+    return st.fixed_dictionaries({"event": st.just(name)}, optional=EVENTS[name]).map(json.dumps)
+
+
 class Line:
     """A phone behind a real server, in a loop that runs while it is asked something."""
 
-    def __init__(self, folder: Path) -> None:
+    voice: OpenAIRealtimeServer | None = None
+
+    def __init__(self, folder: Path, channel: str = "relay") -> None:
+        self.channel = channel
         self.runner = asyncio.Runner()
         self.unexpected: list[str] = []
         self.url = self.run(self._start(folder))
@@ -84,8 +117,13 @@ class Line:
         )
         self.service = await echoic.open(f"sqlite:///{folder}/a.db", embedder="lexical").open()
         pace = Pace(characters_per_s=1e9, reconnect_s=0.5)
-        given = PhoneSettings(auth_token=AUTH_TOKEN, salt=SALT, channel="relay", pace=pace)
+        given = PhoneSettings(auth_token=AUTH_TOKEN, salt=SALT, channel=self.channel, pace=pace)
         phone = Phone(self.service, Agent(FunctionModel(stream_function=model), name="robin"), given)
+        if self.channel == "media":
+            script = Script(UserSays("are you there", after_ms=40), Says("yes"), open_ended=True)
+            self.voice = await OpenAIRealtimeServer(script).__aenter__()
+            provider = OpenAIProvider(base_url=self.voice.base_url, api_key="none")
+            phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
         listening = socket.socket(proto=socket.IPPROTO_TCP)
         listening.bind(("127.0.0.1", 0))
         self.server = uvicorn.Server(uvicorn.Config(phone_app(phone), **uvicorn_options()))
@@ -99,6 +137,9 @@ class Line:
             self.server.should_exit = True
             await self.serving
             await self.service.aclose()
+            if self.voice is not None:
+                with contextlib.suppress(LoopbackFailure):  # calls that ended in the middle of its script
+                    await self.voice.__aexit__(None, None, None)
 
         self.run(stop())
         self.runner.close()
@@ -109,6 +150,56 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     made = Line(tmp_path_factory.mktemp("line"))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+    made = Line(tmp_path_factory.mktemp("media"), "media")
+    yield made
+    made.close()
+
+
+def streaming(line: Line) -> type[RuleBasedStateMachine]:
+    """Callers whose media stream says anything, in any order, between frames of silence."""
+
+    class Callers(RuleBasedStateMachine):
+        @initialize()
+        def dial(self) -> None:
+            self.call = SimulatedCall(line.url, AUTH_TOKEN)
+            line.run(self.call.__aenter__())
+            line.run(self.call.dial())
+
+        @rule(message=st.sampled_from(sorted(EVENTS)).flatmap(event_of) | BROKEN | st.binary(max_size=20))
+        def say(self, message: str | bytes) -> None:
+            async def send() -> None:
+                stream = self.call.stream
+                assert stream is not None
+                with contextlib.suppress(aiohttp.ClientError, ConnectionError, RuntimeError):
+                    if isinstance(message, bytes):
+                        await stream._socket.send_bytes(message)
+                    else:
+                        await stream._socket.send_str(message)
+                await asyncio.sleep(0.02)
+
+            line.run(send())
+
+        def teardown(self) -> None:
+            if hasattr(self, "call"):
+                with contextlib.suppress(CallFailed):
+                    line.run(self.call.hang_up())
+                line.run(self.call.__aexit__())
+            line.run(heard(line.url))
+            assert not line.unexpected, line.unexpected
+
+    return Callers
+
+
+async def heard(url: str) -> None:
+    async with SimulatedCall(url, AUTH_TOKEN, number="+15550100002") as call:
+        await call.dial()
+        assert call.stream is not None
+        assert await call.stream.listen(pause_s=0.1), "the next caller hears an answer"
+        await call.hang_up()
 
 
 def machine(line: Line) -> type[RuleBasedStateMachine]:
@@ -198,8 +289,30 @@ def lived_through(
         database=None,
         suppress_health_check=list(HealthCheck),
     )
+    callers = streaming(line) if line.channel == "media" else machine(line)
     with errors(line):
-        run_state_machine_as_test(seed(chance)(machine(line)), settings=how)
+        run_state_machine_as_test(seed(chance)(callers), settings=how)
+
+
+def test_whatever_a_media_stream_says_the_next_caller_hears_an_answer(media: Line) -> None:
+    lived_through(media, scale.many(scale.many(64), least=2))
+
+
+def test_a_mark_of_thousands_of_digits_ends_no_stream(media: Line) -> None:
+    async def call() -> bool:
+        async with SimulatedCall(media.url, AUTH_TOKEN) as caller:
+            await caller.dial()
+            assert caller.stream is not None
+            await caller.stream._socket.send_str(
+                json.dumps({"event": "mark", "mark": {"name": "0:" + "9" * 5000}})
+            )
+            answered = bool(await caller.stream.listen(pause_s=0.1))
+            await caller.hang_up()
+            return answered
+
+    with errors(media):
+        assert media.run(call())
+        assert not media.unexpected
 
 
 def test_whatever_a_line_says_the_next_caller_is_answered_and_nothing_breaks(line: Line) -> None:

@@ -10,6 +10,7 @@ import sys
 import apsw
 import pytest
 
+import forked
 from echoic.cli.output import MEANINGS
 
 
@@ -152,15 +153,13 @@ def test_a_reader_that_stops_reading_is_no_error(environment, echoic, tmp_path):
 
 
 def test_an_interrupted_command_says_so(environment, tmp_path):
-    chat = subprocess.Popen(
+    chat = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "chat", "--json"],
         cwd=tmp_path,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        # a shell starts what runs in the background with interrupts ignored, and children inherit that
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one thread here
     )
     os.set_blocking(chat.stdout.fileno(), True)
     while not (tmp_path / "echoic.db-lock").exists():

@@ -208,7 +208,7 @@ def test_names_that_cannot_be_meant_are_refused_before_anything_is_opened(echoic
 
 
 def test_a_secret_that_is_no_text_is_refused(environment, tmp_path):
-    refused = subprocess.run(
+    refused = forked.run(
         [sys.executable, "-m", "echoic.cli", "serve", "--port", "0"],
         cwd=tmp_path,
         env={**environment, "ECHOIC_SECRET": os.fsdecode(b"\xff" * 40)},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ from random import Random
 import apsw
 import pytest
 
+import forked
 from durability.children import KILLED, Zygote
 from durability.consistency import check_consistent
 from durability.programs import lines
@@ -192,7 +192,7 @@ async def main():
 asyncio.run(main())
 """
     environment = {"PYTHONPATH": str(Path(__file__).parent.parent)}
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=30, env=environment)
+    forked.run([sys.executable, "-c", program], check=True, timeout=30, env=environment)
     assert {f"acknowledged{part}" for part in "abc"} <= kept(path)
 
 

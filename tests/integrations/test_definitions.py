@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import echoic
+import forked
 from echoic.integrations.tools import FORMATS, TOOLS, call, exported, refusal
 
 
@@ -22,7 +22,7 @@ async def memory():
 
 
 def echoic_command(*words):
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", "echoic.cli", *words], check=False, capture_output=True, text=True
     )
 
@@ -48,9 +48,7 @@ def test_without_its_packages_the_server_says_which_extra_to_install():
         "import sys; sys.modules['mcp'] = None; from echoic.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     for words in (["mcp", "--user", "ana"], ["--store", "memory://", "serve", "--mcp", "--port", "0"]):
-        ran = subprocess.run(
-            [sys.executable, "-c", hidden, *words], check=False, capture_output=True, text=True
-        )
+        ran = forked.run([sys.executable, "-c", hidden, *words], check=False, capture_output=True, text=True)
         assert ran.returncode == 64
         assert "pip install 'echoic[mcp]'" in ran.stderr
 

@@ -8,13 +8,11 @@ import pytest
 from playwright.async_api import expect
 
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
-from server.browsing import CONTRAST, Process, say, visiting
+from server.browsing import Process, low_contrast, say, visiting
 from server.calls_in_browser import call, hang_up, heard_out, last, served, speak
-from server.conftest import browser, calling_browser, playwright
 from server.scripted_model import ScriptedModel, Spoken
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-__all__ = ["browser", "calling_browser", "playwright"]
 
 HOURS = "The store is open from 9 to 17."
 ASKED = {
@@ -147,10 +145,8 @@ async def test_another_callers_queries_are_not_shown(browser, model):
         await expect(page.locator("#no-queries")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_queries_can_be_read_at_320_pixels_and_reached_by_keyboard(browser, model, scheme):
-    narrow = {"viewport": {"width": 320, "height": 800}, "color_scheme": scheme}
-    async with visiting(browser, model, **narrow) as page:
+async def test_queries_can_be_read_at_320_pixels_and_reached_by_keyboard(browser, model):
+    async with visiting(browser, model, viewport={"width": 320, "height": 800}) as page:
         await expect(page.locator("#listening")).to_be_visible()
         await expect(page.get_by_role("textbox", name="Say something")).to_be_focused()
         await page.get_by_role("tab", name="Jobs").focus()
@@ -164,7 +160,7 @@ async def test_queries_can_be_read_at_320_pixels_and_reached_by_keyboard(browser
         await page.keyboard.press("Enter")
         await expect(entry(page, "query").get_by_role("region", name="Pipeline")).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 320
-        assert await page.evaluate(CONTRAST) == []
+        assert await low_contrast(page, "queries") == []
         unnamed = (
             "[...document.querySelectorAll('#panel-queries [tabindex=\"0\"]')].filter((e) => !e.ariaLabel)"
         )

@@ -9,12 +9,9 @@ import httpx
 import jwt
 import pytest
 import pytest_asyncio
-from playwright.async_api import async_playwright
 
 import echoic
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from server.browsing import SHELL, launched
-from server.calls_in_browser import microphone_flags
 
 SECRET = "of these tests, and long enough for HS256"
 OPERATOR_KEY = "the operator of these tests, and no other"
@@ -144,27 +141,6 @@ async def own(start):
 async def ana(server):
     """A caller nobody has met."""
     return await server.identity()
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def playwright():
-    """One driver of browsers for all tests of a process."""
-    async with async_playwright() as driver:
-        yield driver
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(playwright):
-    """One Chromium for all tests of a process without calls; each visits in a context of its own."""
-    async with launched(playwright, program=SHELL) as browser:
-        yield browser
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def calling_browser(playwright, tmp_path_factory):
-    """Another, with a microphone that speaks, pauses, and speaks again."""
-    async with launched(playwright, *microphone_flags(tmp_path_factory.mktemp("microphone"))) as browser:
-        yield browser
 
 
 @pytest.fixture

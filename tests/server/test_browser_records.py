@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+import echoic
 from echoic.types import Turn
-from server.browsing import low_contrast, visiting
-from server.conftest import OPERATOR_KEY
+from server.browsing import low_contrast, say, token_of, visiting
+from server.conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -89,7 +90,8 @@ async def test_an_operator_reads_a_memorys_life_and_sentences_edits_deletes_and_
         await expect(home.locator(".life s")).to_have_text("Tel Aviv")
         await expect(home.locator(".sentences")).to_contain_text("Actually I moved to Lisbon.")
         await expect(home.locator(".sentences")).to_contain_text("heard 93 % surely")
-        assert "call-1" in await home.get_by_role("link", name="Open the call").first.get_attribute("href")
+        link = await home.get_by_role("link", name="Open the call").first.get_attribute("href")
+        assert link.startswith("#/calls/call-1?user=pavel-48213&turn=")
         await looks_right(page, "people")
         await page.reload()
         await expect(home.locator(".life li")).to_have_count(2)
@@ -105,6 +107,7 @@ async def test_an_operator_reads_a_memorys_life_and_sentences_edits_deletes_and_
         await card(page, "drink").get_by_role("button", name="Delete").click()
         await expect(card(page, "drink")).to_have_count(0)
         await expect(page.get_by_role("status")).to_contain_text("nothing recalls it")
+        await expect(page.get_by_role("heading", name="Pavel")).to_be_focused()
 
         await card(page, "sister_name").get_by_role("button", name="Forget").click()
         await card(page, "sister_name").get_by_role("button", name="Destroy").click()
@@ -127,6 +130,34 @@ async def test_an_operator_reads_a_memorys_life_and_sentences_edits_deletes_and_
         await page.get_by_role("button", name="Forget", exact=True).click()
         await expect(page.get_by_role("dialog")).to_contain_text("Destroyed")
         assert await pavel.facts() == []
+        await clean(page)
+
+
+async def test_a_caller_sees_themselves_alone_and_no_more_than_their_level_is_told(browser, tmp_path):
+    memory = echoic.open(f"sqlite:///{tmp_path}/e.db", embedder="lexical", assurance="device=personal")
+    async with serving(memory, settings_of()) as server, visiting(browser, server) as page:
+        await memory.user("someone else").set("user_name", "Maya")
+        await say(page, "I'm Pavel")
+        token = await token_of(page)
+        user = (await server.client.get("/api/access", headers={"Authorization": f"Bearer {token}"})).json()[
+            "user"
+        ]
+        await memory.user(user).set("condition", "diabetes")
+        await page.get_by_role("link", name="People").click()
+        await expect(page.get_by_role("heading", name="Pavel")).to_be_visible()
+        await expect(page.locator(".memory-card")).to_have_count(1)
+        assert "diabetes" not in await page.content()
+        assert "Maya" not in await page.content()
+        await expect(page.locator("tr.here")).to_contain_text("what is personal")
+        for name in ("Import…", "Shared", "← People"):
+            await expect(page.get_by_text(name, exact=True)).to_have_count(0)
+        await page.get_by_role("button", name="Export").click()
+        await expect(page.get_by_role("alert")).to_contain_text("needs a proof")
+        await card(page, "user_name").get_by_role("button", name="Forget").click()
+        await card(page, "user_name").get_by_role("button", name="Destroy").click()
+        await expect(page.get_by_role("dialog")).to_contain_text("Verified")
+        assert (await memory.user(user).get("condition")).text == "diabetes"
+        page.seen.console.clear()  # the browser logs the refused export
         await clean(page)
 
 
@@ -173,3 +204,29 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
         await expect(page.locator(".decision").first).to_contain_text("olga")
         await looks_right(page, "decisions")
         await clean(page)
+
+
+async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pieces(browser, running):
+    big, new = running.memory.user("big"), running.memory.user("new")
+    call = await big.conversation("long")
+    words = "and then we talked about the garden " * 860
+    await call.append(*(Turn(speaker="user", text=f"{n} {words}") for n in range(4)), learn=False)
+    await big.set("home", "Leeds")
+    await big.set("home", "Lisbon")
+    await new.remember("They are new here.")
+    async with visiting(browser, running, script=SIGNED_IN, at="#/people/big") as page:
+        async with page.expect_download() as saved:
+            await page.get_by_role("button", name="Export").click()
+        sent = []
+        page.on("request", lambda request: sent.append(request) if "/import" in request.url else None)
+        await page.goto(f"{running.url}/#/people/new")
+        await expect(page.get_by_text("They are new here.")).to_be_visible()
+        await page.get_by_label("Import…").set_input_files(await (await saved.value).path())
+        await expect(page.get_by_role("status")).to_have_text("Imported: 7 records are new.")
+        assert len(sent) >= 4
+        assert max(len(request.post_data) for request in sent) < 150_000
+        await clean(page)
+    before, after = await big.export(), await new.export()
+    assert after["conversations"] == before["conversations"]
+    assert (await new.get("home")).text == "Lisbon"
+    assert {memory.text for memory in await new.facts()} == {"Lisbon", "They are new here."}

@@ -85,10 +85,7 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
     ends = (UserSays("thank you", by_voice=True), Says("goodbye Pavel"))
     if way == "webrtc":
         # the provider's session outlives our server: one script plays through
-        scripts = (
-            Script(Says("hello"), UserSays(WHO, by_voice=True), Says(LONG), *ends, open_ended=True),
-            KNOWN,
-        )
+        scripts = (Script(Says("hello"), UserSays(WHO, by_voice=True), Says(LONG), *ends, open_ended=True),)
     else:
         scripts = (
             Script(Says("hello"), UserSays(WHO, by_voice=True), Says(LONG), open_ended=True),
@@ -113,12 +110,12 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
         parting = page.locator(".turn.agent", has_text="goodbye Pavel")
         await expect(parting).to_have_attribute("data-heard", "all", timeout=60_000)
         await hang_up(page)
-
-        await call(page)
-        await expect(last(page, "agent")).to_have_text("welcome back Pavel")
-        await speak(page, "where do I live")
-        await expect(last(page, "agent")).to_have_text("you live in Tel Aviv")
-        await hang_up(page)
+        if way != "webrtc":  # what is known in the next call does not depend on the way of its audio
+            await call(page)
+            await expect(last(page, "agent")).to_have_text("welcome back Pavel")
+            await speak(page, "where do I live")
+            await expect(last(page, "agent")).to_have_text("you live in Tel Aviv")
+            await hang_up(page)
         assert page.seen.errors == []
 
 

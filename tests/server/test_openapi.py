@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+import forked
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-STREAMS = {"/api/chat/stream", "/api/events"}
+STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
@@ -73,6 +74,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/lessons",
                 "/api/decisions",
                 "/api/audit",
+                "/api/health",
                 "/api/users",
             )
         ):
@@ -168,4 +170,4 @@ async def test_there_is_no_page_that_loads_scripts_from_elsewhere(server, path):
 
 async def test_the_typescript_clients_types_are_of_this_schema():
     script = Path(__file__).parents[2] / "scripts" / "client_types.py"
-    subprocess.run([sys.executable, script, "--check"], check=True, timeout=60)
+    forked.run([sys.executable, script, "--check"], check=True, timeout=60)

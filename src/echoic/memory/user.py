@@ -695,6 +695,11 @@ class UserMemory:
         """The store, for records of another kind that are kept beside the memories, in `scope`."""
         return self._parts.store
 
+    @property
+    def visible_store(self) -> Store:
+        """The same to read from: it gives what may be told at this level."""
+        return self._seen.store
+
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
 

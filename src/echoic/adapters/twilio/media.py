@@ -158,6 +158,8 @@ _LITTLE_MS: Final = 200
 """Of audio whose marks may be on their way when a socket ends."""
 _EARLY: Final = 500
 """Messages of audio that may wait while a session is opened: ten seconds. Of more the last are heard."""
+_POSITION_DIGITS: Final = 15
+"""Of a mark: a year of audio has fewer. Python refuses to read a number of thousands of digits."""
 _START_S: Final = 10.0
 _FAREWELL_S: Final = 20.0
 """How long a model may take to say good-bye once it asked to hang up."""
@@ -330,7 +332,7 @@ class MediaStream:
     def _mark(self, name: str) -> None:
         era, _, position = name.partition(":")
         # a clear makes all marks that were waiting come back, though nothing was played
-        if era == str(self._era) and position.isdecimal():
+        if era == str(self._era) and position.isdecimal() and len(position) <= _POSITION_DIGITS:
             self._played = max(self._played, min(int(position), self._sent))
             self._report()
 

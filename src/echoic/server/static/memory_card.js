@@ -16,7 +16,7 @@ export class MemoryCard {
 
   /**
    * @param {any} memory
-   * @param {{href: Function, provenance: () => Promise<any>, opened: (open: boolean) => void, edit: (text: string,
+   * @param {{callHref: (turn: any) => string, provenance: () => Promise<any>, opened: (open: boolean) => void, edit: (text: string,
    *   context: string) => Promise<boolean>, hide: () => void, destroy: () => void}} does
    */
   constructor(memory, does) {
@@ -89,7 +89,7 @@ export class MemoryCard {
     if (!box) return;
     this.#does.opened(true);
     try {
-      box.replaceChildren(...provenance(this.#memory, await this.#does.provenance(), this.#does.href));
+      box.replaceChildren(...provenance(this.#memory, await this.#does.provenance(), this.#does.callHref));
     } catch (error) {
       box.replaceChildren(h("p", { class: "notice", role: "alert" }, error.message));
     }
@@ -145,12 +145,12 @@ function until(memory) {
   return `${memory.supersededBy ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
 }
 
-function provenance(memory, { versions, turns }, href) {
+function provenance(memory, { versions, turns }, callHref) {
   return [
     h("h3", {}, "Its life"),
     h("ol", { class: "life" }, ...versions.map((version) => stage(version, memory, versions))),
     h("h3", {}, turns.length === 1 ? "The sentence behind it" : "The sentences behind it"),
-    turns.length ? h("ol", { class: "sentences" }, ...turns.map((turn) => sentence(turn, href))) : h("p", { class: "hint" }, unsaid(memory, versions)),
+    turns.length ? h("ol", { class: "sentences" }, ...turns.map((turn) => sentence(turn, callHref))) : h("p", { class: "hint" }, unsaid(memory, versions)),
   ];
 }
 
@@ -168,7 +168,7 @@ function stage(version, memory, versions) {
   );
 }
 
-function sentence(turn, href) {
+function sentence(turn, callHref) {
   const who = turn.speaker === "user" ? "Caller" : turn.speaker === "agent" ? "Agent" : turn.speaker;
   const sure = turn.confidence === null ? "" : `, heard ${Math.round(100 * turn.confidence)} % surely`;
   return h(
@@ -180,7 +180,7 @@ function sentence(turn, href) {
       { class: "when" },
       h("span", { dir: "auto" }, `${who}, ${moment(turn.saidAt)}${sure}`),
       " ",
-      h("a", { href: href({ view: "calls", id: turn.conversation, params: { turn: turn.id } }) }, "Open the call"),
+      h("a", { href: callHref(turn) }, "Open the call"),
     ),
   );
 }

@@ -8,8 +8,9 @@ import { AccessPanel, ConsentPanel, profilePanel } from "./person_panels.js";
 import { counted, download, receiptOf } from "./receipt.js";
 
 const PAGE = 60;
+const NEXT_PAGE = 200; // whoever scrolls on wants more of them
 const TOKEN_S = 900;
-const PIECE_BYTES = 600_000;
+const PIECE_BYTES = 100_000;
 
 /** The server as one person: this browser's caller, or whoever an operator's key gets a token for. */
 class Acting {
@@ -63,6 +64,12 @@ export class Person {
     this.#place = place;
     this.#app = app;
     this.#acting = new Acting(place.id, app);
+    this.#dialog.addEventListener("close", () => this.#focusName());
+  }
+
+  /** Named in addresses by whoever may see everyone; a caller's token says it already. */
+  get #whose() {
+    return this.#app.role === "user" ? "" : this.#place.id;
   }
 
   get #state() {
@@ -107,6 +114,7 @@ export class Person {
           h(
             "div",
             { class: "buttons" },
+            h("a", { class: "button", href: this.#app.href({ view: "calls", params: { user: this.#whose } }) }, "Calls"),
             h("button", { type: "button", class: "button", onclick: () => this.#try(() => this.#export()) }, "Export"),
             operator ? this.#importButton() : null,
             h("button", { type: "button", class: "button danger", onclick: () => this.#askErasure() }, "Forget…"),
@@ -132,7 +140,7 @@ export class Person {
   }
 
   #href(params) {
-    return this.#app.href({ view: "people", id: this.#app.role === "user" ? "" : this.#place.id, params });
+    return this.#app.href({ view: "people", id: this.#whose, params });
   }
 
   #drawSide(profile, consent, phones, assurance) {
@@ -147,7 +155,7 @@ export class Person {
   }
 
   async #load(cursor) {
-    const query = new URLSearchParams({ state: this.#state, limit: PAGE });
+    const query = new URLSearchParams({ state: this.#state, limit: cursor ? NEXT_PAGE : PAGE });
     if (cursor) query.set("cursor", cursor);
     const page = await this.#acting.get(`/api/memories?${query}`);
     this.#count.textContent = counted(page.total, "memory", "memories");
@@ -159,7 +167,7 @@ export class Person {
 
   #card(memory) {
     return new MemoryCard(memory, {
-      href: this.#app.href,
+      callHref: (turn) => this.#app.href({ view: "calls", id: turn.conversation, params: { user: this.#whose, turn: turn.id } }),
       provenance: () => this.#acting.get(`/api/memories/${encodeURIComponent(memory.id)}/provenance`),
       opened: (open) => this.#keep(open ? memory.id : ""),
       edit: (text, context) => this.#try(() => this.#edit(memory, text, context)),
@@ -170,7 +178,7 @@ export class Person {
 
   #keep(memory) {
     this.#place.params = { ...this.#place.params, memory };
-    this.#app.keep({ view: "people", id: this.#app.role === "user" ? "" : this.#place.id, params: this.#place.params });
+    this.#app.keep({ view: "people", id: this.#whose, params: this.#place.params });
   }
 
   /** The memory that the address names is unfolded, and fetched where it is on no page yet. */
@@ -206,6 +214,7 @@ export class Person {
   // -- what is done
 
   async #try(work) {
+    if (this.#root.hasAttribute("aria-busy")) return false; // pressed twice
     this.#trouble.hidden = true;
     this.#root.setAttribute("aria-busy", "true");
     try {
@@ -241,6 +250,11 @@ export class Person {
     }
     await this.#refresh();
     this.#say("Changed. What was known before stays under “No longer current”.");
+    this.#focusName();
+  }
+
+  /** The focus has a place where the card or dialog that had it is gone. */
+  #focusName() {
     this.#name.tabIndex = -1;
     this.#name.focus({ preventScroll: true });
   }
@@ -249,6 +263,7 @@ export class Person {
     await this.#acting.send("POST", "/api/memory", { operation: "delete", id: memory.id });
     await this.#refresh();
     this.#say("Deleted: nothing recalls it any more. It stays under “No longer current” until it is destroyed.");
+    this.#focusName();
   }
 
   async #destroy(memory) {
@@ -373,7 +388,7 @@ function* cut(items) {
   let piece = [];
   let size = 0;
   for (const item of items) {
-    const more = 3 * JSON.stringify(item).length; // a character may take three bytes
+    const more = new TextEncoder().encode(JSON.stringify(item)).length;
     if (piece.length && size + more > PIECE_BYTES) {
       yield piece;
       [piece, size] = [[], 0];

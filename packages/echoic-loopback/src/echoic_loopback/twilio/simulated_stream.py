@@ -12,6 +12,7 @@ import base64
 import json
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -70,7 +71,8 @@ class SimulatedStream:
         form = {"encoding": "audio/x-mulaw", "sampleRate": TELEPHONE_HZ, "channels": 1}
         start = {"streamSid": self._stream, "callSid": self._call, "tracks": ["inbound"], "mediaFormat": form}
         await self._send("start", start=start)
-        self._working = [asyncio.ensure_future(work()) for work in (self._speak, self._receive, self._play)]
+        works = (self._speak, self._receive, self._play)
+        self._working = [asyncio.ensure_future(self._connected(work)) for work in works]
 
     async def aclose(self) -> None:
         """Stop, as when the caller hangs up. May be called twice."""
@@ -83,7 +85,7 @@ class SimulatedStream:
         await self._socket.close()
 
     async def say(self, samples: Samples, rate_hz: int = TELEPHONE_HZ) -> None:
-        """Say `samples` of `rate_hz`; returns when they were said.
+        """Say `samples` of `rate_hz`; returns when they were said, or the stream is over.
 
         Raises:
             InvalidInput: a rate that is no whole number above 0.
@@ -93,6 +95,8 @@ class SimulatedStream:
         if not audio:
             return
         audio += SILENCE * (-len(audio) % _FRAME)
+        if self.ended:
+            return
         self._said.clear()
         self._saying.extend(audio[at : at + _FRAME] for at in range(0, len(audio), _FRAME))
         await self._said.wait()
@@ -126,6 +130,14 @@ class SimulatedStream:
     def ended(self) -> bool:
         """Whether the stream is over."""
         return self.closed.is_set()
+
+    async def _connected(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` until the connection is lost; then the stream is over, and nobody waits to be heard."""
+        try:
+            await work()
+        except (ConnectionError, aiohttp.ClientError):
+            self.closed.set()
+            self._said.set()
 
     async def _speak(self) -> None:
         """A frame every 20 ms, of what is being said or of silence. By the clock: sleeping alone drifts."""

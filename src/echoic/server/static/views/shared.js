@@ -290,6 +290,7 @@ class Shared {
   }
 
   async #do(work, said) {
+    if (this.#root.hasAttribute("aria-busy")) return; // pressed twice
     this.#trouble.hidden = true;
     this.#root.setAttribute("aria-busy", "true");
     try {
