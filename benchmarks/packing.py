@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -170,6 +171,7 @@ def main() -> None:
     args = parser.parse_args()
     if not args.data and not args.split:
         parser.error("give the path of LoCoMo's JSON file with --data or in ECHOIC_LOCOMO, or --split")
+    logging.getLogger("echoic").setLevel(logging.ERROR)  # that other people are on the line is meant
     machine.one_core()
     asked = of_corpus(args.split, args.limit) if args.split else load(Path(args.data))[: args.limit]
     measured = asyncio.run(measure(asked, args.embedder, args.budgets))

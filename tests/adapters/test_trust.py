@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import echoic
+from echoic.memory.assurance import SENSITIVITIES
+from memory.test_assurance import ABOUT, PLANTED, QUESTION, plant
+
 A = "TN-Validation-Passed-A"
 UNPROVEN = [
     "",
@@ -136,3 +140,28 @@ async def test_who_was_forgotten_is_in_nobody_elses_records_and_takes_nobody_alo
     kept = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
     assert b"Zebulon" not in kept
     assert zebulon.encode() not in kept
+
+
+@pytest.mark.parametrize("channel", ["gather", "relay"])
+@pytest.mark.parametrize("most", SENSITIVITIES)
+async def test_no_call_tells_anything_above_what_its_caller_may_be_told(line, tmp_path, channel, most):
+    def asks(_said, given):
+        if given:
+            return "Well."
+        keys = [("agentMemory", {"operation": "get", "key": f"{each}_pet"}) for each in ABOUT]
+        found = ("agentMemory", {"operation": "query", "query": QUESTION})
+        return [*keys, found, *(("recall_conversation", {"key": f"the {each} chat"}) for each in ABOUT)]
+
+    url = f"sqlite:///{tmp_path}/matrix.db"
+    async with echoic.open(url, embedder="lexical", assurance={"attested": most}) as service:
+        phone = await line(asks, channel=channel, service=service)
+        first = await phone.call(attestation=A)
+        await first.hang_up()
+        await plant(service, phone.memory().scope.user)
+        phone.script.sent.clear()
+        call = await phone.call(attestation=A)
+        await call.say(QUESTION)
+        await call.hang_up()
+        told = " ".join([*phone.script.sent, *(hook.text for hook in call.webhooks), *call.said])
+        words = {each for each, word in PLANTED.items() if word in told.replace(QUESTION, "")}
+        assert words == set(SENSITIVITIES[: SENSITIVITIES.index(most) + 1])

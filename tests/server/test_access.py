@@ -85,7 +85,14 @@ OPERATIONS = [
     {"operation": "query", "query": "home"},
     {"operation": "list"},
 ]
+BY_EITHER = [
+    ("GET", "/api/access", None),
+    ("GET", "/api/calls", None),
+    ("GET", "/api/calls/abc", None),
+]
+"""Likewise, or by a key."""
 BY_OPERATOR = [
+    ("GET", "/api/health"),
     ("GET", "/api/proposals"),
     ("GET", "/api/users"),
     ("POST", "/api/proposals/abc/approve"),
@@ -158,7 +165,7 @@ def in_header(token):
     return {"Authorization": f"Bearer {token}".strip()} if token.isascii() and len(token) < 10_000 else None
 
 
-@pytest.mark.parametrize(("method", "path", "body"), BY_TOKEN)
+@pytest.mark.parametrize(("method", "path", "body"), [*BY_TOKEN, *BY_EITHER])
 async def test_a_route_of_the_callers_opens_to_no_bad_token(server, bad_tokens, method, path, body):
     for kind, token in bad_tokens.items():
         headers = in_header(token)
@@ -277,6 +284,7 @@ async def test_every_route_declares_who_may_use_it():
         request_callers.auditor,
         request_callers.key_deployment,
         request_callers.viewer,
+        request_callers.reader,
         request_callers.anybody,
     }
     undeclared = {

@@ -19,13 +19,14 @@ from echoic.memory.assurance import SENSITIVITIES
 from echoic.types import Turn
 from memory.test_assurance import ABOUT, PLANTED, QUESTION, plant
 from server.conftest import serving, settings_of
-from server.test_access import BY_TOKEN, LISTENING, REVOKING
+from server.test_access import BY_EITHER, BY_TOKEN, LISTENING, REVOKING
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 import route_table
 
 REQUESTS = [
+    *BY_EITHER,  # before what takes a conversation off the record
     *(each for each in BY_TOKEN if each not in (LISTENING, REVOKING)),
     ("POST", "/api/memory", {"operation": "query", "query": "home"}),
     ("POST", "/api/memory", {"operation": "get", "key": "home"}),
@@ -52,6 +53,7 @@ TELL = {
     "GET /v1/memories/abc",
     "GET /v1/keys/home",
     "GET /v1/conversations/abc/turns",
+    "GET /api/calls/abc",
     "GET /v1/export",
 }
 """Routes that do tell what is sensitive to whoever may be told: the control."""

@@ -204,3 +204,29 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
         await expect(page.locator(".decision").first).to_contain_text("olga")
         await looks_right(page, "decisions")
         await clean(page)
+
+
+async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pieces(browser, running):
+    big, new = running.memory.user("big"), running.memory.user("new")
+    call = await big.conversation("long")
+    words = "and then we talked about the garden " * 860
+    await call.append(*(Turn(speaker="user", text=f"{n} {words}") for n in range(4)), learn=False)
+    await big.set("home", "Leeds")
+    await big.set("home", "Lisbon")
+    await new.remember("They are new here.")
+    async with visiting(browser, running, script=SIGNED_IN, at="#/people/big") as page:
+        async with page.expect_download() as saved:
+            await page.get_by_role("button", name="Export").click()
+        sent = []
+        page.on("request", lambda request: sent.append(request) if "/import" in request.url else None)
+        await page.goto(f"{running.url}/#/people/new")
+        await expect(page.get_by_text("They are new here.")).to_be_visible()
+        await page.get_by_label("Import…").set_input_files(await (await saved.value).path())
+        await expect(page.get_by_role("status")).to_have_text("Imported: 7 records are new.")
+        assert len(sent) >= 4
+        assert max(len(request.post_data) for request in sent) < 150_000
+        await clean(page)
+    before, after = await big.export(), await new.export()
+    assert after["conversations"] == before["conversations"]
+    assert (await new.get("home")).text == "Lisbon"
+    assert {memory.text for memory in await new.facts()} == {"Lisbon", "They are new here."}

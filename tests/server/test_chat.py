@@ -109,7 +109,7 @@ async def test_forgetting_everything_gives_a_receipt_and_leaves_nothing(server, 
     assert receipt["memories"] == 3
     assert receipt["turns"] == 2
     assert receipt["conversations"] == 1
-    assert receipt["other"] == 1  # the proposal
+    assert receipt["other"] == 3  # the proposal, and what was written down of the call and of its turn
     assert receipt["verified"] is True
     assert receipt["bytesSearched"] > 0
     assert (await server.client.get("/api/memories", headers=pavel.headers)).json()["memories"] == []

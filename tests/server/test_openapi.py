@@ -14,7 +14,7 @@ import forked
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-STREAMS = {"/api/chat/stream", "/api/events"}
+STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
@@ -74,6 +74,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/lessons",
                 "/api/decisions",
                 "/api/audit",
+                "/api/health",
                 "/api/users",
             )
         ):

@@ -29,7 +29,7 @@ from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
 from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
-    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.cli.asyncio_runner import DeferredEmbedder
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.export import CopiedMemory
     from echoic.memory.service import MemoryService

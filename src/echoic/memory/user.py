@@ -38,8 +38,8 @@ from echoic.types import (
 )
 
 if TYPE_CHECKING:
+    from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
-    from echoic.memory.distil import Jobs
     from echoic.memory.items import Items
     from echoic.memory.speculation import Speculation
     from echoic.memory.tasks import Result, Task
@@ -694,6 +694,11 @@ class UserMemory:
     def backing_store(self) -> Store:
         """The store, for records of another kind that are kept beside the memories, in `scope`."""
         return self._parts.store
+
+    @property
+    def visible_store(self) -> Store:
+        """The same to read from: it gives what may be told at this level."""
+        return self._seen.store
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of this memory. For whoever makes such tools.

@@ -24,6 +24,7 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
+from echoic.server.health_watch import HealthWatch
 from echoic.server.request_callers import AppState, IdentityTokens, Principal, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
@@ -83,6 +84,7 @@ class MemoryServer(uvicorn.Server):
         app: Any = self.config.app
         served = app.state.served
         served.live.close()
+        served.health.close()
         if served.voice is not None:
             await served.voice.aclose()
         await super().shutdown(sockets=sockets)
@@ -104,6 +106,7 @@ _TAGS = [
         "name": "conversation",
         "description": "Talking to the agent: rules, or a language model where one is set up.",
     },
+    {"name": "calls", "description": "Calls as they went. Takes a user's token, or the operator's key."},
     {"name": "voice", "description": "Live calls; see docs/voice_page.md for what goes over the socket."},
     {"name": "erasure", "description": "Taking everything along, and having it destroyed."},
     {"name": "operator", "description": "For whoever runs the deployment."},
@@ -140,6 +143,7 @@ def create_app(
         verify=_verifier(settings, tokens),
         live=EventStreams(memory, settings.limits),
         speculations=Speculations(memory),
+        health=HealthWatch(memory),
         talker=_talker(memory, settings),
         voice=voice.switchboard(memory, settings),
     )
@@ -184,9 +188,11 @@ async def _opened(served: AppState, endpoint: HttpEndpoint | None) -> AsyncItera
             stack.push_async_callback(served.voice.aclose)
         stack.push_async_callback(served.speculations.aclose)
         stack.callback(served.live.close)
+        stack.callback(served.health.close)
         if endpoint is not None:
             await stack.enter_async_context(endpoint.running())
         served.live.open()
+        served.health.open()
         served.speculations.open()
         yield
 

@@ -32,6 +32,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, counted
+from echoic.server.health_watch import HealthWatch
 from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
 from echoic.server.speculations import Speculations
@@ -241,6 +242,7 @@ class AppState:
     """Who holds a token that every route takes."""
     live: EventStreams
     speculations: Speculations
+    health: HealthWatch
     talker: Talker | None = None
     """A language model that talks with callers; None: the rules do."""
     voice: Switchboard | None = None
@@ -501,6 +503,8 @@ class Viewer:
     deployment: str
     user: str | None = None
     """None: the holder of a key, who may mean any user."""
+    level: Level = "account"
+    """What is known of a token's holder, and so what they may be told."""
 
 
 async def viewer(
@@ -524,7 +528,7 @@ async def viewer(
     found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
     if not found:
         who = (await called(shared, request, await recognise(shared, request, given))).principal
-        return Viewer(role="user", deployment=who.deployment, user=who.user)
+        return Viewer(role="user", deployment=who.deployment, user=who.user, level=who.level)
     _wait_after_refusals(shared, request)
     if found[0] == ours.operator_key:
         await limited(shared, "operator")

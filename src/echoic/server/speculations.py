@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from echoic.memory.block import HITS
 from echoic.memory.hooks import Forgotten
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
@@ -20,8 +21,6 @@ from echoic.types import Recall, Scope
 PER_USER: Final = 8
 IN_ALL: Final = 1024
 """Conversations listened to at once. One more ends the one that was silent for longest."""
-HITS: Final = 10
-"""The hits of one answer: as many as a brief looks at."""
 
 
 @dataclass(slots=True)

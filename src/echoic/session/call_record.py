@@ -14,11 +14,22 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, cast
 
-from echoic.memory.records import CALL, EXCHANGE, GIVEN, MEMORY, TURN, memory_of, scan_all, turn_of
+from echoic.memory.records import (
+    CALL,
+    CONVERSATION,
+    EXCHANGE,
+    GIVEN,
+    MEMORY,
+    TURN,
+    memory_of,
+    scan_all,
+    turn_of,
+)
+from echoic.memory.user import UserMemory
 from echoic.prompt import estimate_tokens
 from echoic.session.speech_alignment import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
-from echoic.stores.base import Put, Record, Store
+from echoic.stores.base import Put, Record, Require, Store
 from echoic.types import Memory, Outcome, Scope, Turn
 
 Stage = Literal[
@@ -200,6 +211,38 @@ class CallLog:
 
     def _record(self, kind: str, number: str, data: Mapping[str, Any]) -> Record:
         return Record(kind=kind, id=f"{self.call.id}:{number}", key=self.call.conversation, data=data)
+
+
+async def note_typed(
+    memory: UserMemory,
+    call: CallRecord,
+    heard: Turn,
+    recall: RecallTrace | None,
+    took_ms: Mapping[Stage, float],
+) -> None:
+    """Write down one typed turn of a conversation that has no session: its stages, and what was recalled.
+
+    Args:
+        memory: whose.
+        call: the conversation as a call; what is written of it already stays.
+        heard: the turn.
+        recall: what was found for it; None: nothing was searched.
+        took_ms: when each stage was reached, since the turn came in.
+
+    Raises:
+        WriteConflict: the conversation was forgotten meanwhile.
+        StoreUnavailable: it could not be written.
+    """
+    store, scope = memory.backing_store, memory.scope
+    known = await read_call(store, scope, call.id)
+    last = await store.scan(scope, EXCHANGE, key=call.conversation, newest_first=True, limit=1)
+    log = CallLog(known or call, first=last[0].data["number"] + 1 if last else 0)
+    exchange = log.begin(call.agents[-1])
+    began_ms = 1000 * (heard.said_at - log.call.started_at).total_seconds()
+    exchange.user_turn, exchange.recall, exchange.at = heard.id, recall, heard.said_at
+    exchange.stages = {stage: round(began_ms + at_ms, 2) for stage, at_ms in took_ms.items()}
+    with log.news() as news:
+        await store.write(scope, [Require(kind=CONVERSATION, id=call.conversation), *news])
 
 
 async def read_calls(store: Store, scope: Scope) -> list[CallRecord]:

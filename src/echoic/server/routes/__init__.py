@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from echoic.server.routes import (
+    calls,
     conversations,
     global_memory,
     health,
@@ -18,12 +19,14 @@ ROUTERS: tuple[APIRouter, ...] = (
     v1.router,
     memories.router,
     conversations.router,
+    calls.router,
     voice.router,
     memories.erasure,
     people.router,
     global_memory.router,
     global_memory.audit_router,
     health.router,
+    health.watched,
     health.page_router,
 )
 

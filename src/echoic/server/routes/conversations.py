@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Body
@@ -30,6 +31,8 @@ from echoic.server.models import (
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
+from echoic.session.call_record import CallRecord, Stage, note_typed
+from echoic.session.turn_recall import RecallTrace, found_of
 from echoic.types import checked_text
 
 router = APIRouter(tags=["conversation"])
@@ -247,7 +250,9 @@ async def _conversation_of(caller: RequestCaller, shared: AppState, asked: Say) 
 async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConversation, text: str) -> Reply:
     if shared.talker is None:
         agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
-        return await agent.reply(conversation, text)
+        reply = await agent.reply(conversation, text)
+        await _noted(caller, conversation, shared.agent, reply)
+        return reply
     from echoic.capability.talker import ModelFailed
 
     try:
@@ -258,6 +263,50 @@ async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConv
         log.warning("the model gave no answer: %s", error)
         raise model_failed() from error
     raise AssertionError  # a reply is always the last piece
+
+
+async def _noted(caller: RequestCaller, conversation: OpenConversation, agent: str, reply: Reply) -> None:
+    """Write down what happened at a turn that the rules answered: GET /api/calls shows it."""
+    heard, recall = reply.heard, reply.recall
+    if heard is None or reply.receipt is not None or conversation.silent:
+        return
+    call = CallRecord(
+        id=conversation.id,
+        conversation=conversation.id,
+        provider="",
+        model="",
+        started_at=(await conversation.info()).started_at,
+        agents=[agent],
+    )
+    trace = (
+        RecallTrace(
+            query="",
+            outcome=recall.outcome,
+            found=tuple(found_of(hit, "shown") for hit in recall.apart().hits),
+            cut=recall.cut,
+            delay_ms=reply.timings.get("recall", 0.0),
+            at=datetime.now(UTC),
+            turn_id=heard.id,
+        )
+        if recall is not None
+        else None
+    )
+    try:
+        await note_typed(caller.memory, call, heard, trace, _stages(reply.timings))
+    except EchoicError as error:  # the turn and its answer are kept
+        log.warning("what happened at a turn could not be written down: %s", type(error).__name__)
+
+
+def _stages(timings: Mapping[str, float]) -> dict[Stage, float]:
+    """When each stage of a typed turn was reached, in milliseconds since it came in."""
+    stages: dict[Stage, float] = {"transcript": 0.0}
+    at_ms = 0.0
+    for step, ms in timings.items():
+        if step == "recall":
+            stages["recall_began"], stages["recalled"] = at_ms, at_ms + ms
+        at_ms += ms
+    stages["generated"] = at_ms
+    return stages
 
 
 async def _at_once(said: AgentAnswer) -> AsyncIterator[bytes]:

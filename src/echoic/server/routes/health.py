@@ -1,21 +1,27 @@
-"""What needs no identity: liveness, readiness, version, and the page. Reveals nothing that is stored."""
+"""Liveness, readiness, version and the page, for anybody; how memory does, for operators. No contents."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from fastapi import APIRouter, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
+from echoic.server.event_stream import described, event, streamed
+from echoic.server.health_watch import Minute, quantile
 from echoic.server.models import Shown
-from echoic.server.request_callers import Shared
+from echoic.server.problems import responses
+from echoic.server.request_callers import AppState, AsOperator, OperatedDeployment, Shared
 
 router = APIRouter(tags=["health"])
 STATIC = Path(str(files("echoic.server") / "static"))
@@ -100,6 +106,113 @@ async def about(shared: Shared) -> About:
         model=shared.talker.model if shared.talker else None,
         phone_trust=shared.settings.phone_trust,
         phone_trust_means=TRUST_MEANS[shared.settings.phone_trust],
+    )
+
+
+class ShownMinute(Shown):
+    """The recalls of one minute."""
+
+    at: datetime
+    recalls: int
+    silent: int = Field(description="Complete searches that found nothing likely to answer.")
+    incomplete: int = Field(description="Searches that ran out of time, or could not look everywhere.")
+    p50_ms: float | None
+    p95_ms: float | None
+
+    @classmethod
+    def of(cls, noun: Minute) -> Self:
+        """`noun` with its quantiles."""
+        return cls(
+            at=datetime.fromtimestamp(60 * noun.number, UTC),
+            recalls=noun.recalls,
+            silent=noun.silent,
+            incomplete=noun.incomplete,
+            p50_ms=quantile(noun.times_ms, 0.5),
+            p95_ms=quantile(noun.times_ms, 0.95),
+        )
+
+
+class ShownAlarm(Shown):
+    """Something that is not as it should be."""
+
+    severity: Literal["critical", "warning", "note"]
+    what: str
+    do: str = Field(description="What to do about it.")
+
+
+class ShownTurns(Shown):
+    """The spoken turns of the calls of the last hour."""
+
+    count: int
+    ready: int = Field(description="Those whose recall was there when the caller stopped speaking.")
+    first_word_ms: float | None = Field(
+        description="The median from the end of the caller's words to the first audio of the answer."
+    )
+
+
+class ShownHealth(Shown):
+    """How a deployment does now and did in the last hour, in this process since it started."""
+
+    at: datetime
+    store: Literal["ok", "unavailable"]
+    embedder: str
+    embedding_trouble: str | None = Field(description="Why embedding fails; null if it works.")
+    waiting: int = Field(description="Conversations that are still to be read.")
+    failing: int = Field(description="Conversations that wait for a retry of the model.")
+    parked: int = Field(description="Conversations that were given up.")
+    audit: bool = Field(description="Whether an audit log is written.")
+    minutes: list[ShownMinute] = Field(description="The last 60, oldest first.")
+    turns: ShownTurns
+    alarms: list[ShownAlarm]
+
+
+watched = APIRouter(tags=["operator"], dependencies=[AsOperator])
+_LISTENS_S = 600
+"""A page that listens longer asks again, and so shows its key again."""
+_BURST_S = 1.0
+"""What comes in a burst is told once."""
+
+
+@watched.get("/api/health", summary="Get the health of a deployment", responses=responses(401, 404, 422, 429))
+async def get_health(shared: Shared, deployment: OperatedDeployment) -> ShownHealth:
+    """Recalls by the minute, jobs, store and embedder, and what to do about what is not well."""
+    return await _health(shared, deployment)
+
+
+@watched.get(
+    "/api/health/events",
+    summary="Watch the health of a deployment",
+    response_class=StreamingResponse,
+    responses={**described("`health`: as GET /api/health."), **responses(401, 404, 422, 429)},
+)
+async def watch_health(shared: Shared, deployment: OperatedDeployment) -> StreamingResponse:
+    """Sent at once, after each recall, and every few seconds. Ends after ten minutes: ask again."""
+    return streamed(_told(shared, deployment))
+
+
+async def _told(shared: AppState, deployment: str) -> AsyncIterator[bytes]:
+    until = time.monotonic() + _LISTENS_S
+    while not shared.health.closed and time.monotonic() < until:
+        yield event("health", await _health(shared, deployment))
+        await shared.health.changed(shared.settings.beat_s)
+        if not shared.health.closed:
+            await asyncio.sleep(_BURST_S)
+
+
+async def _health(shared: AppState, deployment: str) -> ShownHealth:
+    now = await shared.health.health(deployment)
+    return ShownHealth(
+        at=now.at,
+        store=now.store,
+        embedder=shared.memory.embedder.spec.model,
+        embedding_trouble=now.embedding_trouble,
+        waiting=now.waiting,
+        failing=now.failing,
+        parked=now.parked,
+        audit=shared.memory.audit is not None,
+        minutes=[ShownMinute.of(minute) for minute in now.minutes],
+        turns=ShownTurns.of(now.turns),
+        alarms=[ShownAlarm.of(alarm) for alarm in now.alarms],
     )
 
 

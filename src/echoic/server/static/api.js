@@ -43,11 +43,6 @@ export class Api {
     return this.#send("POST", "/api/conversations", {});
   }
 
-  /** What was said in a conversation, in order. */
-  turns(conversation) {
-    return this.#send("GET", `/v1/conversations/${encodeURIComponent(conversation)}/turns`);
-  }
-
   complete(conversation) {
     return this.#send("POST", `/api/conversations/${encodeURIComponent(conversation)}/complete`);
   }

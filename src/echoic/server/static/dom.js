@@ -17,6 +17,14 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The same for a drawing. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children.filter(Boolean));
+  return element;
+}
+
 function asNode(child) {
   return child instanceof Node ? child : document.createTextNode(String(child));
 }

@@ -32,3 +32,22 @@ export function keyWords(key) {
     .replace(/_+/g, " ")
     .replace(/:+/g, " · ");
 }
+
+/** How long something took: "48 s", "3 min 20 s", "1 h 5 min". */
+export function length(milliseconds) {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 ? `${minutes} min ${seconds % 60} s` : `${minutes} min`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** When it was, in full: "Thu 26 Nov 2026, 21:05". */
+export function instant(iso) {
+  return new Date(iso).toLocaleString(undefined, { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+}
+
+/** Who serves, as one says it: without a language model it is rules. */
+export function agentName(name) {
+  return name === "keyless" ? "rules" : name;
+}

@@ -9,8 +9,10 @@ import { parsed, written } from "./places.js";
 /** Every view, in the order of the navigation. A view is the module `views/<name>.js`, which exports `show`. */
 const VIEWS = [
   { name: "try", title: "Try it", roles: ["user", "agent", "operator", "auditor", "read-only"] },
+  { name: "calls", title: "Calls", roles: ["user", "operator", "read-only"] },
   { name: "people", title: "People", roles: ["user", "operator", "read-only"] },
   { name: "shared", title: "Shared", roles: ["operator", "read-only"] },
+  { name: "health", title: "Health", roles: ["operator", "read-only"] },
 ];
 const KEY = "echoic.key";
 const ROLES = { agent: "Agent", operator: "Operator", auditor: "Auditor", "read-only": "Read-only" };

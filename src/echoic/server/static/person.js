@@ -10,7 +10,7 @@ import { counted, download, receiptOf } from "./receipt.js";
 const PAGE = 60;
 const NEXT_PAGE = 200; // whoever scrolls on wants more of them
 const TOKEN_S = 900;
-const PIECE_BYTES = 600_000;
+const PIECE_BYTES = 100_000;
 
 /** The server as one person: this browser's caller, or whoever an operator's key gets a token for. */
 class Acting {
@@ -388,7 +388,7 @@ function* cut(items) {
   let piece = [];
   let size = 0;
   for (const item of items) {
-    const more = 3 * JSON.stringify(item).length; // a character may take three bytes
+    const more = new TextEncoder().encode(JSON.stringify(item)).length;
     if (piece.length && size + more > PIECE_BYTES) {
       yield piece;
       [piece, size] = [[], 0];

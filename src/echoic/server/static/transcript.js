@@ -31,7 +31,16 @@ export class Transcript {
   /** @param {"user" | "agent"} speaker */
   say(speaker, text) {
     if (speaker === "user") byId("intro").hidden = true;
-    this.#add(turn(speaker, text));
+    const item = turn(speaker, text);
+    this.#add(item);
+    return item;
+  }
+
+  /** What stands under something that was said, such as where an answer comes from. */
+  under(item, note) {
+    if (!note) return;
+    item.append(note);
+    if (this.#atEnd) this.toEnd();
   }
 
   /** An answer that is still coming. */
@@ -102,7 +111,7 @@ class Coming {
   /** All of it is here: what was shown becomes what was said. */
   end(text) {
     this.#item?.remove();
-    this.#transcript.say("agent", text);
+    return this.#transcript.say("agent", text);
   }
 
   /** It will not come to its end. */

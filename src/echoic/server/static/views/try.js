@@ -8,6 +8,7 @@ import { BlockPanel, JobsPanel, PhonePanel, ProfilePanel } from "../known.js";
 import { MemoryPanel } from "../memories.js";
 import { OperationLog, stepsOfLearned, stepsOfReply } from "../operations.js";
 import { QueriesPanel } from "../queries.js";
+import { provenance } from "../sources.js";
 import { Tabs } from "../tabs.js";
 import { Transcript } from "../transcript.js";
 
@@ -176,7 +177,7 @@ async function say(text) {
   const answer = transcript.hear();
   try {
     const reply = await exchange(text, (words) => answer.add(words), (name) => answer.uses(name));
-    answer.end(reply.text);
+    transcript.under(answer.end(reply.text), provenance(reply.recall, reply.text));
     await showMemories();
   } catch (error) {
     answer.breakOff();
@@ -361,16 +362,23 @@ async function start(kept) {
 
 /** Go on with a conversation of this caller, where they have it. Whether they do. */
 async function takeUp(kept) {
-  const turns = await api.turns(kept).catch((error) => {
+  const call = await api.get(`/api/calls/${encodeURIComponent(kept)}`).catch((error) => {
     if (error.status === 404) return null;
     throw error;
   });
-  if (!turns) return false;
+  if (!call) return false;
   conversation = kept;
   keepPlace();
   transcript.clear();
   transcript.divide("Today");
-  for (const turn of turns.turns) transcript.say(turn.speaker === "user" ? "user" : "agent", turn.heard ?? turn.text);
+  const found = new Map(call.exchanges.map((each) => [each.userTurn, each.recall]));
+  let recall = null;
+  for (const turn of call.turns) {
+    const mine = turn.speaker === "user";
+    const item = transcript.say(mine ? "user" : "agent", turn.heard ?? turn.text);
+    if (!mine) transcript.under(item, provenance(recall, turn.text));
+    recall = mine ? (found.get(turn.id) ?? null) : null;
+  }
   app.live.follow();
   await showMemories();
   return true;

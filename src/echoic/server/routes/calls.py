@@ -1,0 +1,349 @@
+"""Calls as they went: a list of them, and one with its transcript, stages, and what the model was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, Field
+
+from echoic.errors import InvalidInput
+from echoic.memory.records import CALL, MEMORY, TURN, memory_of, scan_all, turn_of
+from echoic.memory.tasks import read_task
+from echoic.memory.user import UserMemory
+from echoic.server.models import Shown, ShownMemory, ShownTurn
+from echoic.server.problems import not_found, responses
+from echoic.server.request_callers import AsReader, Shared
+from echoic.session.call_record import (
+    MEANINGS,
+    CallRecord,
+    Exchange,
+    call_of,
+    read_exchanges,
+    read_given,
+)
+from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Turn
+
+router = APIRouter(tags=["calls"])
+
+Channel = Literal["text", "voice", "phone"]
+_PHONE: Final = re.compile(r"CA[0-9a-f]{32}")
+"""How a telephone's provider names its calls."""
+_MOST_LOOKED_AT: Final = 1000
+"""Conversations whose channel is looked up for one page of a list."""
+_READS: Final = responses(401, 403, 404, 422, 429, 503)
+
+
+class ShownCall(Shown):
+    """A call in a list."""
+
+    id: str = Field(description="The id of its conversation.")
+    user: str
+    channel: Channel = Field(
+        description="text: typed, or appended by a backend without a record of the call."
+    )
+    agents: list[str] = Field(description="Who served it, in order.")
+    status: ConversationStatus
+    reason: str | None = Field(description="Why it ended, where that was recorded.")
+    provider: str | None
+    model: str | None
+    started_at: datetime
+    ended_at: datetime | None = Field(
+        description="Null while it goes on, and where its end was not recorded."
+    )
+    last_said_at: datetime | None = Field(description="When something was last said in it.")
+
+
+class CallList(Shown):
+    """Calls, newest first."""
+
+    calls: list[ShownCall]
+    next: str | None = Field(description="Send it as `cursor` for the calls before these; null at the end.")
+
+
+class GivenHit(Shown):
+    """Something that was found for a turn, and what became of it."""
+
+    id: str
+    kind: Literal["memory", "turn"]
+    text: str | None = Field(description="Its words; null where it was forgotten since.")
+    key: str | None
+    value: str | None = Field(description="Of a memory: what is kept under its key.")
+    rank: int = Field(description="From 1.")
+    score: float
+    relevance: float = Field(description="How likely it was to answer, 0 to 1.")
+    ranks: dict[str, int] = Field(description="Its rank by channel.")
+    fate: str = Field(description="shown, in_block, repeated, over_budget, late or forgotten.")
+    means: str = Field(description="`fate` in words.")
+    said_at: datetime | None
+    conversation: str | None = Field(description="Where it was said.")
+    turn: str | None = Field(description="The turn that stated it.")
+    confidence: float | None = Field(description="How surely that was heard, 0 to 1, where it is known.")
+
+
+class ShownRecalled(Shown):
+    """What was recalled for a turn."""
+
+    outcome: Outcome
+    ready: bool = Field(description="Whether it was there when the turn ended.")
+    delay_ms: float = Field(description="From the end of the turn to the answer.")
+    cut: list[str] = Field(description="The channels that were left out.")
+    hits: list[GivenHit]
+
+
+class ShownTool(Shown):
+    """One call of a tool."""
+
+    name: str
+    began_ms: float
+    ended_ms: float | None
+    outcome: str | None
+
+
+class ShownSpoken(Shown):
+    """One thing the agent said: how much of it was played."""
+
+    turn: str
+    played_ms: float
+    generated_ms: float
+    source: str = Field(description="How the cut was found; whole: nothing was cut.")
+
+
+class ShownExchange(Shown):
+    """A turn of the caller, and what the agent did about it. Times are milliseconds since the call began."""
+
+    number: int
+    agent: str
+    at: datetime
+    user_turn: str
+    stages: dict[str, float]
+    partials: int = Field(description="Interim transcripts that were heard.")
+    latency_ms: float | None = Field(
+        description="From the end of the caller's words to the first audio of the answer."
+    )
+    spoken: list[ShownSpoken]
+    tools: list[ShownTool]
+    recall: ShownRecalled | None = Field(description="Null where nothing was recalled.")
+    given: list[dict[str, Any]] = Field(
+        description="For holders of a key: what the model was given beside what was spoken, as it was sent."
+    )
+
+
+class CallPage(Shown):
+    """One call."""
+
+    call: ShownCall
+    turns: list[ShownTurn]
+    exchanges: list[ShownExchange]
+    learned: list[ShownMemory] = Field(description="The memories that state what was said in it.")
+    transfer_gaps_ms: list[float] = Field(
+        description="Of each transfer: the longest that a frame of the caller's waited."
+    )
+
+
+@router.get("/api/calls", summary="List calls", responses=_READS)
+async def list_calls(
+    shared: Shared,
+    viewer: AsReader,
+    *,
+    user: Annotated[str | None, Query(description="For keys: of this user only.")] = None,
+    channel: Annotated[Channel | None, Query(description="How the caller spoke.")] = None,
+    status: Annotated[ConversationStatus | None, Query(description="How it stands.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="It began then or later.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="It began before then.")] = None,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=600)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> CallList:
+    """Newest first. A user's token lists that user's calls; a key those of its deployment. A conversation
+    without a recorded call, such as one that was typed, is listed too.
+    """
+    of = viewer.user or user
+    found = await shared.memory.conversations(
+        viewer.deployment, user=of, status=status, since=since, until=until
+    )
+    newest = [item for item in reversed(found) if cursor is None or _place(item) < _parsed(cursor)]
+    shown: list[ShownCall] = []
+    last: tuple[str, Conversation] | None = None
+    for looked_at, item in enumerate(newest):
+        if len(shown) == limit or looked_at == _MOST_LOOKED_AT:
+            break
+        last = item
+        call = await _listed(shared.memory.user(item[0], viewer.deployment), item[1])
+        if channel in {None, call.channel}:
+            shown.append(call)
+    more = last is not None and last is not newest[-1]
+    return CallList(calls=shown, next="|".join(_place(last)) if more and last else None)
+
+
+@router.get("/api/calls/{call:path}", summary="Get a call", responses=_READS)
+async def get_call(
+    shared: Shared,
+    viewer: AsReader,
+    call: str,
+    user: Annotated[str | None, Query(description="For keys: whose call it is.")] = None,
+) -> CallPage:
+    """The transcript with what was heard of it, the stages of each turn, what was recalled for it, the tools
+    that were called, and what was learned. What was forgotten since is not in it.
+    """
+    of = viewer.user or user
+    if of is None:
+        raise InvalidInput("send `user`: whose call it is")
+    memory = shared.memory.user(of, viewer.deployment, level=viewer.level)
+    store, scope = memory.backing_store, memory.scope
+    task = await read_task(memory.visible_store, scope, call)
+    if task is None:
+        raise not_found("call")
+    records = await _records(memory, call)
+    exchanges = await read_exchanges(store, scope, call)
+    hits = await _Hits.of(memory, exchanges)
+    given: dict[int, list[dict[str, Any]]] = {}
+    if viewer.role != "user":  # the agent's instructions are the operator's
+        for record in records:
+            for each in await read_given(store, scope, call, record.id):
+                given.setdefault(each.exchange, []).append(
+                    {"role": each.role, "name": each.name, "text": each.text, "tokens": each.tokens}
+                )
+    return CallPage(
+        call=_shown(of, task.conversation, records, task.turns[-1].said_at if task.turns else None),
+        turns=[ShownTurn.of(turn) for turn in task.turns],
+        exchanges=[_exchange(each, hits, given.get(each.number, [])) for each in exchanges],
+        learned=await _learned(memory, task.turns),
+        transfer_gaps_ms=[gap for record in records for gap in record.gaps_ms],
+    )
+
+
+def _place(item: tuple[str, Conversation]) -> tuple[str, str, str]:
+    user, conversation = item
+    return conversation.started_at.isoformat(), user, conversation.id
+
+
+def _parsed(cursor: str) -> tuple[str, str, str]:
+    parts = cursor.split("|", 2)
+    if len(parts) != 3:
+        raise InvalidInput("`cursor` is not one that a list of calls gave")
+    return parts[0], parts[1], parts[2]
+
+
+async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
+    found = await scan_all(memory.backing_store, memory.scope, CALL, key=conversation)
+    return [call_of(record) for record in found]
+
+
+async def _listed(memory: UserMemory, conversation: Conversation) -> ShownCall:
+    records = await _records(memory, conversation.id)
+    last = await memory.backing_store.scan(
+        memory.scope, TURN, key=conversation.id, newest_first=True, limit=1
+    )
+    said_at = turn_of(last[0]).said_at if last else None
+    return _shown(memory.scope.user or "", conversation, records, said_at)
+
+
+def _shown(
+    user: str, conversation: Conversation, records: Sequence[CallRecord], said_at: datetime | None
+) -> ShownCall:
+    last = records[-1] if records else None
+    channel: Channel = "voice" if last is not None and last.provider else "text"
+    return ShownCall(
+        id=conversation.id,
+        user=user,
+        channel="phone" if _PHONE.fullmatch(conversation.id) else channel,
+        agents=last.agents if last else [conversation.agent] if conversation.agent else [],
+        status=conversation.status,
+        reason=last.reason if last else None,
+        provider=last.provider or None if last else None,
+        model=last.model or None if last else None,
+        started_at=conversation.started_at,
+        ended_at=last.ended_at if last else None,
+        last_said_at=said_at,
+    )
+
+
+class _Hits:
+    """The words of what was found in a call, read at once, and the turns that stated them."""
+
+    def __init__(self, memories: dict[str, Memory], turns: dict[str, Turn], whole: bool) -> None:
+        self._memories, self._turns, self._whole = memories, turns, whole
+
+    @classmethod
+    async def of(cls, memory: UserMemory, exchanges: Iterable[Exchange]) -> _Hits:
+        store, own = memory.visible_store, memory.scope
+        found = {hit.id for each in exchanges if each.recall for hit in each.recall.found}
+        memories: dict[str, Memory] = {}
+        turns: dict[str, Turn] = {}
+        if found:
+            for scope in (own.everyone, own):
+                memories |= {r.id: memory_of(r) for r in await store.read(scope, MEMORY, sorted(found))}
+            # ids of turns are unique within a user: those of a global memory are another's
+            sources = {turn for each in memories.values() for turn in _sources(each)}
+            wanted = sorted(sources | (found - memories.keys()))
+            turns = {r.id: turn_of(r) for r in await store.read(own, TURN, wanted)} if wanted else {}
+        return cls(memories, turns, memory.sees_everything)
+
+    def shown(self, exchange: Exchange) -> list[GivenHit]:
+        found = exchange.recall.found if exchange.recall else ()
+        hits = []
+        for number, hit in enumerate(found, start=1):
+            memory, turn = self._memories.get(hit.id), self._turns.get(hit.id)
+            said = turn or next((self._turns[one] for one in _sources(memory) if one in self._turns), None)
+            text = (memory.statement or memory.text) if memory else turn.heard_text if turn else None
+            if text is None and not self._whole:
+                continue  # it may be withheld, and that it is there is not told either
+            fate = hit.fate if text is not None else "forgotten"
+            hits.append(
+                GivenHit(
+                    id=hit.id,
+                    kind=hit.kind,
+                    text=text,
+                    key=memory.key if memory else None,
+                    value=memory.text if memory else None,
+                    rank=number,
+                    score=hit.score,
+                    relevance=hit.relevance,
+                    ranks={channel: rank for channel, (rank, _) in hit.ranks.items()},
+                    fate=fate,
+                    means=MEANINGS[fate],
+                    said_at=said.said_at if said else memory.valid_from if memory else None,
+                    conversation=said.conversation if said else None,
+                    turn=said.id if said else None,
+                    confidence=said.confidence if said else None,
+                )
+            )
+        return hits
+
+
+def _sources(memory: Memory | None) -> Sequence[str]:
+    return memory.source if memory is not None and memory.visibility != "global" else ()
+
+
+def _exchange(exchange: Exchange, hits: _Hits, given: list[dict[str, Any]]) -> ShownExchange:
+    recall = exchange.recall
+    return ShownExchange(
+        number=exchange.number,
+        agent=exchange.agent,
+        at=exchange.at,
+        user_turn=exchange.user_turn,
+        stages=exchange.stages,
+        partials=exchange.partials,
+        latency_ms=exchange.latency_ms,
+        spoken=[ShownSpoken.of(each) for each in exchange.spoken],
+        tools=[ShownTool.of(each) for each in exchange.tools],
+        recall=ShownRecalled(
+            outcome=recall.outcome,
+            ready=recall.ready,
+            delay_ms=recall.delay_ms,
+            cut=list(recall.cut),
+            hits=hits.shown(exchange),
+        )
+        if recall
+        else None,
+        given=given,
+    )
+
+
+async def _learned(memory: UserMemory, turns: Sequence[Turn]) -> list[ShownMemory]:
+    said = {turn.id for turn in turns}
+    known = (memory_of(record) for record in await scan_all(memory.visible_store, memory.scope, MEMORY))
+    return [ShownMemory.of(each) for each in known if said.intersection(each.source)]

@@ -1,0 +1,113 @@
+"""Calls over HTTP: the list, one call, and who may see which."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from echoic.memory.deployment_keys import ROLES
+from server.conftest import serving, settings_of
+from server.test_keys import bearer, opened
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def talked(server, who, *texts):
+    begun = await server.client.post("/api/conversations", json={}, headers=who.headers)
+    name = begun.json()["conversation"]
+    for text in texts:
+        await server.say(who, text, conversation=name)
+    return name
+
+
+async def got(server, path, headers, **params):
+    answer = await server.client.get(path, headers=headers, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_typed_turn_is_shown_with_its_stages_and_the_memory_that_answered(server, ana):
+    before = await talked(server, ana, "I'm Pavel and I live in Tel Aviv")
+    name = await talked(server, ana, "Where do I live?", "When is my flight?")
+    page = await got(server, f"/api/calls/{name}", ana.headers)
+    assert [turn["text"] for turn in page["turns"] if turn["speaker"] == "user"] == [
+        "Where do I live?",
+        "When is my flight?",
+    ]
+    known, unknown = page["exchanges"]
+    assert known["userTurn"] == page["turns"][1]["id"]
+    stages = known["stages"]
+    assert stages["transcript"] <= stages["recall_began"] <= stages["recalled"] <= stages["generated"]
+    home = next(hit for hit in known["recall"]["hits"] if hit["key"] == "home")
+    assert (home["fate"], home["conversation"]) == ("shown", before)
+    assert "Tel Aviv" in home["text"]
+    assert unknown["recall"]["hits"] == []
+    assert unknown["number"] == known["number"] + 1
+    assert page["learned"] == []
+    learned = (await got(server, f"/api/calls/{before}", ana.headers))["learned"]
+    assert {memory["key"] for memory in learned} == {"user_name", "home"}
+
+
+async def test_what_was_forgotten_since_is_not_shown_of_a_call(server, ana):
+    await talked(server, ana, "I live in Tel Aviv")
+    name = await talked(server, ana, "Where do I live?")
+    home = next(
+        m for m in (await got(server, "/api/memories", ana.headers))["memories"] if m["key"] == "home"
+    )
+    answer = await server.client.post("/api/forget", json={"id": home["id"]}, headers=ana.headers)
+    assert answer.status_code == 200
+    page = await got(server, f"/api/calls/{name}", ana.headers)
+    gone = next(hit for hit in page["exchanges"][0]["recall"]["hits"] if hit["id"] == home["id"])
+    assert (gone["text"], gone["fate"], gone["saidAt"]) == (None, "forgotten", None)
+
+
+async def test_a_list_is_paged_by_its_cursor_and_narrowed_by_its_filters(server, ana):
+    names = [await talked(server, ana) for _ in range(5)]
+    await server.client.post(f"/api/conversations/{names[0]}/complete", headers=ana.headers)
+    seen, cursor = [], None
+    while True:
+        page = await got(server, "/api/calls", ana.headers, limit=2, **({"cursor": cursor} if cursor else {}))
+        seen += [call["id"] for call in page["calls"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == names[::-1]
+    ended = await got(server, "/api/calls", ana.headers, status="completed")
+    assert [call["id"] for call in ended["calls"]] == names[:1]
+    assert (await got(server, "/api/calls", ana.headers, channel="phone"))["calls"] == []
+    assert len((await got(server, "/api/calls", ana.headers, channel="text"))["calls"]) == 5
+    since = ended["calls"][0]["startedAt"]
+    assert (await got(server, "/api/calls", ana.headers, until=since))["calls"] == []
+    wrong = await server.client.get("/api/calls", headers=ana.headers, params={"cursor": "x"})
+    assert wrong.status_code == 422
+
+
+async def test_users_see_their_own_calls_and_keys_those_of_their_deployment_where_they_may_read(tmp_path):
+    memory = opened(tmp_path)
+    async with serving(memory, settings_of()) as server:
+        ana, ben, far = [await server.identity(deployment) for deployment in ("default", "default", "acme")]
+        names = await asyncio.gather(*(talked(server, who, "I'm Pavel") for who in (ana, ben, far)))
+        for who, name in zip((ana, ben, far), names, strict=True):
+            assert [call["id"] for call in (await got(server, "/api/calls", who.headers))["calls"]] == [name]
+            for other in set(names) - {name}:
+                # whose call it is the token says; `user` is for keys
+                for params in ({}, {"user": ben.user}):
+                    there = await server.client.get(f"/api/calls/{other}", headers=who.headers, params=params)
+                    assert there.status_code == 404
+        for role in ROLES:
+            key, _ = await memory.keys().create(role)
+            answer = await server.client.get("/api/calls", headers=bearer(key))
+            one = await server.client.get(
+                f"/api/calls/{names[0]}", headers=bearer(key), params={"user": ana.user}
+            )
+            if role not in {"operator", "read-only"}:
+                assert (answer.status_code, one.status_code) == (403, 403)
+                continue
+            assert {call["id"] for call in answer.json()["calls"]} == set(names[:2])
+            assert one.json()["call"]["user"] == ana.user
+            narrowed = await got(server, "/api/calls", bearer(key), user=ben.user)
+            assert [call["id"] for call in narrowed["calls"]] == [names[1]]
+            for params in ({}, {"user": far.user}):
+                wrong = await server.client.get(f"/api/calls/{names[2]}", headers=bearer(key), params=params)
+                assert wrong.status_code in {404, 422}
