@@ -51,9 +51,9 @@ if _typing.TYPE_CHECKING:
     from echoic import sync
     from echoic.embedding.base import Embedder
     from echoic.memory.audit import acting
+    from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
-    from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys
-    from echoic.memory.distil import Jobs
+    from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys, Revocations
     from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
@@ -61,7 +61,6 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
-    from echoic.memory.revocations import Revocations
     from echoic.memory.service import MemoryService
     from echoic.memory.speculation import Speculation
     from echoic.memory.tasks import Result, Task, TaskMessage
@@ -156,7 +155,7 @@ _HANDED_OUT = {
     "GlobalFacts": "echoic.memory.global_facts",
     "Item": "echoic.memory.items",
     "Items": "echoic.memory.items",
-    "Jobs": "echoic.memory.distil",
+    "Jobs": "echoic.memory.background",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
     "Packed": "echoic.prompt.answer",
@@ -164,7 +163,7 @@ _HANDED_OUT = {
     "Quota": "echoic.memory.guarded_store",
     "Recalled": "echoic.memory.hooks",
     "Result": "echoic.memory.tasks",
-    "Revocations": "echoic.memory.revocations",
+    "Revocations": "echoic.memory.deployment_keys",
     "Speculation": "echoic.memory.speculation",
     "Store": "echoic.stores.base",
     "Task": "echoic.memory.tasks",

@@ -16,10 +16,10 @@ from typing import Any, Protocol, Self, overload
 
 from echoic.embedding.base import Kind, Vectors
 from echoic.memory.assurance import Level
+from echoic.memory.background import Jobs
 from echoic.memory.consent import Verdict
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
-from echoic.memory.distil import Jobs
 from echoic.memory.distilling.reconcile import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble

@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 from echoic import opening
 from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.deployment_keys import DeploymentKeys
+from echoic.memory.deployment_keys import DeploymentKeys, Revocations
 from echoic.memory.experience import AgentExperience
 from echoic.memory.global_facts import GlobalFacts
 from echoic.memory.items import Items
 from echoic.memory.proposals import Proposals
-from echoic.memory.revocations import Revocations
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory

@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from echoic.adapters.twilio.phrases import ENGLISH, KNOWN, Phrases, matching, phrases_of
-from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.settings import ENGLISH, KNOWN, PhoneSettings, Phrases, matching, phrases_of
 
 SPANISH = KNOWN["es"]
 LANGUAGES = {"languages": ("es-ES", "de-DE")}

@@ -11,7 +11,7 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from adapters.test_media import heard_words
 from echoic.adapters.twilio import Pace
-from echoic.adapters.twilio.phrases import KNOWN
+from echoic.adapters.twilio.settings import KNOWN
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays
 from echoic_loopback.twilio import CallFailed

@@ -8,7 +8,7 @@ import pytest
 
 from echoic.errors import InvalidInput
 from echoic.memory import forget_targets
-from echoic.memory.keyless.agent import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
+from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
 from echoic.types import Turn
 
 SISTER = "My sister is called Marta"

@@ -180,7 +180,7 @@ async def test_a_revoked_token_stays_refused_for_as_long_as_it_would_have_been_g
 
 
 async def revoked(server):
-    from echoic.memory.revocations import REVOCATION
+    from echoic.memory.deployment_keys import REVOCATION
     from echoic.types import Scope
 
     return await server.memory._parts.store.scan(Scope("default", None), REVOCATION)

@@ -146,7 +146,7 @@ async def test_a_token_ends_a_grace_after_its_renewal_is_used(start, tmp_path, m
         second = await renewed(server, first)
         assert await lists(server, second) == 200
         assert await lists(server, first) == 200, "requests are under way with it"
-        monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+        monkeypatch.setattr("echoic.memory.deployment_keys.GRACE_S", -1.0)
         assert await lists(server, first) == 401
         assert await renewed(server, first) == 401
         assert await lists(server, second) == 200, "what is sent again ends nothing of others"
@@ -165,7 +165,7 @@ async def test_in_the_grace_of_one_renewal_no_token_of_an_earlier_one_is_taken(o
 
 
 async def test_a_renewal_whose_answer_was_lost_ends_nothing(own, monkeypatch):
-    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    monkeypatch.setattr("echoic.memory.deployment_keys.GRACE_S", -1.0)
     first = (await own.identity()).token
     await renewed(own, first)  # and never arrives
     assert await lists(own, first) == 200
@@ -192,7 +192,7 @@ async def test_where_nothing_can_be_written_a_renewal_opens_what_can_be_read(own
     with monkeypatch.context() as now:
         now.setattr(own.memory._parts.store._observed, "write", full)
         assert await lists(own, second) == 200
-    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    monkeypatch.setattr("echoic.memory.deployment_keys.GRACE_S", -1.0)
     assert [await lists(own, token) for token in (second, first)] == [200, 401]
 
 
@@ -204,7 +204,7 @@ async def test_a_count_of_renewals_that_is_none_is_refused(server, forge, renewa
 
 
 async def test_a_stream_of_events_goes_on_when_its_identity_is_renewed(start, monkeypatch):
-    monkeypatch.setattr("echoic.memory.revocations.GRACE_S", -1.0)
+    monkeypatch.setattr("echoic.memory.deployment_keys.GRACE_S", -1.0)
     async with start(url="memory://", beat_s=0.05) as server:
         first = await server.identity()
         async with server.client.stream("GET", "/api/events", headers=first.headers) as line:
@@ -236,7 +236,7 @@ async def test_the_operator_revokes_by_id_in_one_deployment(own, operator):
 
 
 async def test_a_revocation_names_nobody_and_goes_when_the_token_would_have(own):
-    from echoic.memory.revocations import REVOCATION
+    from echoic.memory.deployment_keys import REVOCATION
 
     store, everyone = own.memory._parts.store, Scope("default", None)
     ana = await own.identity()

@@ -29,7 +29,7 @@ from echoic.errors import (
 )
 
 if TYPE_CHECKING:
-    from echoic.cli.deferred import DeferredEmbedder
+    from echoic.cli.asyncio_runner import DeferredEmbedder
     from echoic.embedding.weights import Variant
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory

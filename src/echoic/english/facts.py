@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from echoic.english import names, places, spoken_values
-from echoic.english.grammar import RuleReading, Spot, one
 from echoic.english.lexicon import AUXILIARIES, FUNCTION, GIVEN, pattern, source, table, wordlike, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import CONNECTING, Sentence
-from echoic.english.slots import INFERRED, PLAIN, STATED, SelfStatement, hear, hear_of
+from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
 from echoic.english.spoken_values import Value
 
 # -- contact

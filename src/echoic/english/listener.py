@@ -15,7 +15,6 @@ from typing import Final
 
 from echoic.english import commands, facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
-from echoic.english.grammar import Rule, RuleReading, Spot, index_of, rules_of
 from echoic.english.lexicon import pattern, table
 from echoic.english.sentences import (
     Ground,
@@ -27,7 +26,17 @@ from echoic.english.sentences import (
     staged,
     withdrawn,
 )
-from echoic.english.slots import SelfStatement, emptied, emptied_item, retraction
+from echoic.english.slots import (
+    Rule,
+    RuleReading,
+    SelfStatement,
+    Spot,
+    emptied,
+    emptied_item,
+    index_of,
+    retraction,
+    rules_of,
+)
 
 RULES: Final = rules_of({"facts": facts, "preferences": preferences})
 """In the order they are tried at a word; the first that reads a value wins."""
@@ -120,8 +129,8 @@ class _Passage:
         """The condition that the sentence begins with, and where its main clause does."""
 
     def read(self) -> None:
-        index = 0
-        while index < len(self._said):
+        index, end = 0, len(self._said)
+        while index < end:
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
 
     def since(self, index: int) -> str:

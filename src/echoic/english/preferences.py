@@ -9,7 +9,6 @@ import re
 from typing import Final
 
 from echoic.english import phrases
-from echoic.english.grammar import RuleReading, Spot, many, one
 from echoic.english.lexicon import (
     DETERMINERS,
     FUNCTION,
@@ -21,7 +20,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
-from echoic.english.slots import hear
+from echoic.english.slots import RuleReading, Spot, hear, many, one
 from echoic.english.spoken_values import Value
 
 # -- likes, diets and calls

@@ -2,6 +2,11 @@
 
 Nothing here is needed for durability or for being found by words. Everything here can stop at any instant and
 is taken up again from what the store says is waiting.
+
+`Distiller` says which conversations are read, and by whom. The rules read every turn at once; a model, where
+there is one, reads what they have read, when it is time. Where there is none, and the embedder is the local
+one, a trained reader of sentences takes its place. All propose changes to what is known; none ever writes a
+new list of it.
 """
 
 from __future__ import annotations
@@ -9,18 +14,349 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from echoic.embedding.base import Embedder, embedded_documents
-from echoic.errors import EchoicError, EmbedderError, EmbedderMissing
+from echoic.errors import EchoicError, EmbedderError, EmbedderMissing, StoreError
 from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
-from echoic.memory.distil import Distiller
+from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hooks import Hooks, Trouble
-from echoic.memory.records import index
-from echoic.stores.base import Attach, Store, Waiting
-from echoic.types import Scope
+from echoic.memory.hooks import Extraction, Hooks, Trouble
+from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, index, memory_of, scan_all
+from echoic.memory.telemetry import Telemetry
+from echoic.stores.base import Attach, Record, Store, Waiting
+from echoic.types import Memory, Scope
+
+if TYPE_CHECKING:
+    from echoic.memory.distilling.model_reader import ModelReader, Progress, Run
+    from echoic.memory.distilling.reconcile import Distilled, Extractor
+    from echoic.memory.distilling.rule_reader import RuleReader
+    from echoic.memory.distilling.third_parties import ThirdParties
+
+EVERY = 5
+"""User turns after which a model reads a conversation that goes on."""
+RULES = "rules"
+"""What the rules are called where a reader is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """A conversation a model failed at so often that it is left alone until an operator says otherwise."""
+
+    scope: Scope
+    conversation: str
+    attempts: int
+    reason: str
+    """The kind of the last failure, such as "TimeoutError"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """What is still to be distilled, for operators. No contents."""
+
+    waiting: int = 0
+    """Conversations with something to read: completed, or with turns the rules have not read."""
+    failing: int = 0
+    """Conversations a model failed at and will be asked about again."""
+    parked: tuple[Parked, ...] = ()
+
+
+class Distiller:
+    """Listens to what users said in their conversations. Only their own words are ever learned.
+
+    Args:
+        store: where conversations and memories are.
+        embedder: tells whether something is known in other words.
+        clock: the time, aware.
+        telemetry: what is told of how it went.
+        hooks: what is told of what was learned.
+        extractor: a model that joins the rules; None: the rules alone.
+        every: user turns after which the model reads a conversation that goes on.
+        sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
+            the local embedder.
+        third_parties: what is kept of others than the user.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        clock: Callable[[], datetime],
+        telemetry: Telemetry,
+        hooks: Hooks,
+        *,
+        extractor: Extractor | None,
+        every: int,
+        sentences: bool,
+        third_parties: ThirdParties = "keep",
+    ) -> None:
+        self._third_parties = third_parties
+        self._store, self._telemetry, self._hooks = store, telemetry, hooks
+        self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
+        self._clock, self._every, self._worker = clock, every, uuid4().hex
+        self._made: tuple[RuleReader, ModelReader | None] | None = None
+
+    async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
+        """Who reads conversations, loaded by the first that there is: most of this library is about that."""
+        if self._made is None:
+            # in a thread: it takes longer than a caller should wait
+            made = await asyncio.to_thread(self._make)
+            self._made = self._made or made
+        return self._made
+
+    def _make(self) -> tuple[RuleReader, ModelReader | None]:
+        from echoic.memory.distilling.model_reader import ModelReader
+        from echoic.memory.distilling.rule_reader import RuleReader
+        from echoic.memory.distilling.sentence_extractor import SentenceExtractor
+
+        extractor = self._extractor
+        if extractor is None and self._sentences:
+            extractor = SentenceExtractor.fitting(self._embedder)
+        rules = RuleReader(self._store, alone=extractor is None, third_parties=self._third_parties)
+        if extractor is None:
+            return rules, None
+        model = ModelReader(
+            self._store,
+            extractor,
+            self._embedder,
+            clock=self._clock,
+            worker=self._worker,
+            every=self._every,
+            third_parties=self._third_parties,
+        )
+        return rules, model
+
+    async def asks_a_model(self) -> bool:
+        """Whether a model reads besides the rules."""
+        return (await self._readers())[1] is not None
+
+    async def open(self) -> None:
+        """Make the model ready, where there is one.
+
+        Raises:
+            InvalidInput: it cannot work as it was set up.
+        """
+        if self._extractor is not None:
+            await self._extractor.open()
+
+    async def aclose(self) -> None:
+        """Let go of the model. May be called twice."""
+        if self._extractor is not None:
+            await self._extractor.aclose()
+
+    async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
+        """Let the rules read what is new in `conversation`: cheap, after every turn."""
+        from echoic.memory.distilling.reconcile import Distilled
+
+        if await keeps_nothing(self._store, scope):
+            return Distilled()
+        started = time.perf_counter()
+        with self._telemetry.operation("distil", scope) as doing:
+            rules, _ = await self._readers()
+            with from_what_is_kept():
+                distilled = await rules.read(scope, conversation)
+            doing.count = len(distilled.kept)
+            doing.attributes = {"reader": RULES, "turns": distilled.turns}
+        await self._tell(scope, conversation, RULES, distilled, started)
+        return distilled
+
+    async def ask(
+        self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False
+    ) -> tuple[Distilled, Run]:
+        """Let the model read as well, if it is time; everything it may, and how the last run ended.
+
+        Args:
+            scope: whose.
+            conversation: its id.
+            now: do not wait for more turns, nor for the time after a failure.
+            parked: read it even if it was given up.
+        """
+        from echoic.memory.distilling.model_reader import Run
+
+        total = await self.apply_rules(scope, conversation)
+        _, model = await self._readers()
+        run = Run()
+        while model is not None and not await keeps_nothing(self._store, scope):
+            run = await self._read(model, scope, conversation, now=now, parked=parked)
+            if run.distilled is None:
+                break
+            total = _joined(total, run.distilled)
+        return total, run
+
+    async def _read(
+        self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
+    ) -> Run:
+        """Let the model read once, and tell how it went."""
+        from echoic.memory.distilling.reconcile import Distilled
+
+        started = time.perf_counter()
+        reader = model.extractor.name
+        with self._telemetry.operation("distil", scope) as doing:
+            with from_what_is_kept():
+                run = await model.read(scope, conversation, now=now, parked=parked)
+            read = run.distilled or Distilled()
+            doing.count, doing.attributes = len(read.kept), {"reader": reader, "turns": read.turns}
+            if run.failed:
+                doing.outcome, doing.error = "failed", run.failed
+        if run.failed:
+            trouble = Trouble(
+                what="distilling",
+                reason=run.failed,
+                scope=scope,
+                conversation=conversation,
+                again_s=run.again_s,
+            )
+            self._hooks.emit(trouble)
+        await self._tell(scope, conversation, reader, read, started)
+        return run
+
+    async def _tell(
+        self, scope: Scope, conversation: str, reader: str, learned: Distilled, started: float
+    ) -> None:
+        """Count what was learned, and let hooks know."""
+        if not (learned.kept or learned.confirmed or learned.retracted or learned.superseded):
+            return
+        duration_ms = (time.perf_counter() - started) * 1000
+        self._telemetry.distilled(reader, learned)
+        if not self._hooks.wants(Extraction):
+            return
+        event = Extraction(
+            scope=scope,
+            conversation=conversation,
+            reader=reader,
+            turns=learned.turns,
+            added=learned.kept,
+            superseded=await self._memories(scope, learned.superseded),
+            confirmed=learned.confirmed,
+            retracted=learned.retracted,
+            duration_ms=duration_ms,
+        )
+        self._hooks.emit(event)
+
+    async def _memories(self, scope: Scope, names: Sequence[str]) -> tuple[Memory, ...]:
+        """Those of `names` that can be read: what was learned is durable, whatever becomes of telling it."""
+        try:
+            records = await self._store.read(scope, MEMORY, list(names)) if names else []
+        except StoreError:
+            return ()
+        return tuple(memory_of(record) for record in records)
+
+    async def distil(self, scope: Scope, conversation: str, *, parked: bool = True) -> Distilled:
+        """Learn from everything behind the cursors of `conversation` now; nothing if there is nothing.
+
+        While another worker is at it this waits for the worker to be done, or for its lease to run out. A
+        model that fails leaves everything as it was; it is asked again later.
+        """
+        while True:
+            distilled, run = await self.ask(scope, conversation, now=True, parked=parked)
+            if run.again_s is None or run.failed:
+                return distilled
+            await asyncio.sleep(min(run.again_s, 0.2))
+
+    async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
+        """The same for every conversation of a deployment, or of all; parked ones only if told to."""
+        from echoic.memory.distilling.reconcile import Distilled
+
+        total = Distilled()
+        for scope in await self._store.scopes(deployment):
+            for record in await scan_all(self._store, scope, CONVERSATION):
+                total += await self.distil(scope, record.id, parked=parked)
+        return total
+
+    async def distil_due(self, deployment: str | None = None) -> Distilled:
+        """Learn from every conversation it is time to read; one another worker is at is left to that one."""
+        from echoic.memory.distilling.reconcile import Distilled
+
+        total = Distilled()
+        async for scope, conversation in self.unfinished(deployment):
+            total += (await self.ask(scope, conversation))[0]
+        return total
+
+    async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
+        """Conversations it is time to read: what a process that died left behind, and what others wrote."""
+        for scope in await self._store.scopes(deployment):
+            if scope.user is None or await keeps_nothing(self._store, scope):
+                continue
+            for record in await scan_all(self._store, scope, CONVERSATION):
+                last = await self._last(scope, record)
+                if await self._unread(record, last) or await self._is_due(scope, record, last):
+                    yield scope, record.id
+
+    async def jobs(self, deployment: str | None = None) -> Jobs:
+        """What is still to be done, and what was given up. Looks at every conversation."""
+        jobs = [await self.jobs_of(scope) for scope in await self._store.scopes(deployment)]
+        return Jobs(
+            waiting=sum(of.waiting for of in jobs),
+            failing=sum(of.failing for of in jobs),
+            parked=tuple(parked for of in jobs for parked in of.parked),
+        )
+
+    async def jobs_of(self, scope: Scope) -> Jobs:
+        """The same for one user."""
+        from echoic.memory.distilling.model_reader import PROGRESS
+
+        records = await scan_all(self._store, scope, CONVERSATION)
+        failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
+        failures = [
+            progress for kept in failed for record in records if (progress := _failure(kept, record.id))
+        ]
+        return Jobs(
+            waiting=sum([await self._waits(scope, record) for record in records]),
+            failing=sum(not failure.parked for failure in failures),
+            parked=tuple(
+                Parked(
+                    scope=scope,
+                    conversation=failure.conversation,
+                    attempts=failure.attempts,
+                    reason=failure.reason,
+                )
+                for failure in failures
+                if failure.parked
+            ),
+        )
+
+    async def _waits(self, scope: Scope, record: Record) -> bool:
+        from echoic.memory.distilling.turns import is_unmarked
+
+        return is_unmarked(record) or await self._unread(record, await self._last(scope, record))
+
+    async def _last(self, scope: Scope, record: Record) -> int:
+        """The `seq` of the last turn of a conversation; -1 where nothing was said."""
+        last = await self._store.scan(scope, TURN, key=record.id, limit=1, newest_first=True)
+        return last[0].seq if last else -1
+
+    async def _unread(self, record: Record, last: int) -> bool:
+        """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
+        from echoic.memory.distilling.turns import is_unmarked
+
+        if last > cursor_of(record):
+            return True
+        return is_unmarked(record) and not await self.asks_a_model()
+
+    async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
+        _, model = await self._readers()
+        return model is not None and await model.due(scope, record, last)
+
+
+def _failure(kept: Record, conversation: str) -> Progress | None:
+    """What `kept` says of `conversation`; None if it is about another."""
+    from echoic.memory.distilling.model_reader import progress_id, progress_in
+
+    reader = kept.key or ""
+    about = kept.id == progress_id(reader, conversation)
+    return progress_in(kept, reader, conversation) if about else None
+
+
+def _joined(total: Distilled, more: Distilled) -> Distilled:
+    """Both, of the same turns."""
+    return replace(total + more, turns=max(total.turns, more.turns))
+
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
 from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
-from echoic.memory.deployment_keys import KEY
+from echoic.memory.deployment_keys import KEY, REVOCATION
 from echoic.memory.distilling.model_reader import LEASE, PROGRESS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
@@ -46,7 +46,6 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.retention import HOLD
-from echoic.memory.revocations import REVOCATION
 from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.stores.store_copy import Copied, CopiedScope, Progress, copy_store

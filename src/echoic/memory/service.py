@@ -14,9 +14,8 @@ from uuid import uuid4
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
-from echoic.memory.background import Background
+from echoic.memory.background import EVERY, Background, Distiller, Jobs
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.distil import EVERY, Distiller, Jobs
 from echoic.memory.door import Door, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
@@ -34,13 +33,12 @@ from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
-    from echoic.memory.deployment_keys import DeploymentKeys
+    from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
     from echoic.memory.distilling.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
-    from echoic.memory.revocations import Revocations
 
 log = logging.getLogger(__name__)
 
@@ -128,8 +126,7 @@ class MemoryService:
         self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
         self.audit = _audit(compliance, audit=audit)
         """The log of who used what; None: nothing is logged."""
-        # a cache is left as it is: whoever forgets must find the words in it
-        if not isinstance(embedder, CachedEmbedder):
+        if not isinstance(embedder, CachedEmbedder):  # whoever forgets must find the words in a cache
             embedder = ObservedEmbedder(embedder, telemetry)
         recaller = Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home)
         guarded = observed_store(
@@ -376,7 +373,7 @@ class MemoryService:
 
     def revocations(self, deployment: str = "default") -> Revocations:
         """The tokens of a deployment that are revoked. For whoever issues tokens."""
-        from echoic.memory.revocations import Revocations
+        from echoic.memory.deployment_keys import Revocations
 
         return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
 

@@ -15,9 +15,8 @@ from echoic.memory.recall import Recaller, Shares
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
     from echoic.memory.audit import AuditLog
-    from echoic.memory.background import Background
+    from echoic.memory.background import Background, Distiller
     from echoic.memory.compliance import Compliance
-    from echoic.memory.distil import Distiller
     from echoic.memory.door import Door
     from echoic.memory.proposals import Judge
     from echoic.memory.sharing import Classifier

@@ -38,8 +38,8 @@ from echoic.types import (
 )
 
 if TYPE_CHECKING:
+    from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
-    from echoic.memory.distil import Jobs
     from echoic.memory.items import Items
     from echoic.memory.speculation import Speculation
     from echoic.memory.tasks import Result, Task

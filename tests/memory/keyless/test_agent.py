@@ -6,8 +6,7 @@ import pytest
 
 import echoic
 from echoic.errors import EmbedderUnavailable, StoreUnavailable
-from echoic.memory.keyless import KeylessAgent
-from echoic.memory.keyless.agent import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN
+from echoic.memory.keyless import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN, KeylessAgent
 from echoic.types import Turn
 
 

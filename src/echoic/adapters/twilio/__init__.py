@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from echoic.adapters.twilio.callers import Caller
     from echoic.adapters.twilio.phone import Figures, Phone, PhoneCall
-    from echoic.adapters.twilio.phrases import Phrases
     from echoic.adapters.twilio.proofs import LinkCodes
-    from echoic.adapters.twilio.settings import Pace, PhoneSettings, Retention
+    from echoic.adapters.twilio.settings import Pace, PhoneSettings, Phrases, Retention
     from echoic.adapters.twilio.webhooks import phone_app, phone_router, uvicorn_options
 
 _WHERE: Final = {
@@ -28,7 +27,7 @@ _WHERE: Final = {
     "Pace": "settings",
     "Phone": "phone",
     "PhoneSettings": "settings",
-    "Phrases": "phrases",
+    "Phrases": "settings",
     "Retention": "settings",
     "phone_app": "webhooks",
     "phone_router": "webhooks",

@@ -26,9 +26,8 @@ from echoic.adapters.twilio.identity_claims import (
     speaks_of_proof,
     wants_pin,
 )
-from echoic.adapters.twilio.phrases import Phrases
 from echoic.adapters.twilio.proofs import Code, LinkCodes
-from echoic.adapters.twilio.settings import PhoneSettings
+from echoic.adapters.twilio.settings import PhoneSettings, Phrases
 from echoic.errors import EchoicError, InvalidInput, NotAllowed
 from echoic.memory.phone_registry import line_key
 from echoic.memory.user import UserMemory

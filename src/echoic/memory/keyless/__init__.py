@@ -1,8 +1,455 @@
 """An agent that needs no language model: it answers from memory by rules, and says when rules do not suffice.
 
-It shows what memory does, and is honest about being rules; it is not a conversationalist.
+One turn keeps what was said, learns from it, looks, answers, and keeps the answer. It is not a
+conversationalist.
 """
 
-from echoic.memory.keyless.agent import AGENT, KeylessAgent, Reply
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from echoic.english import listen
+from echoic.errors import InvalidInput
+from echoic.memory.conversation import OpenConversation
+from echoic.memory.keyless.wording import (
+    Intent,
+    QuestionSubject,
+    Steps,
+    TurnChanges,
+    asked_of,
+    intent_of,
+    learn,
+    learn_name,
+    learned_in_words,
+    listed,
+    receipt_in_words,
+    said_back,
+    somebody_in,
+)
+from echoic.memory.user import UserMemory
+from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
+from echoic.words import content_words
+
+UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
+NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."
+NOTHING_AT_ALL: Final = "Nothing yet. Tell me something about yourself, and I'll keep it."
+_NEAR: Final = 0.45
+"""A cosine of the local model from which a sentence is on the same subject: paraphrases in the field's MiniLM
+evaluations lie above it, and unrelated pairs under 0.3."""
+_LIKELY: Final = 0.1
+"""The relevance under which a memory is on another subject, though it shares words with the question."""
+_MOST: Final = 12
+"""Memories said in one answer."""
+
+
+def everything(facts: Sequence[Memory]) -> str:
+    """All that is known, as far as one can listen to it."""
+    if not facts:
+        return NOTHING_AT_ALL
+    said = listed(said_back(memory) for memory in facts[-_MOST:])
+    rest = len(facts) - _MOST
+    more = f" And {rest} more; the list has them all." if rest > 0 else ""
+    return f"I remember this: {said}{more}"
+
+
+def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
+    """The answer from the slot that is asked for; empty where nothing of it is known."""
+    words = _stems(question)
+    kinds = words & _KINDS
+    # asked for a cat or a daughter, a dog or a son is no answer
+    fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
+    # "my dog's name": of all pets the dogs, where that is known
+    closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
+    chosen = closer or fitting
+    if not chosen:
+        return ""
+    if len(chosen) == 1:
+        return said_back(chosen[0])
+    said = listed(said_back(memory) for memory in chosen[-_MOST:])
+    return said[:1].upper() + said[1:]
+
+
+def _of_another_kind(memory: Memory, kinds: set[str]) -> bool:
+    known = _stems(memory.statement or "") & _KINDS
+    return bool(kinds and known) and known.isdisjoint(kinds)
+
+
+def of_now_only(said: str) -> str:
+    """`said`, which holds now, to a question for what held before; empty where it is."""
+    return f"I know only how it is now: {listed([said])}" if said else ""
+
+
+def of_the_past(versions: Sequence[Memory]) -> str:
+    """What held under a key before what holds now; empty where nothing did."""
+    past = [memory for memory in versions if not memory.current]
+    return f"Before, you told me: {listed([said_back(past[-1])])}" if past else ""
+
+
+def taken_back(versions: Sequence[Memory]) -> str:
+    """That it was known once and taken back, without saying what it was; empty where it was not so."""
+    gone = versions and not versions[-1].current and versions[-1].superseded_by is None
+    return "You asked me to no longer hold on to that." if gone else ""
+
+
+def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
+    """The answer from what a search found.
+
+    Args:
+        asked: what the question is about. Where that is a slot of which nothing is known, words that share
+            its own ("my wife lives in Rome", to "where do I live") are close and no more.
+        question: as asked.
+        recall: what was found for it.
+        holding: everything that holds; a turn is quoted only if what was heard in it still does.
+    """
+    held = {(memory.key, memory.text.casefold()) for memory in holding}
+    words = _stems(question)
+    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    quotable = [
+        hit
+        for hit in recall.apart().hits
+        if _quotable(hit, held)
+        and asked.others <= somebody_in(_all_of(hit))
+        and not (asked.before and _holds_now(hit, asked))
+    ]
+    candidates = sorted(quotable, key=lambda hit: hit.memory is None)
+    for hit in candidates:
+        if words and words <= _stems(_all_of(hit)) and (asked.key is None or hit.memory):
+            return _said(hit)
+    for hit in candidates:
+        if _near(hit, words):
+            return f"The closest I remember: {_said(hit)}"
+    return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+
+
+def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
+    """The first keyed memory of the user's own that has every word of `what`; None if there is none."""
+    words = _stems(what)
+    for hit in (each for found in hits for each in found.apart()):
+        if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
+            return hit.memory
+    return None
+
+
+def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
+    if hit.memory is not None:
+        return hit.memory.current
+    if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
+        return False
+    # recognisers write no question marks; and what was to be forgotten is not said back
+    wanted = intent_of(hit.text)
+    if wanted.question is not None or wanted.forget is not None or wanted.erase:
+        return False
+    heard = [item for item in listen(hit.text, []) if not item.retracts]
+    return all((item.key, item.text.casefold()) in held for item in heard)
+
+
+def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
+    """Whether it says how the slot asked for is now, which is no answer for how it was."""
+    if hit.memory is not None:
+        return asked.means(hit.memory.key)
+    return any(asked.means(heard.key) for heard in listen(hit.text, []))
+
+
+def _near(hit: Hit, words: set[str]) -> bool:
+    if hit.relevance < _LIKELY:
+        return False
+    vector = hit.ranks.get("vector")
+    if vector is not None and vector.score >= _NEAR:
+        return True
+    return 2 * len(words & _stems(_all_of(hit))) >= len(words) > 0
+
+
+def _said(hit: Hit) -> str:
+    if hit.memory is not None:
+        return said_back(hit.memory)
+    return (
+        f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
+    )
+
+
+def _all_of(hit: Hit) -> str:
+    if hit.memory is None:
+        return hit.text
+    parts = (hit.memory.key or "", hit.memory.text, hit.memory.statement or "", hit.memory.context or "")
+    return " ".join(parts).replace("_", " ").replace(":", " ")
+
+
+def _stems(text: str) -> set[str]:
+    return {word.stem for word in content_words(text)}
+
+
+_KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
+
+
+AGENT: Final = "keyless"
+"""The name it serves conversations under."""
+CONFIRM_ERASURE: Final = (
+    "That would erase everything I keep about you: every memory and every word of every conversation. "
+    "It cannot be undone. Shall I?"
+)
+KEPT: Final = "All right, I keep everything."
+CONFIRM_FORGETTING: Final = "Shall I erase it for good?"
+"""The end of what is said once something was hidden that the user asked to have forgotten."""
+HIDDEN: Final = "All right. I don't go by it any more, and it stays in your history."
+UNCLEAR: Final = (
+    "I'm not sure what I should forget. Say in a few words what it was about, or when you told me."
+)
+NOTED: Final = (
+    "I've kept that word for word. My rules hear no single fact in it, but you can ask me about it."
+)
+UNKEPT: Final = "Nothing of this conversation is kept."
+MAY_I: Final = "May I remember this conversation?"
+AGREED: Final = "Thank you, I'll remember this conversation."
+ASK_NAME: Final = "Hello. I know nothing about you yet. What should I call you?"
+COURTESIES: Final = {
+    "thanks": "You're welcome.",
+    "who are you": "I'm a set of rules in front of a memory, not a language model. Tell me about yourself, "
+    "then ask me what I remember, even tomorrow.",
+}
+_HITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the agent says, and what memory did for it."""
+
+    text: str
+    heard: Turn | None = None
+    """The user's turn as it was kept; None once everything is erased."""
+    stored: tuple[Memory, ...] = ()
+    """What was learned from it."""
+    superseded: tuple[Memory, ...] = ()
+    """What held before and was corrected by that."""
+    known: tuple[Memory, ...] = ()
+    """What was said and known already."""
+    retracted: tuple[Memory, ...] = ()
+    """What was taken back."""
+    query: str | None = None
+    """What was searched for."""
+    recall: Recall | None = None
+    """What was found, without the turn that asked, and nothing where nothing of it answers; None where
+    nothing was searched for."""
+    receipt: Receipt | None = None
+    """The receipt of an erasure."""
+    timings: Mapping[str, float]
+    """Milliseconds by step, in order."""
+
+
+class KeylessAgent:
+    """Answers from one user's memory by rules. Holds no state: what it asked back stands in the conversation.
+
+    Args:
+        memory: whose memory it answers from.
+        deadline_ms: how long a recall waits for the query's embedding before words alone must do.
+    """
+
+    def __init__(self, memory: UserMemory, *, deadline_ms: float | None = None) -> None:
+        self._memory = memory
+        self._deadline_ms = deadline_ms
+
+    async def greeting(self) -> str:
+        """How to open a conversation: by name, where one is known.
+
+        Raises:
+            StoreUnavailable: could not look.
+        """
+        name = await self._name()
+        if name:
+            return f"Welcome back, {name}."
+        count = len(await self._memory.facts())
+        if count:
+            return f"Welcome back. I remember {count} {'thing' if count == 1 else 'things'} about you."
+        return ASK_NAME
+
+    async def greet(self, conversation: OpenConversation) -> str:
+        """The same, said: it is kept as the agent's turn."""
+        text = await self.greeting()
+        if conversation.asking:
+            text = f"{text} {MAY_I}"
+        await conversation.append(Turn(speaker="agent", text=text))
+        return text
+
+    async def reply(self, conversation: OpenConversation, text: str) -> Reply:
+        """Keep `text` as the user's turn in `conversation`, learn from it, and answer.
+
+        After an erasure the conversation is gone with the rest: go on with a new one.
+
+        Raises:
+            InvalidInput: `text` cannot be kept.
+            StoreUnavailable: could not keep or could not look. A turn that was kept stays kept.
+        """
+        intent = intent_of(checked_text(text, "text"))
+        steps = Steps()
+        if (intent.yes or intent.no) and await self._asked_last(conversation, CONFIRM_ERASURE):
+            if intent.yes and not intent.no:
+                return await self._erase(steps)
+            return await self._answered(conversation, steps, Reply(text=KEPT, timings={}), text)
+        if (intent.yes or intent.no) and (asked := await self._asked_to_forget(conversation)):
+            if intent.yes and not intent.no:
+                return await self._forget(conversation, steps, asked, text)
+            return await self._answered(conversation, steps, Reply(text=HIDDEN, timings={}), text)
+        return await self._turn(conversation, steps, intent, text)
+
+    async def _turn(self, conversation: OpenConversation, steps: Steps, intent: Intent, text: str) -> Reply:
+        before = await self._memory.facts()
+        was_asking = conversation.asking
+        asked = intent.name and not conversation.silent and await self._asked_last(conversation, ASK_NAME)
+        named = intent.name if asked else None
+        with steps.step("append"):
+            (heard,) = await conversation.append(Turn(speaker="user", text=text))
+        learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
+        if named and learned == TurnChanges():
+            learned = await learn_name(self._memory, named, steps)
+        reply = Reply(
+            text="",
+            heard=heard,
+            stored=learned.stored,
+            superseded=learned.superseded,
+            known=learned.known,
+            retracted=learned.retracted,
+            timings={},
+        )
+        reply = await self._said(reply, intent, learned, steps)
+        if conversation.silent and reply.text == NOTED:
+            reply = replace(reply, text=MAY_I if conversation.asking else UNKEPT)
+        if was_asking and not conversation.silent:
+            reply = replace(reply, text=f"{AGREED} {reply.text if reply.text != NOTED else ''}".strip())
+        return await self._answered(conversation, steps, reply, None)
+
+    async def _said(self, reply: Reply, intent: Intent, learned: TurnChanges, steps: Steps) -> Reply:
+        """`reply` with what to say."""
+        if intent.erase:
+            return replace(reply, text=CONFIRM_ERASURE)
+        told = learned_in_words(learned)
+        if intent.courtesy is not None and not told:
+            return replace(reply, text=await self._courtesy(intent.courtesy))
+        if (forgotten := await self._hidden(reply, told, named=intent.forget is not None)) is not None:
+            return replace(reply, text=forgotten)
+        if intent.question is not None:
+            return await self._answer(reply, told, intent.question, steps)
+        if intent.forget is not None and not told:
+            return await self._take_back(reply, intent.forget, steps)
+        return replace(reply, text=told or NOTED)
+
+    async def _answer(self, reply: Reply, told: str, question: str, steps: Steps) -> Reply:
+        recall = await self._recall(question, reply.heard, steps)
+        with steps.step("answer"):
+            said = await self._from_memory(asked_of(question), question, recall)
+        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers: it is shown as silence
+            recall = replace(recall, hits=())
+        return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
+
+    async def _from_memory(self, asked: QuestionSubject, question: str, recall: Recall) -> str:
+        facts = await self._memory.facts()
+        if asked.everything:
+            return everything(facts)
+        if asked.key is not None:
+            single = not asked.key.endswith(":")
+            versions = await self._memory.history(asked.key) if single else []
+            if asked.before and (said := of_the_past(versions)):
+                return said
+            said = of_slot(asked, question, facts)
+            if asked.before and said:
+                then = of_hits(asked, question, recall, holding=facts)
+                return of_now_only(said) if then in {UNKNOWN, NOT_LOOKED} else then
+            said = said or taken_back(versions)
+            if said:
+                return said
+        said = of_hits(asked, question, recall, holding=facts)
+        return said[:1].upper() + said[1:]
+
+    async def _hidden(self, reply: Reply, told: str, *, named: bool) -> str | None:
+        """What to say where the turn asks to forget what no rule has a slot for; None where it does not.
+
+        What is hidden is not said back: it would be recalled from the answer.
+        """
+        meant = await self._memory.asked_to_forget(reply.heard) if reply.heard is not None else None
+        if meant is None or (not meant and (told or named)):
+            return None
+        if not meant:
+            return UNCLEAR
+        turns = "one turn" if len(meant) == 1 else f"{len(meant)} turns"
+        return (
+            f"All right, I no longer go by that: you said it in {turns}. It stays in your history, where "
+            f"only you can see it. {CONFIRM_FORGETTING}"
+        )
+
+    async def _asked_to_forget(self, conversation: OpenConversation) -> Turn | None:
+        """The user's turn whose request waits for agreement; None where the caller heard no such question."""
+        turns = await conversation.turns()
+        last = turns[-1].heard_text if turns and turns[-1].speaker == "agent" else ""
+        if not last.endswith(CONFIRM_FORGETTING):
+            return None
+        return next((turn for turn in reversed(turns) if turn.speaker == "user"), None)
+
+    async def _forget(self, conversation: OpenConversation, steps: Steps, asked: Turn, text: str) -> Reply:
+        """Destroy what was asked for, now that the user agreed."""
+        with steps.step("forget"):
+            receipt = await self._memory.forget(asked=asked.id)
+        reply = Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
+        return await self._answered(conversation, steps, reply, text)
+
+    async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
+        """What no rule of listening knows, but a key does: "forget the opening hours"."""
+        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
+        memory = covering(what, recall.hits)
+        if memory is None or memory.key is None:
+            return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
+        with steps.step("delete"):
+            await self._memory.delete(memory.key)
+        told = learned_in_words(TurnChanges(retracted=(memory,)))
+        return replace(reply, text=told, retracted=(memory,), query=what, recall=recall)
+
+    async def _recall(
+        self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None
+    ) -> Recall:
+        """What is found for `query`, without the turn that says it: it always fits itself best."""
+        with steps.step("recall"):
+            found = await self._memory.recall(
+                query, limit=_HITS + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
+            )
+        own = heard.id if heard else ""
+        others = found.without(lambda turn: turn.id == own)
+        return replace(others, hits=others.hits[:_HITS])
+
+    async def _courtesy(self, kind: str) -> str:
+        if kind in COURTESIES:
+            return COURTESIES[kind]
+        name = await self._name()
+        comma = f", {name}" if name else ""
+        if kind == "goodbye":
+            return f"Goodbye{comma}. I'll remember."
+        return f"Hello{comma}."
+
+    async def _erase(self, steps: Steps) -> Reply:
+        with steps.step("forget"):
+            receipt = await self._memory.forget()
+        return Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
+
+    async def _answered(
+        self, conversation: OpenConversation, steps: Steps, reply: Reply, said: str | None
+    ) -> Reply:
+        """`reply`, kept in the conversation; `said` is the user's turn where it is not kept yet."""
+        turns = [Turn(speaker="user", text=said)] if said is not None else []
+        answer = Turn(speaker="agent", text=reply.text)
+        try:
+            with steps.step("append answer"):
+                kept = await conversation.append(*turns, answer)
+        except InvalidInput:  # forgotten while it was answered: nothing more of it is kept
+            return replace(reply, timings=steps.timings_ms)
+        heard = kept[0] if said is not None else reply.heard
+        return replace(reply, heard=heard, timings=steps.timings_ms)
+
+    async def _asked_last(self, conversation: OpenConversation, question: str) -> bool:
+        """Whether `question` is the last thing the caller heard of the agent, all of it."""
+        turns = await conversation.turns()
+        return bool(turns) and turns[-1].speaker == "agent" and turns[-1].heard_text == question
+
+    async def _name(self) -> str | None:
+        name = await self._memory.get("user_name")
+        return name.text if name and name.author == self._memory.scope.user else None
+
 
 __all__ = ["AGENT", "KeylessAgent", "Reply"]
