@@ -41,7 +41,7 @@ async def test_every_turn_of_many_calls_is_kept_once_and_nothing_is_left_behind(
             )
             gone.append(weakref.ref(session))
             async with session, phone(session, speed=4):
-                await eventually(lambda: session.recorder.kept == 2 * TURNS, 60)
+                await eventually(lambda: session.recorder.kept == 2 * TURNS, 240)
 
         await asyncio.gather(*(call(number) for number in range(CALLS)))
         assert sum(session.heard_turns for session in server.sessions) == CALLS * TURNS

@@ -26,7 +26,6 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
-from echoic.partition import AXES, MAX_BYTES
 from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
@@ -208,6 +207,8 @@ def _size(spec: EmbeddingSpec) -> str:
     vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
     if not spec.model.startswith("local:"):
         return vector
+    from echoic.partition import AXES, MAX_BYTES  # with numpy, which `--help` spares
+
     return f"{vector}, and each of its word pieces {AXES} more, {MAX_BYTES:,} at most"
 
 
