@@ -1,12 +1,15 @@
-"""Calls over HTTP: the list, one call, and who may see which."""
+"""Calls and health over HTTP: the list, one call, who may see which, and how memory does."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from echoic.memory.deployment_keys import ROLES
+from echoic.memory.hooks import Recalled
+from echoic.types import Recall, Scope
 from server.conftest import serving, settings_of
 from server.test_keys import bearer, opened
 
@@ -111,3 +114,31 @@ async def test_users_see_their_own_calls_and_keys_those_of_their_deployment_wher
             for params in ({}, {"user": far.user}):
                 wrong = await server.client.get(f"/api/calls/{names[2]}", headers=bearer(key), params=params)
                 assert wrong.status_code in {404, 422}
+
+
+async def test_health_counts_recalls_by_outcome_and_says_what_to_do_where_they_run_out_of_time(
+    server, ana, operator
+):
+    before = await got(server, "/api/health", operator)
+    await talked(server, ana, "I live in Tel Aviv", "Where do I live?", "When is my flight?")
+    after = await got(server, "/api/health", operator)
+
+    def counted(health, name):
+        return sum(minute[name] for minute in health["minutes"])
+
+    assert counted(after, "recalls") - counted(before, "recalls") >= 2
+    assert counted(after, "silent") - counted(before, "silent") >= 1
+    assert after["store"] == "ok"
+    assert not any("ran out of time" in alarm["what"] for alarm in after["alarms"])
+    late = Recalled(
+        scope=Scope("default", ana.user), recall=Recall(hits=(), outcome="deadline"), duration_ms=400.0
+    )
+    for _ in range(30):
+        server.memory._parts.hooks.emit(late)
+    async with server.client.stream("GET", "/api/health/events", headers=operator) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: ") and counted(told := json.loads(line[6:]), "incomplete") >= 30:
+                break
+    found = {alarm["what"]: alarm["do"] for alarm in told["alarms"]}
+    assert any("ran out of time" in what and "docs/scale.md" in do for what, do in found.items())
+    assert any("400 ms" in what for what in found)
