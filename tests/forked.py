@@ -38,7 +38,6 @@ MODULES = (
     "echoic.adapters.twilio.webhooks",
     "echoic.capability.talker",
     "echoic.cli",
-    "echoic.cli.deferred",
     "echoic.embedding.encoder",
     "echoic.embedding.local",
     "echoic.memory.backup",

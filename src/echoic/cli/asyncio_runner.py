@@ -20,12 +20,12 @@ import click
 from echoic.cli.command import output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, settings_of
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
 from echoic.errors import EmbedderError, EmbedderMissing, EmbedderUnavailable, InvalidInput
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+    from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
@@ -265,6 +265,8 @@ class DeferredEmbedder:
             EmbedderMissing: it cannot be opened.
             EmbedderUnavailable: it could not be reached.
         """
+        from echoic.embedding.base import embedded  # with numpy, which `--help` spares
+
         await self._honest.wait()
         await self.ready()
         try:
