@@ -394,6 +394,10 @@ class BlockingUserMemory(Protocol):
     def backing_store(self) -> BlockingStore:
         """The store, for records of another kind that are kept beside the memories, in `scope`."""
 
+    @property
+    def visible_store(self) -> BlockingStore:
+        """The same to read from: it gives what may be told at this level."""
+
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
 

@@ -15,6 +15,7 @@ from echoic.integrations.call_memory import CallMemory
 from echoic.integrations.hosted_agents import HostedWebhooks
 from echoic.memory.assurance import LEVELS, SENSITIVITIES, TABLE, is_sensitive, table_from
 from echoic.memory.conversation import OpenConversation
+from echoic.memory.records import MEMORY, TURN, scan_all
 from echoic.memory.user import UserMemory
 from echoic.types import Turn
 
@@ -114,11 +115,16 @@ SURFACES = {
     "truncate": lambda ana, level: each(ana, level, truncated),
     "find_memory": lambda ana, level: each(ana, level, by_id),
     "find_turns": lambda ana, level: each(ana, level, lambda m, s: m.find_turns([f"said-{s}"])),
+    "visible_store": lambda ana, level: seen_in_the_store(ana.at(level)),
     "listen": listened,
     "export": exported,
     "an agent's prompt and tools": prompt_of,
     "a call in another framework": of_a_call,
 }
+
+
+async def seen_in_the_store(memory):
+    return [await scan_all(memory.visible_store, memory.scope, kind) for kind in (MEMORY, TURN)]
 
 
 async def turns_of(memory, sensitivity):
