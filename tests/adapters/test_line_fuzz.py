@@ -267,14 +267,17 @@ def errors(line: Line) -> Iterator[None]:
             if record.exc_info:
                 line.unexpected.append(f"{record.name}: {record.exc_info[1]!r}")
 
-    handler = Noted(logging.ERROR)
+    handler, server = Noted(logging.ERROR), logging.getLogger("uvicorn.error")
+    level = server.level
+    server.setLevel(logging.ERROR)  # another server of this process may have told it to be silent
     logging.getLogger().addHandler(handler)
-    logging.getLogger("uvicorn.error").addHandler(handler)
+    server.addHandler(handler)
     try:
         yield
     finally:
         logging.getLogger().removeHandler(handler)
-        logging.getLogger("uvicorn.error").removeHandler(handler)
+        server.removeHandler(handler)
+        server.setLevel(level)
         line.unexpected.clear()
 
 

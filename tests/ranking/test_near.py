@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.partition import Partition
-from echoic.ranking import entry_of_memory, query_of, rank
+from echoic.partition import Partition, Segment
+from echoic.ranking import entry_of_memory, entry_of_turn, query_of, rank
 from echoic.ranking.fuzzy import Lexicon, edits_allowed
 from echoic.words import content_words, word_of
 
@@ -120,9 +120,18 @@ def test_speakers_and_keys_are_no_words_to_be_found(partition, turn, memory):
     held = partition([turn("hello", "Mary Ann"), memory("Rex", "dog_name")])
     facets = [word for word in held.vocabulary.terms if word[0] in "@="]
     assert len(facets) == 2
-    lexicon = Lexicon.of(held)
-    assert list(lexicon.speakers.values()) == [("mary", "ann")]
+    assert list(Lexicon.speakers_of(held).values()) == [("mary", "ann")]
     assert near("dogname", held) == {}
+
+
+def test_who_said_nothing_that_is_left_is_no_name_any_more(partition, turn):
+    held = partition([turn("hello", "Mary Ann"), turn("good day", "Robert", minute=1)])
+    assert {("mary", "ann"), ("robert",)} == set(Lexicon.speakers_of(held).values())
+    left = Segment()
+    left.put(1, entry_of_turn(turn("good day", "Robert", minute=1)))
+    with held.lock:
+        held.patch([(0, left)])
+    assert list(Lexicon.speakers_of(held).values()) == [("robert",)]
 
 
 @given(

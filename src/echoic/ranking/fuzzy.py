@@ -21,6 +21,7 @@ from echoic.ranking.indexing import KEY_FACET, SOURCE_FACET, SPEAKER_FACET, spea
 from echoic.words import Word
 
 _KEY = "ranking.lexicon"
+_SPEAKERS = "ranking.speakers"
 _FACETS = frozenset({SPEAKER_FACET, KEY_FACET, SOURCE_FACET})
 
 # Closeness of a word to one that was misheard or mistyped.
@@ -85,8 +86,8 @@ class Lexicon:
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
-        self.speakers: dict[int, tuple[str, ...]] = {}
-        """Number of a speaker called by name -> the words of the name."""
+        self._names: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """Facet of a speaker called by name -> their number and the words of the name."""
         self._taken = 0
         self._words: list[str] = []
         self._spelled = _Spelled()
@@ -105,6 +106,24 @@ class Lexicon:
         lexicon.update(partition.vocabulary)
         return lexicon
 
+    @classmethod
+    def speakers_of(cls, partition: Partition) -> dict[int, tuple[str, ...]]:
+        """Number of each speaker called by name -> the words of the name.
+
+        The vocabulary keeps the names of those whose last turn is gone; they are left out here.
+        The caller holds the partition's lock.
+        """
+        kept = partition.scratch.get(_SPEAKERS)
+        if not isinstance(kept, tuple) or kept[0] != partition.revision:
+            there = cls.of(partition)._speakers_among(partition.postings[1])
+            kept = partition.scratch[_SPEAKERS] = (partition.revision, there)
+        found: dict[int, tuple[str, ...]] = kept[1]
+        return found
+
+    def _speakers_among(self, terms: NDArray[np.uint32]) -> dict[int, tuple[str, ...]]:
+        known = self.vocabulary.terms
+        return dict(name for facet, name in self._names.items() if (terms == known[facet]).any())
+
     def update(self, vocabulary: Vocabulary) -> None:
         """Take in the words and sounds that are new since the last time."""
         self.vocabulary = vocabulary
@@ -113,7 +132,7 @@ class Lexicon:
         new = list(islice(vocabulary.terms, self._taken, None))
         self._taken += len(new)
         self._known.clear()
-        self.speakers.update(speaker_of_facet(word) for word in new if word.startswith(SPEAKER_FACET))
+        self._names.update((word, speaker_of_facet(word)) for word in new if word.startswith(SPEAKER_FACET))
         words = [word for word in new if word[0] not in _FACETS]
         self._words += words
         self._spelled.extend([_bare(word) for word in words])

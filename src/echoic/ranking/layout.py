@@ -496,5 +496,5 @@ class Candidates:
             eligible = layout.without(eligible, left_out)
             there = eligible.rows[sources.turns]
             sources = Pairs(sources.memories[there], sources.turns[there])
-        names = Lexicon.of(partition).speakers if layout.persons else {}
+        names = Lexicon.speakers_of(partition) if layout.persons else {}
         return cls(partition, layout, eligible, sources, names)
