@@ -115,12 +115,13 @@ class Lexicon:
         """
         kept = partition.scratch.get(_SPEAKERS)
         if not isinstance(kept, tuple) or kept[0] != partition.revision:
-            there = cls.of(partition)._speakers_among(partition.postings[1])
+            there = cls.of(partition).speakers_among(partition.postings[1])
             kept = partition.scratch[_SPEAKERS] = (partition.revision, there)
         found: dict[int, tuple[str, ...]] = kept[1]
         return found
 
-    def _speakers_among(self, terms: NDArray[np.uint32]) -> dict[int, tuple[str, ...]]:
+    def speakers_among(self, terms: NDArray[np.uint32]) -> dict[int, tuple[str, ...]]:
+        """The names whose facets are among `terms`."""
         known = self.vocabulary.terms
         return dict(name for facet, name in self._names.items() if (terms == known[facet]).any())
 
