@@ -20,6 +20,7 @@ from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from
+from echoic.stores.base import Put
 from scale import many
 
 HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
@@ -372,6 +373,29 @@ class TestGlobal:
         assert (await ana.set(*HOURS)).visibility == "private"
         assert (await ana.get("store_hours")).visibility == "private"
         assert await proposals.list() == []
+
+    async def test_a_decision_is_told_to_a_copy_that_something_else_changes_in_this_moment(
+        self, url, monkeypatch
+    ):
+        store = store_from(url)
+        write, touched = store.write, []
+
+        async def after_it_was_touched(scope, changes):
+            for record in [change.record for change in changes if isinstance(change, Put)]:
+                tells = record.kind == "memory" and "visibility" not in record.data
+                if scope.user == "ana" and tells and not touched:
+                    (as_it_is,) = await store.read(scope, "memory", [record.id])
+                    touched.append(record.id)
+                    await write(scope, [Put.over(as_it_is, as_it_is)])
+            await write(scope, changes)
+
+        async with MemoryService(store, LexicalEmbedder(), global_writes="propose") as memory:
+            assert (await memory.user("ana").set(*HOURS)).visibility == "proposed"
+            monkeypatch.setattr(store, "write", after_it_was_touched)
+            (listed,) = await memory.proposals().list()
+            await memory.proposals().reject(listed.id)
+            assert touched
+            assert (await memory.user("ana").get("store_hours")).visibility == "private"
 
     @pytest.mark.parametrize("decided", ["approve", "reject"])
     async def test_what_is_decided_before_a_second_judge_notes_that_it_is_proposed_is_not_so_for_good(

@@ -16,7 +16,6 @@ leaves it private and waiting; the next one goes on.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import logging
@@ -285,10 +284,16 @@ async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> M
 async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
     """Let its author's own `copies` say that nothing waits any more."""
     for copy in copies:
-        if copy.data.get("visibility") == "proposed":
-            data = {field: value for field, value in copy.data.items() if field != "visibility"}
-            with contextlib.suppress(WriteConflict):  # its author changed it in this moment
-                await store.write(own, [Put.over(copy, replace(copy, data=data))])
+        here: Record | None = copy
+        # what only notes something about it, in this moment, changes the record and not what it says
+        while here and here.data.get("visibility") == "proposed" and here.data["text"] == copy.data["text"]:
+            data = {field: value for field, value in here.data.items() if field != "visibility"}
+            try:
+                await store.write(own, [Put.over(here, replace(here, data=data))])
+            except WriteConflict:
+                here = next(iter(await store.read(own, MEMORY, [copy.id])), None)
+            else:
+                break
 
 
 def _stored(proposal_id: str) -> str:
