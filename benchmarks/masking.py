@@ -19,9 +19,8 @@ from benchmarks import machine
 from echoic.secrets import (
     CONTEXT,
     Said,
-    announced,
     dialogue,
-    expecting,
+    labelled_secrets,
     mask,
     mask_turn,
     masking,
@@ -46,14 +45,14 @@ def _nothing(*_: Any, **__: Any) -> tuple[()]:
 
 
 PARTS: dict[str, tuple[Any, str, Any]] = {
-    "a value behind what announces it": (announced, "_behind", _none),
-    "numbers behind it": (announced, "_number", _none),
-    "words behind it": (announced, "_words_behind", _none),
-    "letters and digits behind it": (announced, "_lettered", _none),
-    "a value said again": (announced, "_again", _nothing),
-    "a value in front of what announces it": (announced, "_before", _none),
-    "dictated words": (announced, "_dictated", _none),
-    "words that were chosen": (announced, "_chosen", _none),
+    "a value behind what announces it": (labelled_secrets, "_behind", _none),
+    "numbers behind it": (labelled_secrets, "_number", _none),
+    "words behind it": (labelled_secrets, "_words_behind", _none),
+    "letters and digits behind it": (labelled_secrets, "_lettered", _none),
+    "a value said again": (labelled_secrets, "_again", _nothing),
+    "a value in front of what announces it": (labelled_secrets, "_before", _none),
+    "dictated words": (labelled_secrets, "_dictated", _none),
+    "words that were chosen": (labelled_secrets, "_chosen", _none),
     "card numbers by their check digit": (masking, "cards", _nothing),
     "long cards": (masking, "_long_cards", _nothing),
     "IBANs": (masking, "ibans", _nothing),
@@ -70,7 +69,7 @@ PARTS: dict[str, tuple[Any, str, Any]] = {
     "a number read out over several turns": (dialogue, "_over_turns", _none),
     "what somebody regrets": (dialogue, "REGRETS", _NEVER),
     "what an agent declines": (dialogue, "DECLINES", _NEVER),
-    "a question left dangling": (expecting, "_dangling", _none),
+    "a question left dangling": (dialogue, "_dangling", _none),
 }
 
 

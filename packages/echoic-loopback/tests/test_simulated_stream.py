@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import numpy as np
 from aiohttp import web
-from echoic.adapters.audio import TELEPHONE_HZ
 
+from echoic.adapters.twilio.media import TELEPHONE_HZ
 from echoic_loopback.twilio.simulated_stream import SimulatedStream
 
 
