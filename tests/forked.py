@@ -179,6 +179,7 @@ class Parent:
 
 
 _ADDRESS = "ECHOIC_TEST_FORKED"
+_OWNER = "ECHOIC_TEST_FORKED_BY"
 _links: list[Parent] = []
 _made: list[tuple[tempfile.TemporaryDirectory[str], socket.socket, subprocess.Popen[bytes]]] = []
 _making = threading.Lock()
@@ -202,6 +203,7 @@ def begin() -> None:
         )
     _made.append((folder, ours, process))
     os.environ[_ADDRESS] = address
+    os.environ[_OWNER] = str(os.getpid())
 
 
 def _parent() -> Parent:
@@ -216,7 +218,7 @@ def end() -> None:
     """End what was begun here: the way to that process and, where it was started, the process itself."""
     while _links:
         _links.pop().close()
-    while _made:
+    while _made and os.environ.get(_OWNER) == str(os.getpid()):  # a worker inherits what others still use
         folder, life, process = _made.pop()
         life.close()
         process.wait()
