@@ -282,6 +282,7 @@ SETTINGS = settings(
     stateful_step_count=20,
     deadline=None,
     database=None,
+    derandomize=False,  # Hypothesis would set it where CI is set, and every run would be the same
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
