@@ -223,7 +223,7 @@ async def packed(
         StoreUnavailable: the store could not be read.
     """
     checked_budget(budget_tokens)
-    places = parts.shares.places(scope)
+    places = parts.recaller.shares.places(scope)
     if not all(hit.scope in places for hit in recall.hits):
         raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
     around = await _around(parts.store, recall.hits)

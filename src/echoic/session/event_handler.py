@@ -37,8 +37,8 @@ from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.hooks import Captions, caption_of
+from echoic.session.provider import CallerUtterance, Note, ProviderSession
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
 
 log = logging.getLogger(__name__)
 

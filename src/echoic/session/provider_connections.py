@@ -32,7 +32,7 @@ from echoic.session.call_state import CallState, Session
 from echoic.session.history import settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
-from echoic.session.provider_session import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
+from echoic.session.provider import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 
