@@ -14,14 +14,15 @@ from echoic.memory.recall import SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
-from echoic.prompt import checked_budget, counter_of
 from echoic.prompt.answer import Around, Packed
 from echoic.prompt.answer import pack as pack_answer
 from echoic.prompt.block import (
     OPENING,
     Block,
     Draft,
+    checked_budget,
     conversations_draft,
+    counter_of,
     directives_draft,
     experience_draft,
     memories_draft,

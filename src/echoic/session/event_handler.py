@@ -31,8 +31,7 @@ from pydantic_ai.realtime import (
 )
 
 from echoic.errors import EchoicError
-from echoic.prompt import quoted
-from echoic.prompt.block import framed
+from echoic.prompt.block import framed, quoted
 from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request

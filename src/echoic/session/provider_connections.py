@@ -24,8 +24,7 @@ from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
-from echoic.prompt import quoted
-from echoic.prompt.block import OPENING, framed
+from echoic.prompt.block import OPENING, framed, quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session
