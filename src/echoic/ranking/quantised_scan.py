@@ -66,7 +66,7 @@ class Coarse:
     @property
     def dimensions(self) -> int:
         """Of each vector."""
-        return self._rows.shape[1]
+        return int(self._rows.shape[1])
 
     def catch_up(self, partition: Partition, segments: int) -> bool:
         """Take in what was patched since the last time, `segments` of it at most; whether that was all."""
