@@ -371,7 +371,6 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
     memories = rows["kind"] == MEMORY
     asking = flags & Flag.ASKING != 0
-    said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
@@ -397,10 +396,15 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         among_people=_among_people(rows["speaker"][findable & (rows["kind"] == TURN)]),
         keyed=np.flatnonzero(flags & Flag.KEYED),
         asking=asking.astype(np.float32) if asking.any() else None,
-        fullness=np.where(memories, np.float32(1), said),
+        fullness=_fullness(rows, memories),
         pairs=pairs,
         sources=sources,
     )
+
+
+def _fullness(rows: NDArray[np.void], memories: Mask) -> Floats:
+    said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
+    return np.where(memories, np.float32(1), said)
 
 
 def _among_people(speakers: NDArray[np.uint32]) -> bool | None:
