@@ -26,7 +26,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens
+from echoic.prompt.block import estimate_tokens
 from echoic.session.speech_alignment import CutSource
 from echoic.session.turn_recall import Fate, RecalledHit, RecallTrace
 from echoic.stores.base import Put, Record, Require, Store

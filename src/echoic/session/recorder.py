@@ -32,7 +32,7 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.distilling import Summarizer
 from echoic.memory.records import CONVERSATION
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens
+from echoic.prompt.block import estimate_tokens
 from echoic.session.call_record import (
     CallLog,
     CallRecord,

@@ -198,7 +198,7 @@ async def get_call(
         raise not_found("call")
     records = await _records(memory, call)
     exchanges = await read_exchanges(store, scope, call)
-    hits = await _Hits.of(memory, exchanges)
+    hits = await _HitsById.of(memory, exchanges)
     given: dict[int, list[dict[str, Any]]] = {}
     if viewer.role != "user":  # the agent's instructions are the operator's
         for record in records:
@@ -261,14 +261,14 @@ def _shown(
     )
 
 
-class _Hits:
+class _HitsById:
     """The words of what was found in a call, read at once, and the turns that stated them."""
 
     def __init__(self, memories: dict[str, Memory], turns: dict[str, Turn], whole: bool) -> None:
         self._memories, self._turns, self._whole = memories, turns, whole
 
     @classmethod
-    async def of(cls, memory: UserMemory, exchanges: Iterable[Exchange]) -> _Hits:
+    async def of(cls, memory: UserMemory, exchanges: Iterable[Exchange]) -> _HitsById:
         store, own = memory.visible_store, memory.scope
         found = {hit.id for each in exchanges if each.recall for hit in each.recall.found}
         memories: dict[str, Memory] = {}
@@ -318,7 +318,7 @@ def _sources(memory: Memory | None) -> Sequence[str]:
     return memory.source if memory is not None and memory.visibility != "global" else ()
 
 
-def _exchange(exchange: Exchange, hits: _Hits, given: list[dict[str, Any]]) -> ShownExchange:
+def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) -> ShownExchange:
     recall = exchange.recall
     return ShownExchange(
         number=exchange.number,

@@ -32,8 +32,8 @@ from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.lifecycle import CallLifecycle
 from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
+from echoic.session.provider import ProviderProfile
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import ProviderProfile
 from echoic.session.recorder import CallRecorder
 from echoic.session.text_call import TextCall
 from echoic.session.webrtc_control import ProviderCall, call_of
