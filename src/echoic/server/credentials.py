@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import jwt
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
@@ -312,9 +312,12 @@ class PageCookies:
 
     def _key(self, name: str, value: str) -> HTTPAuthorizationCredentials | None:
         try:
-            options = {"require": ["sub", "aud", "exp"]}
             claims = jwt.decode(
-                value, self._settings.secret, [ALGORITHM], audience=_KEY_AUDIENCE, options=options
+                value,
+                self._settings.secret,
+                algorithms=[ALGORITHM],
+                audience=_KEY_AUDIENCE,
+                options={"require": ["sub", "aud", "exp"]},
             )
         except jwt.InvalidTokenError:
             return None
@@ -351,7 +354,7 @@ class PageCookies:
 class PageOrBearer(HTTPBearer):
     """A bearer token, as an API's client sends it; or of the page, the cookie that `CALLER_HEADER` names."""
 
-    async def __call__(self, request: Request) -> HTTPAuthorizationCredentials | None:
+    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
         """What was sent; None: nothing.
 
         Raises:
