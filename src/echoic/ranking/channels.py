@@ -7,145 +7,22 @@ question says nothing of the kind, or no row does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from types import ModuleType
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch
-from echoic.partition import SEGMENT_ROWS, Flag, Partition, number_of
+from echoic.partition import Flag, number_of
 from echoic.ranking.bm25 import word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
 from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
+from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
-
-# -- cosines over very many rows: a signed byte an axis for all of them, and the nearest exactly. Every query
-# reads every vector of a large scope, and reading is what takes the time: bytes are a quarter of it, and a
-# processor multiplies 32 or 64 of them at once. Optional: numpy cannot, so it takes `simsimd` (the extra
-# "fast"); without it, for smaller scopes, and until the first queries have made the bytes, a few rows each,
-# all cosines are exact.
-
-LEAST_ROWS: Final = 5_000
-"""Below, reading everything takes little, and the bytes are not worth being kept."""
-EXACT: Final = 256
-"""How many of the nearest are looked at as they are: far more than are ever looked at closely."""
-QUERIES: Final = 16
-"""About so many queries share the making of the bytes, 0.5 ms a thousand rows: none waits for all of it."""
-LEAST_MADE: Final = 32
-"""Segments that a query takes in at least: as many as a call writes are always current."""
-
-_AT_ONCE: Final = 8
-"""Segments made in one go: what fits into a processor's own cache."""
-_KEY = "ranking.coarse"
-_MOST = 127
-
-
-class Coarse:
-    """The vectors of one partition as bytes, each with its scale. Kept in the partition's scratch."""
-
-    def __init__(self, dimensions: int) -> None:
-        """Of no rows yet."""
-        self._bytes = np.zeros((0, dimensions), np.int8)
-        self._scales = np.zeros(0, np.float32)
-        self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
-
-    @classmethod
-    def of(cls, partition: Partition) -> Coarse | None:
-        """Those of `partition`, current; None where they are not worth it, cannot be had, or are not ready.
-
-        The caller holds the partition's lock.
-        """
-        if partition.size < LEAST_ROWS or _simsimd() is None:
-            return None
-        kept = partition.scratch.get(_KEY)
-        if kept is None or kept.dimensions != partition.vectors.shape[1]:
-            kept = partition.scratch[_KEY] = cls(partition.vectors.shape[1])
-        assert isinstance(kept, cls)
-        segments = partition.size // SEGMENT_ROWS
-        return kept if kept.catch_up(partition, max(LEAST_MADE, segments // QUERIES)) else None
-
-    @property
-    def dimensions(self) -> int:
-        """Of each vector."""
-        return self._bytes.shape[1]
-
-    def catch_up(self, partition: Partition, segments: int) -> bool:
-        """Take in what was patched since the last time, `segments` of it at most; whether that was all."""
-        if len(self._bytes) != partition.size:
-            self._bytes = _grown(self._bytes, partition.size)
-            self._scales = _grown(self._scales, partition.size)
-            self._made = _grown(self._made, len(partition.patched))
-        behind = np.flatnonzero(partition.patched > self._made)
-        if not len(behind):
-            return True
-        now = behind[:segments]
-        for first, end in _stretches(now):
-            rows = slice(first * SEGMENT_ROWS, end * SEGMENT_ROWS)
-            self._bytes[rows], self._scales[rows] = as_bytes(partition.vectors[rows])
-        self._made[now] = partition.patched[now]
-        return len(now) == len(behind)
-
-    def cosines(self, vectors: Floats, vector: Floats) -> Floats:
-        """[rows] Within 0.01 of the cosine of each of `vectors` and `vector`; of the nearest `EXACT`, it.
-
-        Args:
-            vectors: [rows, dimensions] those these bytes were made of.
-            vector: [dimensions], unit length.
-        """
-        simsimd = _simsimd()
-        assert simsimd is not None
-        asked, scale = as_bytes(vector[None])
-        products = np.asarray(simsimd.cdist(asked, self._bytes, "inner")).reshape(-1)
-        cosines: Floats = products.astype(np.float32) * self._scales * scale
-        near = np.flatnonzero(cosines >= np.partition(cosines, -EXACT)[-EXACT])  # equals all or none
-        cosines[near] = np.vecdot(vectors[near], vector)
-        return cosines
-
-    @property
-    def nbytes(self) -> int:
-        """What this takes."""
-        return self._bytes.nbytes + self._scales.nbytes + self._made.nbytes
-
-
-def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """[n, dimensions] rounded to 127 steps of each one's largest axis, and [n] how long a step is."""
-    largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
-    steps = np.divide(_MOST, largest, out=np.zeros_like(largest), where=largest > 0)
-    scaled = vectors * steps[:, None]
-    return np.rint(scaled, out=scaled).astype(np.int8), largest / np.float32(_MOST)
-
-
-def _stretches(numbers: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """First and end of runs of consecutive numbers among `numbers`, which ascend; `_AT_ONCE` at most."""
-    for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
-        for start in range(0, len(run), _AT_ONCE):
-            part = run[start : start + _AT_ONCE]
-            yield int(part[0]), int(part[-1]) + 1
-
-
-def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
-    grown[: len(array)] = array[:size]
-    return grown
-
-
-@cache
-def _simsimd() -> ModuleType | None:
-    try:
-        import simsimd
-    except ImportError:
-        return None
-    module: ModuleType = simsimd
-    return module
-
-
-# -- the channels
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.

@@ -2,8 +2,8 @@
 share it.
 
 A scope knows nothing of files or of other scopes, and is not safe for several threads at once: its holder
-sees to that. `PartitionCache` keeps the partitions used last and lets go of others when they outgrow a bound in
-bytes. The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a
+sees to that. `PartitionCache` keeps the partitions used last and lets go of others when they outgrow a bound
+in bytes. The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a
 shared one. `Listings` finds the conversations of all users for stores that keep no index in a database.
 """
 
