@@ -15,7 +15,7 @@ from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 
 PROVIDERS = ("openai", "gemini")
-MIC_MS = 100
+MIC_MS = 200
 """Of audio in a chunk of the microphone's: each costs the processor the same, however short."""
 
 
