@@ -1,4 +1,4 @@
-.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages integrations soak bench bench-corpus lock
+.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages integrations soak sanitize bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= 4
 MINUTES ?= 15
 PACKAGES = $(wildcard packages/*/pyproject.toml)
+KERNEL = requirements/kernel.txt $(wildcard packages/echoic-kernel/CMakeLists.txt packages/echoic-kernel/c/*)
 PYTEST = .venv/bin/pytest --workers $(WORKERS)
 
 help:
@@ -19,16 +20,17 @@ help:
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
 	@echo "make quick             lint, types, and the tests of memory and ranking that need no browser, database or socket: a minute"
 	@echo "make soak MINUTES=15   random histories, kills and power cuts, more and larger for as long as it is given"
+	@echo "make sanitize          the tests of the compiled kernel, under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make docs              the documentation as a site, in build/site; every warning is an error"
 	@echo "make live              the same checks against real providers, by ECHOIC_LIVE_* keys; says the cost first"
 	@echo "make bench             measure; writes benchmarks/results/"
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
-.venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml $(PACKAGES) scripts/venv
+.venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml $(PACKAGES) $(KERNEL) scripts/venv
 	@test -e .venv/.dev || scripts/venv run
 	@touch .venv/.run
 
-.venv/.dev: requirements/build.txt requirements/dev.txt requirements/weights.txt pyproject.toml $(PACKAGES) scripts/venv
+.venv/.dev: requirements/build.txt requirements/dev.txt requirements/weights.txt pyproject.toml $(PACKAGES) $(KERNEL) scripts/venv
 	@scripts/venv dev
 	@touch .venv/.dev .venv/.run
 
@@ -80,6 +82,9 @@ live: .venv/.dev
 soak: .venv/.dev
 	@scripts/system-packages
 	@.venv/bin/python scripts/soak.py --minutes $(MINUTES) --workers $(WORKERS)
+
+sanitize: .venv/.dev
+	@scripts/sanitize
 
 bench: .venv/.dev
 	.venv/bin/python -m benchmarks

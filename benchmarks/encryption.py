@@ -26,7 +26,7 @@ from echoic.memory.records import record_of_turn
 from echoic.memory.service import MemoryService
 from echoic.partition import AXES, Pieces
 from echoic.stores.base import Put, Store
-from echoic.stores.encrypted import EncryptedStore
+from echoic.stores.encryption import EncryptedStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import EmbeddingSpec, Scope, Turn
 

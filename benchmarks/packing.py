@@ -34,8 +34,8 @@ from echoic.embedding.weights import find
 from echoic.embedding.word_pieces import WordPieces
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens, quoted
 from echoic.prompt.answer import Packed
+from echoic.prompt.block import estimate_tokens, quoted
 from echoic.stores import store_from
 from echoic.types import Turn
 from echoic_bench.locomo import CATEGORIES

@@ -5,12 +5,14 @@
 Turns of made-up calls (benchmarks.keyvalue), made distinct by some of 20,000 made-up words with the
 frequencies of speech, and random unit vectors of 384 dimensions. `first` is the first question after a scope
 was loaded, when neighbours, buckets of words and the vocabulary are laid out; `after_a_turn` the first one
-after a turn was appended and its segment patched.
+after a turn was appended and its segment patched. `kernel` compares the compiled kernel with numpy: each
+question goes to one and then to the other, with random word pieces, 8 to 40 a turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from datetime import timedelta
 from typing import Any
@@ -19,12 +21,13 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.keyvalue import ATTRIBUTES, START, people
-from echoic.partition import SEGMENT_ROWS, Flag, Partition, Segment
-from echoic.ranking import FUSIONS, entry_of_turn, query_of, rank
+from echoic.partition import AXES, SEGMENT_ROWS, Flag, Partition, Pieces, Segment
+from echoic.ranking import FUSIONS, entry_of_turn, kernel, quantised_scan, query_of, rank
 from echoic.types import Turn
 
 DIMENSIONS = 384
 SIZES = (1_000, 10_000, 100_000)
+PAIRED = (700, 10_000)
 FIRSTS = 5
 
 
@@ -105,6 +108,50 @@ def measure(rows: int, repeats: int) -> dict[str, Any]:
     }
 
 
+def paired(rows: int, repeats: int) -> dict[str, Any]:
+    """The same questions by numpy and by the kernel, one after the other, each in a partition of its own."""
+    loaded, draw, compiled = Loaded(rows), np.random.default_rng(3), kernel.compiled
+    asked = [query_of(q.text, q.vector, pieces=_pieces(draw, q.text)) for q in questions(loaded, 100)]
+    tokens = {row: _axes(draw, int(draw.integers(8, 41))).packed() for row in range(rows)}
+    partitions = {None: loaded.partition(), compiled: loaded.partition()}
+    quantised_scan._simsimd = lambda: None  # numpy alone: the extra "fast" is no part of the comparison
+    for partition in partitions.values():
+        partition.add_tokens(tokens)
+    times: dict[Any, list[float]] = {None: [], compiled: []}
+    other_orders = 0
+    for repeat in range(repeats + 1):
+        for query in asked:
+            orders = []
+            for module, partition in partitions.items():
+                kernel.compiled = module
+                began = time.perf_counter()
+                found = rank(query, [partition])
+                if repeat:  # the first round lays out what is kept
+                    times[module].append(time.perf_counter() - began)
+                orders.append([hit.row for hit in found])
+            other_orders += repeat == repeats and orders[0] != orders[1]
+    ratios = np.array(times[compiled]) / np.array(times[None])
+    return {
+        "rows": rows,
+        "instructions": kernel.name(),
+        "numpy": machine.percentiles(times[None]),
+        "compiled": machine.percentiles(times[compiled]),
+        "ratio_p50": round(float(np.median(ratios)), 3),
+        "questions_in_another_order": f"{other_orders} of {len(asked)}",
+    }
+
+
+def _pieces(draw: np.random.Generator, text: str) -> Pieces:
+    spans = tuple(found.span() for found in re.finditer(r"\w+|[^\w\s]", text))
+    hidden = draw.standard_normal((len(spans), DIMENSIONS)).astype(np.float32)
+    return Pieces(_axes(draw, len(spans)).axes, hidden, spans)
+
+
+def _axes(draw: np.random.Generator, count: int) -> Pieces:
+    axes = draw.standard_normal((count, AXES)).astype(np.float32)
+    return Pieces(axes / np.linalg.norm(axes, axis=1, keepdims=True), np.zeros((count, 0), np.float32), ())
+
+
 def _timed(query: Any, partition: Partition, fusion: str) -> float:
     began = time.perf_counter()
     rank(query, [partition], fusion=fusion)
@@ -120,6 +167,8 @@ def main() -> None:
     machine.one_core()
     sizes = SIZES[:2] if args.dry else SIZES
     measured = {"by_rows": [measure(rows, 2 if args.dry else 5) for rows in sizes]}
+    if kernel.compiled is not None:
+        measured["kernel"] = [paired(rows, 2 if args.dry else 5) for rows in PAIRED]
     print(measured if args.dry else machine.save("ranking", measured))
 
 

@@ -46,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.turn_recall import RecallTrace
-from echoic.session.voice_session import freeze_heap
+from echoic.session.voice_call import freeze_heap
 from echoic_loopback.realtime import Calls, Repeat, Says, Script, ToolCall, UserSays, speech, words_heard
 
 AT_ONCE = 10

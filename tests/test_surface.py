@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from graphlib import TopologicalSorter
+from pathlib import Path
 
 import grimp
 import pytest
@@ -17,6 +18,7 @@ import echoic.sync
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
 
+SOURCES = Path(echoic.__file__).parent
 HEAVY = (
     "onnxruntime",
     "tokenizers",
@@ -122,6 +124,33 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph("echoic", "echoic_bench", "echoic_loopback")
     imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
+
+
+def definitions(*kinds):
+    """The definitions of these kinds in the library, each with its file."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, kinds):
+                yield file.relative_to(SOURCES), node
+
+
+def test_no_function_is_longer_than_a_screen():
+    functions = definitions(ast.FunctionDef, ast.AsyncFunctionDef)
+    lengths = {f"{file}: {node.name}": node.end_lineno - node.lineno + 1 for file, node in functions}
+    assert len(lengths) > 1000
+    assert not {name: lines for name, lines in lengths.items() if lines > 60}
+
+
+def test_a_class_name_means_one_thing():
+    homes = {}
+    for file, node in definitions(ast.ClassDef):
+        homes.setdefault(node.name.lstrip("_"), []).append(str(file))
+    assert not {name: files for name, files in homes.items() if len(files) > 1}
+
+
+def test_no_module_repeats_the_name_of_its_package():
+    files = [file.relative_to(SOURCES) for file in SOURCES.rglob("*.py")]
+    assert not [str(file) for file in files if set(file.stem.split("_")) & set(file.parts[:-1])]
 
 
 def test_a_plain_set_and_query_load_nothing_that_they_do_not_use(tmp_path):

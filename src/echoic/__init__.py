@@ -61,7 +61,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
-    from echoic.memory.service import MemoryService
+    from echoic.memory.service import MemoryOptions, MemoryService
     from echoic.memory.speculation import Speculation
     from echoic.memory.tasks import Result, Task, TaskMessage
     from echoic.memory.user import UserMemory
@@ -101,6 +101,7 @@ __all__ = [
     "Jobs",
     "Lesson",
     "Memory",
+    "MemoryOptions",
     "MemoryService",
     "NotAllowed",
     "NotKept",
@@ -156,6 +157,7 @@ _HANDED_OUT = {
     "Item": "echoic.memory.items",
     "Items": "echoic.memory.items",
     "Jobs": "echoic.memory.background",
+    "MemoryOptions": "echoic.memory.service",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
     "Packed": "echoic.prompt.answer",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote
 
 from echoic.errors import InvalidInput, brief
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from echoic.embedding.base import Embedder
-    from echoic.memory.guarded_store import Quota
-    from echoic.memory.service import MemoryService
-    from echoic.memory.service_context import GlobalWrites
-    from echoic.memory.sharing import Classifier
+    from echoic.memory.service import MemoryOptions, MemoryService
     from echoic.ranking.fusion import Fusion, FusionWeights
     from echoic.stores.base import Store
     from echoic.stores.documents import Documents
@@ -35,20 +32,9 @@ def open(  # noqa: A001 - echoic.open is the way in
     *,
     embedder: str | Embedder | None = None,
     model: str | Model | None = None,
-    global_writes: GlobalWrites = "propose",
-    global_kinds: str | Collection[str] | None = None,
-    classifier: Classifier | None = None,
     fusion: str = "blend",
-    shares: str | Mapping[str, Sequence[str]] | None = None,
-    resumable_for_s: float | None = 24 * 3600.0,
-    quota: Quota | None = None,
-    secrets: Literal["mask", "keep"] = "mask",
-    instructions: Literal["refuse", "keep"] = "refuse",
-    third_parties: Literal["keep", "adults", "drop"] = "keep",
-    assurance: str | Mapping[str, str] | None = None,
-    keep_for: str | Mapping[str, float] | None = None,
     compliance: str | Path | None = None,
-    audit: bool = False,
+    **options: Unpack[MemoryOptions],
 ) -> MemoryService:
     """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
 
@@ -62,39 +48,17 @@ def open(  # noqa: A001 - echoic.open is the way in
         model: a language model that joins the rules in forming memories and in deciding what may be global,
             and summarises long calls, always after the caller was answered: "provider:model" as PydanticAI
             names it, or a model of PydanticAI's. None: rules only.
-        global_writes: "propose" has an operator approve what callers would make global; "auto" makes
-            `global_kinds` global at once.
-        global_kinds: some of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". None:
-            opening hours and locations.
-        classifier: decides what may be global instead of the rules; a `model` confirms it. Personal data is
-            never global.
         fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
-        shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb".
-            A user's own memory is never shared.
-        resumable_for_s: how long a live call that broke off can be resumed; then it is closed. None: always.
-        quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
-        secrets: "mask" keeps a marker such as "[card ending 4242]" in place of card numbers, passwords, PINs,
-            codes and keys; "keep" keeps them word for word.
-        instructions: "refuse" raises InvalidInput for a memory that speaks to the model rather than about the
-            user, such as "ignore your rules"; "keep" keeps it as quoted data (docs/threats.md).
-        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
-            or "drop" (docs/retention.md).
-        keep_for: for how many days conversations and memories are kept, also as
-            "conversations=90,acme:memories=30"; older ones are destroyed in the background
-            (docs/retention.md). None: until somebody forgets them.
-        assurance: what callers of each level are told, where it differs from the default: also as
-            "attested=sensitive,device=open" (docs/assurance.md).
         compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
             and holds the key that signs receipts. None: beside a SQLite file or a folder of files,
             "echoic.db.compliance"; none for other stores.
-        audit: whether every access is logged there, without content (docs/audit.md).
+        options: what is kept, shared, masked and destroyed; see `echoic.MemoryOptions`.
 
     Raises:
-        InvalidInput: an argument is unknown or contradicts another.
+        InvalidInput: an argument holds a value that it does not take, or contradicts another.
     """
     from echoic import embedding
     from echoic.memory.compliance import Compliance
-    from echoic.memory.recall import shares_from
     from echoic.memory.service import MemoryService
     from echoic.stores import store_of
 
@@ -102,21 +66,10 @@ def open(  # noqa: A001 - echoic.open is the way in
     return MemoryService(
         store_of(url),
         embedding.DefaultEmbedder() if embedder is None else embedding.embedder_from(embedder),
-        global_writes=global_writes,
-        global_kinds=_listed(global_kinds) if isinstance(global_kinds, str) else global_kinds,
-        classifier=classifier,
         fusion=fusion_from(fusion),
-        shares=shares_from(shares) if isinstance(shares, str) else shares,
-        resumable_for_s=resumable_for_s,
-        quota=quota,
-        secrets=secrets,
-        instructions=instructions,
-        third_parties=third_parties,
-        assurance=assurance,
-        keep_for=keep_for,
         compliance=None if folder is None else Compliance(folder),
-        audit=audit,
         **_of_model(model),
+        **options,
     )
 
 
@@ -140,11 +93,6 @@ def _of_model(model: str | Model | None) -> dict[str, Any]:
         "second_judge": classifier_from(model),
         "summarizer": summarizer_from(model),
     }
-
-
-def _listed(text: str) -> list[str] | None:
-    """The names in "a, b"; None: there are none."""
-    return [name.strip() for name in text.split(",") if name.strip()] or None
 
 
 def fusion_from(name: str) -> Fusion:

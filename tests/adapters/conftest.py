@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import uvicorn
@@ -96,6 +96,13 @@ class Line:
 @pytest.fixture
 async def line(tmp_path):
     """Starts a phone that answers by a script, as asked."""
+    async with lines(tmp_path) as start:
+        yield start
+
+
+@asynccontextmanager
+async def lines(tmp_path):
+    """`line` where no fixture can be asked for."""
     async with AsyncExitStack() as stack:
 
         async def start(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from echoic import InvalidInput
 from echoic.adapters.browser import PageSettings
-from echoic.adapters.browser.browser_call import BrowserCall
+from echoic.adapters.browser.call import BrowserCall
 from echoic.adapters.browser.socket import REPLACED, WAITING, Allowance, CallSocket, read, told, written
 from echoic.session import Event
 

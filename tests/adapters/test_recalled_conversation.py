@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from echoic.adapters.twilio.phone_tools import meant_by, page, passages, sound_alike
-from echoic.prompt import estimate_tokens
+from echoic.prompt.block import estimate_tokens
 from echoic.session.speech_alignment import estimated_part, heard_part
 from echoic.types import Conversation, Turn
 

@@ -22,7 +22,7 @@ from pydantic_ai.models import OpenAIChatCompatibleProvider, OpenAIResponsesComp
 from pydantic_ai.providers import infer_provider_class
 
 from echoic.embedding import Embedder, HostedEmbedder, LexicalEmbedder
-from echoic.embedding.hosted import ALIASES, DIMENSIONS, KEYS, canonical, cut_bytes
+from echoic.embedding.hosted_model import ALIASES, DIMENSIONS, KEYS, canonical, cut_bytes
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.testing.embedder_conformance import EmbedderConformance, opened
 

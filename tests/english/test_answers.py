@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.listener import completed
+from echoic.english.sentences import completed
 
 
 @pytest.mark.parametrize(

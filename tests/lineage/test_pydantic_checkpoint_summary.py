@@ -13,7 +13,7 @@ import echoic
 from echoic.errors import InvalidInput
 from echoic.memory.checkpoints import as_json, from_json
 from echoic.memory.records import CHECKPOINT
-from echoic.prompt import estimate_tokens
+from echoic.prompt.block import estimate_tokens
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.agents import TRANSFER_TOOL
 from echoic.session.history import read, recent, tokens_of, turns_in

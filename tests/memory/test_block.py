@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import echoic
 from echoic import InvalidInput, NotOpen, Turn
 from echoic.memory.records import record_of_memory
-from echoic.prompt import counter_of, estimate_tokens, quoted
-from echoic.prompt.block import OPENING, SECTIONS, Draft, Section, pack
+from echoic.prompt.block import OPENING, SECTIONS, Draft, Section, counter_of, estimate_tokens, pack, quoted
 from echoic.stores.base import Put
 from echoic.types import Memory
 from scale import many

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding import embedder_from
 from echoic.errors import StoreUnavailable, WriteConflict
@@ -287,7 +285,3 @@ async def test_a_process_that_hung_so_long_finds_that_the_call_is_no_longer_its_
         with pytest.raises(WriteConflict):
             await sessions.save(ana.scope, replace(CALL_OF, summary="later"))
         assert await left(ana) == []
-
-
-def test_opening_means_the_same_time_as_the_service_does():
-    assert inspect.signature(echoic.open).parameters["resumable_for_s"].default == RESUMABLE_FOR_S

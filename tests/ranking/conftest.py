@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from echoic.partition import AXES, SEGMENT_ROWS, Partition, Pieces, Segment
-from echoic.ranking import entry_of_memory, entry_of_turn, query_of
+from echoic.ranking import entry_of_memory, entry_of_turn, kernel, query_of
 from echoic.types import Memory, Turn
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def by_numpy(monkeypatch):
+    """These tests are of the definition; test_kernel compares the compiled kernel with it."""
+    monkeypatch.setattr(kernel, "compiled", None)
 
 
 @pytest.fixture

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from echoic.ranking.bm25 import TermStatistics, text_scores
+from echoic.ranking.indexing import entry_of_item
 from echoic.ranking.layout import Candidates
 from echoic.ranking.query import query_of
 
 BOX = "The quick brown fox"
 FOX = "fox fox fox hunts hens"
 HEN = "hens sleep"
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 def idf(rows, saying):
@@ -57,6 +60,16 @@ def test_a_word_asked_twice_counts_twice(partition, memory):
     held = partition([memory("hens"), memory("cock")])
     once, twice = scores("hens", held)[0][0]["own"], scores("hens hens", held)[0][0]["own"]
     np.testing.assert_allclose(twice, 2 * once, rtol=1e-6)
+
+
+def test_items_that_no_search_finds_do_not_make_their_words_common(partition, memory):
+    items = [entry_of_item(HEN, "proposal", NOON)] * 5
+    alone, beside = (
+        scores("hens", partition([memory(HEN), memory(BOX), *more]))[0][0] for more in ([], items)
+    )
+    for name in ("own", "window"):
+        np.testing.assert_array_equal(alone[name][:2], beside[name][:2])
+        assert not beside[name][2:].any()
 
 
 def test_statistics_are_those_of_all_given_partitions_together(partition, memory):

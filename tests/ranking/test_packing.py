@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic import Hit, InvalidInput, Memory, Recall, Scope, Turn
-from echoic.prompt import estimate_tokens
 from echoic.prompt.answer import NOT_ALL_SEEN, NOTHING_KNOWN, OPENING, Around, pack
+from echoic.prompt.block import estimate_tokens
 from echoic.ranking.query import asks_list
 from scale import many
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gc
 
-from echoic.session.voice_session import freeze_heap
+from echoic.session.voice_call import freeze_heap
 
 
 def test_what_was_alive_is_left_out_of_later_collections_until_it_is_taken_back():

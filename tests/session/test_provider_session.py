@@ -6,7 +6,7 @@ import pytest
 from pydantic_ai.realtime import RealtimeError, RealtimeSession
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.provider_session import ProviderSession
+from echoic.session.provider import ProviderSession
 from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
 
 

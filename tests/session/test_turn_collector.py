@@ -9,7 +9,7 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
 
 from echoic.session.playback import Utterance
-from echoic.session.provider_session import CallerUtterance
+from echoic.session.provider import CallerUtterance
 from echoic.session.speech_alignment import SpeechTrace
 from echoic.session.turn_collector import TurnCollector
 

@@ -10,7 +10,7 @@ import os
 import sys
 
 from echoic.stores import store_from
-from echoic.stores.store_copy import content_of, copy_store
+from echoic.stores.bulk_copy import content_of, copy_store
 from echoic.testing.store_histories import ANA, attach, memory, note, opened, put
 from echoic.types import Scope
 

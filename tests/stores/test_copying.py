@@ -28,8 +28,8 @@ from echoic.memory.service import MemoryService
 from echoic.session import call_record
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Put, Record, Store
+from echoic.stores.bulk_copy import copy_store
 from echoic.stores.in_memory import InMemoryStore
-from echoic.stores.store_copy import copy_store
 from echoic.testing.store_histories import (
     ANA,
     OTHER_SPEC,
@@ -141,7 +141,7 @@ class _Cut(InMemoryStore):
 async def test_cut_at_any_write_the_next_run_copies_exactly_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr("echoic.stores.store_copy.PAGE", 16)
+    monkeypatch.setattr("echoic.stores.bulk_copy.PAGE", 16)
     async with opened(InMemoryStore()) as source:
         await fill(source)
         wanted = await content(source)

@@ -18,7 +18,7 @@ from echoic.memory.export import copy_memory
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record, Store
-from echoic.stores.encrypted import EncryptedStore, keys_from
+from echoic.stores.encryption import EncryptedStore, keys_from
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
 from echoic.testing.store_histories import ANA, OTHER_ANA, memory, opened, put

@@ -19,7 +19,7 @@ from echoic.memory.experience import AgentExperience, unlearn
 from echoic.memory.records import memory_id
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, Task
-from echoic.prompt import quoted
+from echoic.prompt.block import quoted
 from echoic.types import ExperienceKind, Lesson, Scope, Turn
 
 MAX_LESSONS: Final = 8

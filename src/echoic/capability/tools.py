@@ -25,8 +25,7 @@ from echoic.memory.conversation import Transcript
 from echoic.memory.hooks import ToolUsed
 from echoic.memory.sharing import REASONS
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens
-from echoic.prompt.answer import WITHHELD
+from echoic.prompt.block import WITHHELD, estimate_tokens
 from echoic.types import Hit, Memory, Recall, Sharing
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,9 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from urllib.parse import unquote
 
 import click
@@ -46,6 +47,7 @@ class Desk:
         return self.memory.user(self.settings.user, self.settings.deployment)
 
 
+P = ParamSpec("P")
 Work = Callable[[Desk], Awaitable[CommandResult]]
 
 
@@ -55,6 +57,17 @@ def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
     settings = settings_of(ctx)
     _act(ctx, settings)
     return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
+
+
+def with_memory(work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]]) -> Callable[P, int]:
+    """A command that does `work` with an open memory."""
+
+    @click.pass_context
+    @wraps(work)
+    def command(ctx: click.Context, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return run(ctx, lambda desk: work(desk, *args, **kwargs))
+
+    return command
 
 
 def run_apart(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, run
+from echoic.cli.asyncio_runner import Desk, with_memory
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import NOTHING_KNOWN, CommandResult, listing, moment
 
@@ -25,81 +25,69 @@ def calls_group() -> None:
 
 
 @calls_group.command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> int:
+@with_memory
+async def list_command(desk: Desk) -> CommandResult:
     """Print the user's calls, oldest first.
 
     Columns: id, start, end, why it ended, agents, model.
     """
+    from echoic.session.call_record import read_calls
 
-    async def work(desk: Desk) -> CommandResult:
-        from echoic.session.call_record import read_calls
-
-        calls = await read_calls(desk.user.backing_store, desk.user.scope)
-        rows = [_call_row(call) for call in calls]
-        if not calls:
-            desk.output.say(f"no calls of user {desk.settings.user!r} are recorded")
-        return listing(calls, "CALL BEGAN ENDED REASON AGENTS MODEL", rows)
-
-    return run(ctx, work)
+    calls = await read_calls(desk.user.backing_store, desk.user.scope)
+    rows = [_call_row(call) for call in calls]
+    if not calls:
+        desk.output.say(f"no calls of user {desk.settings.user!r} are recorded")
+    return listing(calls, "CALL BEGAN ENDED REASON AGENTS MODEL", rows)
 
 
 @calls_group.command("show")
 @click.argument("call_id", metavar="ID")
 @click.option("--given", is_flag=True, help="Also print what the model was given, as it was sent.")
-@click.pass_context
-def show_command(ctx: click.Context, call_id: str, given: bool) -> int:
+@with_memory
+async def show_command(desk: Desk, call_id: str, given: bool) -> CommandResult:
     """Print a call turn by turn, with a waterfall of each turn's stages.
 
     Words that were never heard are in [brackets]. Times are milliseconds since the call began.
     """
+    from echoic.session.call_record import read_call, read_exchanges, read_given
 
-    async def work(desk: Desk) -> CommandResult:
-        from echoic.session.call_record import read_call, read_exchanges, read_given
-
-        store, scope = desk.user.backing_store, desk.user.scope
-        call = await read_call(store, scope, call_id)
-        if call is None:
-            desk.output.say(f"there is no call {call_id!r} of user {desk.settings.user!r}")
-            return CommandResult(data=None, code=NOTHING_KNOWN)
-        exchanges = await read_exchanges(store, scope, call.conversation, call.id)
-        task = await desk.user.task(call.conversation)
-        turns = {turn.id: turn for turn in task.turns} if task else {}
-        texts = await read_given(store, scope, call.conversation, call.id) if given else []
-        data = {"call": call, "exchanges": exchanges, "turns": list(turns.values()), "given": texts}
-        return CommandResult(data=data, text=_shown(call, exchanges, turns, texts), count=len(exchanges))
-
-    return run(ctx, work)
+    store, scope = desk.user.backing_store, desk.user.scope
+    call = await read_call(store, scope, call_id)
+    if call is None:
+        desk.output.say(f"there is no call {call_id!r} of user {desk.settings.user!r}")
+        return CommandResult(data=None, code=NOTHING_KNOWN)
+    exchanges = await read_exchanges(store, scope, call.conversation, call.id)
+    task = await desk.user.task(call.conversation)
+    turns = {turn.id: turn for turn in task.turns} if task else {}
+    texts = await read_given(store, scope, call.conversation, call.id) if given else []
+    data = {"call": call, "exchanges": exchanges, "turns": list(turns.values()), "given": texts}
+    return CommandResult(data=data, text=_shown(call, exchanges, turns, texts), count=len(exchanges))
 
 
 @command("why")
 @click.argument("turn")
 @click.argument("memory", required=False)
-@click.pass_context
-def why_command(ctx: click.Context, turn: str, memory: str | None) -> int:
+@with_memory
+async def why_command(desk: Desk, turn: str, memory: str | None) -> CommandResult:
     """Explain why MEMORY was, or was not, given to the model in TURN.
 
     MEMORY is an id or a key; without it, everything that was found for the turn is printed. TURN is the id of
     a turn, as `calls show` prints it. Columns: rank, score, relevance, fate, text, id.
     """
+    from echoic.session.call_record import exchange_with, found_in, why
 
-    async def work(desk: Desk) -> CommandResult:
-        from echoic.session.call_record import exchange_with, found_in, why
-
-        store, scope = desk.user.backing_store, desk.user.scope
-        exchange = await exchange_with(store, scope, turn)
-        if exchange is None:
-            desk.output.say(f"no call of user {desk.settings.user!r} has a record of turn {turn!r}")
-            return CommandResult(data=None, code=NOTHING_KNOWN)
-        if memory is not None:
-            answer = await why(store, scope, exchange, memory)
-            return CommandResult(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
-        answers = await found_in(store, scope, exchange)
-        desk.output.say(_outcome(exchange))
-        rows = [_why_row(answer) for answer in answers]
-        return listing(answers, "RANK SCORE RELEVANCE FATE TEXT ID", rows)
-
-    return run(ctx, work)
+    store, scope = desk.user.backing_store, desk.user.scope
+    exchange = await exchange_with(store, scope, turn)
+    if exchange is None:
+        desk.output.say(f"no call of user {desk.settings.user!r} has a record of turn {turn!r}")
+        return CommandResult(data=None, code=NOTHING_KNOWN)
+    if memory is not None:
+        answer = await why(store, scope, exchange, memory)
+        return CommandResult(data=answer, text=f"{answer.reason}: {answer.meaning}", count=1)
+    answers = await found_in(store, scope, exchange)
+    desk.output.say(_outcome(exchange))
+    rows = [_why_row(answer) for answer in answers]
+    return listing(answers, "RANK SCORE RELEVANCE FATE TEXT ID", rows)
 
 
 def _call_row(call: CallRecord) -> tuple[str, ...]:

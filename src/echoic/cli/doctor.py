@@ -244,6 +244,8 @@ class Checkup:
         return "read back unchanged"
 
     async def _finds(self) -> str:
+        from echoic.ranking import kernel
+
         semantic = self._service.embedder.semantic
         asked = _MEANT if semantic else _SPELT
         recall = await self._user.recall(asked, limit=3, min_relevance=0)
@@ -252,7 +254,7 @@ class Checkup:
         place = next((n for n, hit in enumerate(recall.hits, 1) if hit.text == self._said), None)
         if place is None or (semantic and "vector" not in recall.hits[place - 1].ranks):
             raise Unwell(f"{asked!r} did not find the memory by its vector", "run `echoic reindex`")
-        return f"{asked!r} found it, {', '.join(recall.hits[place - 1].ranks)}"
+        return f"{asked!r} found it, {', '.join(recall.hits[place - 1].ranks)}; ranked by {kernel.name()}"
 
     async def _forgets(self) -> str:
         receipt = await self._user.forget()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, run, text_or_stdin
+from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, with_memory
 from echoic.cli.command import CommandGroup
 from echoic.cli.importers.base import FLAWS, ImportSource, Skipped, reason_of, source_at, tell_skipped
 from echoic.cli.memories import category_option, context_option
@@ -34,18 +34,22 @@ def global_group(ctx: click.Context) -> int:
 
     Every user of the deployment can recall a global memory. Without a subcommand, lists them.
     """
-    return _list_facts(ctx) if ctx.invoked_subcommand is None else DONE
+    return DONE if ctx.invoked_subcommand else cast("int", ctx.invoke(list_global))
 
 
 @global_group.command("list")
-@click.pass_context
-def list_global(ctx: click.Context) -> int:
+@with_memory
+async def list_global(desk: Desk) -> CommandResult:
     """Print the deployment's global memories, oldest first.
 
     Columns: id, key, text, since when, and how it became global: written by an operator, approved by one, or
     automatically.
     """
-    return _list_facts(ctx)
+    known = await _facts(desk).list()
+    if not known:
+        desk.output.say(f"nothing is global in deployment {desk.settings.deployment!r}")
+    rows = [(m.id, m.key or "", applying(m.text, m), moment(m.valid_from), _how(m)) for m in known]
+    return listing(known, "ID KEY TEXT SINCE HOW", rows)
 
 
 @global_group.command("set")
@@ -98,31 +102,16 @@ def set_global(
 @global_group.command("withdraw")
 @click.argument("memory_id", metavar="ID")
 @by_option
-@click.pass_context
-def withdraw_global(ctx: click.Context, memory_id: str, by: str | None) -> int:
+@with_memory
+async def withdraw_global(desk: Desk, memory_id: str, by: str | None) -> CommandResult:
     """Withdraw a global memory.
 
     The next recall no longer finds it, and nothing becomes global automatically under its key again.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        gone = await _facts(desk).withdraw(memory_id, by=by)
-        named = repr(gone.key) if gone.key is not None else f"the fact {gone.id}"
-        desk.output.say(f"{named} is no longer global in deployment {desk.settings.deployment!r}")
-        return CommandResult(data=gone, count=1)
-
-    return run(ctx, work)
-
-
-def _list_facts(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> CommandResult:
-        known = await _facts(desk).list()
-        if not known:
-            desk.output.say(f"nothing is global in deployment {desk.settings.deployment!r}")
-        rows = [(m.id, m.key or "", applying(m.text, m), moment(m.valid_from), _how(m)) for m in known]
-        return listing(known, "ID KEY TEXT SINCE HOW", rows)
-
-    return run(ctx, work)
+    gone = await _facts(desk).withdraw(memory_id, by=by)
+    named = repr(gone.key) if gone.key is not None else f"the fact {gone.id}"
+    desk.output.say(f"{named} is no longer global in deployment {desk.settings.deployment!r}")
+    return CommandResult(data=gone, count=1)
 
 
 def _fill(ctx: click.Context, file: str, by: str | None) -> int:
@@ -252,10 +241,6 @@ def _of_json(line: str) -> GlobalFact:
     )
 
 
-_SAID = 20
-"""Lines printed of what was left out."""
-
-
 @click.group("proposals", cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def proposals_group(ctx: click.Context) -> int:
@@ -264,82 +249,63 @@ def proposals_group(ctx: click.Context) -> int:
     A proposal is something a caller said that is about no person. Without a subcommand, lists them. `echoic
     global` shows what is global already.
     """
-    return _list_proposals(ctx) if ctx.invoked_subcommand is None else DONE
+    return DONE if ctx.invoked_subcommand else cast("int", ctx.invoke(list_proposals))
 
 
 @proposals_group.command("list")
-@click.pass_context
-def list_proposals(ctx: click.Context) -> int:
+@with_memory
+async def list_proposals(desk: Desk) -> CommandResult:
     """Print the proposals that wait for a decision, oldest first.
 
     Columns: id, key, text as every user would see it, what was redacted, since when.
     """
-    return _list_proposals(ctx)
+    waiting = await _proposals(desk).list()
+    if not waiting:
+        desk.output.say(f"no proposals wait in deployment {desk.settings.deployment!r}")
+    rows = [(m.id, m.key or "", m.text, ",".join(m.redacted), moment(m.valid_from)) for m in waiting]
+    return listing(waiting, "ID KEY TEXT REDACTED SINCE", rows)
 
 
 @proposals_group.command("approve")
 @click.argument("proposal_id", metavar="ID")
 @by_option
-@click.pass_context
-def approve_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int:
+@with_memory
+async def approve_proposal(desk: Desk, proposal_id: str, by: str | None) -> CommandResult:
     """Make a proposal global.
 
     It supersedes what was approved under its key before.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        approved = await _proposals(desk).approve(proposal_id, by=by)
-        desk.output.say(f"{approved.key!r} is global in deployment {desk.settings.deployment!r}")
-        return CommandResult(data=approved, count=1)
-
-    return run(ctx, work)
+    approved = await _proposals(desk).approve(proposal_id, by=by)
+    desk.output.say(f"{approved.key!r} is global in deployment {desk.settings.deployment!r}")
+    return CommandResult(data=approved, count=1)
 
 
 @proposals_group.command("reject")
 @click.argument("proposal_id", metavar="ID")
 @by_option
-@click.pass_context
-def reject_proposal(ctx: click.Context, proposal_id: str, by: str | None) -> int:
+@with_memory
+async def reject_proposal(desk: Desk, proposal_id: str, by: str | None) -> CommandResult:
     """Remove a proposal.
 
     Its author keeps it as a private memory.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        await _proposals(desk).reject(proposal_id, by=by)
-        desk.output.say("rejected; its author keeps it")
-        return CommandResult(data={"rejected": proposal_id}, count=1)
-
-    return run(ctx, work)
+    await _proposals(desk).reject(proposal_id, by=by)
+    desk.output.say("rejected; its author keeps it")
+    return CommandResult(data={"rejected": proposal_id}, count=1)
 
 
 @proposals_group.command("decisions")
-@click.pass_context
-def list_decisions(ctx: click.Context) -> int:
+@with_memory
+async def list_decisions(desk: Desk) -> CommandResult:
     """Print every operator's decision about facts and lessons, oldest first.
 
     Columns: when, who, the decision, fact or lesson, its key or agent, its text.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        decided = await _proposals(desk).decisions()
-        if not decided:
-            desk.output.say(f"nothing was decided in deployment {desk.settings.deployment!r}")
-        rows = [(moment(d.at), d.by, d.what, d.of, d.key, d.text or "") for d in decided]
-        return listing(decided, "WHEN BY WHAT OF KEY TEXT", rows)
-
-    return run(ctx, work)
-
-
-def _list_proposals(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> CommandResult:
-        waiting = await _proposals(desk).list()
-        if not waiting:
-            desk.output.say(f"no proposals wait in deployment {desk.settings.deployment!r}")
-        rows = [(m.id, m.key or "", m.text, ",".join(m.redacted), moment(m.valid_from)) for m in waiting]
-        return listing(waiting, "ID KEY TEXT REDACTED SINCE", rows)
-
-    return run(ctx, work)
+    decided = await _proposals(desk).decisions()
+    if not decided:
+        desk.output.say(f"nothing was decided in deployment {desk.settings.deployment!r}")
+    rows = [(moment(d.at), d.by, d.what, d.of, d.key, d.text or "") for d in decided]
+    return listing(decided, "WHEN BY WHAT OF KEY TEXT", rows)
 
 
 def _proposals(desk: Desk) -> Proposals:
@@ -353,17 +319,27 @@ def lessons_group(ctx: click.Context) -> int:
 
     A lesson enters a prompt only once you approve it. Without a subcommand, lists them.
     """
-    return _list_lessons(ctx) if ctx.invoked_subcommand is None else DONE
+    return DONE if ctx.invoked_subcommand else cast("int", ctx.invoke(list_lessons))
 
 
 @lessons_group.command("list")
-@click.pass_context
-def list_lessons(ctx: click.Context) -> int:
+@with_memory
+async def list_lessons(desk: Desk) -> CommandResult:
     """Print the lessons of every agent of the deployment.
 
     Columns: id, agent, state, how often it was taught, kind, text.
     """
-    return _list_lessons(ctx)
+    deployment = desk.settings.deployment
+    agents = await desk.memory.agents_with_lessons(deployment)
+    learned = [await desk.memory.experience(agent, deployment).get() for agent in agents]
+    if not learned:
+        desk.output.say(f"no agent learned anything in deployment {deployment!r}")
+    rows = [
+        (lesson.id, known.agent, lesson.state, str(lesson.times), lesson.kind, lesson.text)
+        for known in learned
+        for lesson in known.lessons
+    ]
+    return listing(learned, "ID AGENT STATE TIMES KIND TEXT", rows)
 
 
 @lessons_group.command("approve")
@@ -422,20 +398,3 @@ async def _learned(desk: Desk, lesson_id: str) -> AgentExperience:
         if any(lesson.id == lesson_id for lesson in (await learned.get()).lessons):
             return learned
     raise InvalidInput("no lesson has this id; `echoic lessons` lists them")
-
-
-def _list_lessons(ctx: click.Context) -> int:
-    async def work(desk: Desk) -> CommandResult:
-        deployment = desk.settings.deployment
-        agents = await desk.memory.agents_with_lessons(deployment)
-        learned = [await desk.memory.experience(agent, deployment).get() for agent in agents]
-        if not learned:
-            desk.output.say(f"no agent learned anything in deployment {deployment!r}")
-        rows = [
-            (lesson.id, known.agent, lesson.state, str(lesson.times), lesson.kind, lesson.text)
-            for known in learned
-            for lesson in known.lessons
-        ]
-        return listing(learned, "ID AGENT STATE TIMES KIND TEXT", rows)
-
-    return run(ctx, work)

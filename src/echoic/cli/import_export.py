@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, run, run_apart
+from echoic.cli.asyncio_runner import Desk, run, run_apart, with_memory
 from echoic.cli.command import command
 from echoic.cli.importers import (
     READERS,
@@ -358,8 +358,8 @@ STDOUT = "-"
     show_default=True,
     help="The format to write.",
 )
-@click.pass_context
-def export_command(ctx: click.Context, file: str, layout: str) -> int:
+@with_memory
+async def export_command(desk: Desk, file: str, layout: str) -> CommandResult:
     """Export everything stored about the user, as JSON.
 
     The export holds every version of every memory, and every conversation. Without FILE, or with "-", it goes
@@ -370,22 +370,18 @@ def export_command(ctx: click.Context, file: str, layout: str) -> int:
     mem0, LangGraph and Letta (passages); facts with their history, and messages, for Zep; turns as JSON
     lines.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        exported = await desk.user.export()
-        count = len(exported["memories"]) + len(exported["conversations"])
-        if layout == "echoic":
-            data, text = exported, json.dumps(exported, ensure_ascii=False, indent=1)
-        else:
-            data, text = written_for(layout, exported)
-        if file == STDOUT:
-            return CommandResult(data=data, text=text, count=count)
-        path = Path(file)
-        _write(path, text)
-        desk.output.say(f"exported user {desk.settings.user!r} to {path}")
-        return CommandResult(data=_export_counts(path, exported), count=count)
-
-    return run(ctx, work)
+    exported = await desk.user.export()
+    count = len(exported["memories"]) + len(exported["conversations"])
+    if layout == "echoic":
+        data, text = exported, json.dumps(exported, ensure_ascii=False, indent=1)
+    else:
+        data, text = written_for(layout, exported)
+    if file == STDOUT:
+        return CommandResult(data=data, text=text, count=count)
+    path = Path(file)
+    _write(path, text)
+    desk.output.say(f"exported user {desk.settings.user!r} to {path}")
+    return CommandResult(data=_export_counts(path, exported), count=count)
 
 
 def _export_counts(path: Path, exported: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from functools import partial
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, words_only
+from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, with_memory, words_only
 from echoic.cli.command import command
 from echoic.cli.output import (
     COULD_NOT_LOOK,
@@ -77,21 +77,17 @@ def set_command(
 
 @command("get")
 @click.argument("key")
-@click.pass_context
-def get_command(ctx: click.Context, key: str) -> int:
+@with_memory
+async def get_command(desk: Desk, key: str) -> CommandResult:
     """Print the current value of KEY.
 
     The user's own value takes precedence over a global one.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        memory = await desk.user.get(key)
-        if memory is None:
-            desk.output.say(_nothing(desk, f"under {key!r}"))
-            return CommandResult(data=None, code=NOTHING_KNOWN)
-        return CommandResult(data=memory, text=memory.text, count=1)
-
-    return run(ctx, work)
+    memory = await desk.user.get(key)
+    if memory is None:
+        desk.output.say(_nothing(desk, f"under {key!r}"))
+        return CommandResult(data=None, code=NOTHING_KNOWN)
+    return CommandResult(data=memory, text=memory.text, count=1)
 
 
 @command("delete")
@@ -119,44 +115,32 @@ def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int
 
 
 @command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> int:
+@with_memory
+async def list_command(desk: Desk) -> CommandResult:
     """Print every current memory, oldest first.
 
     Columns: key, text, category, since when, who can recall it.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        facts = await desk.user.facts()
-        if not facts:
-            desk.output.say(_nothing(desk, ""))
-        rows = [
-            (m.key or "", applying(m.text, m), m.category, moment(m.valid_from), m.visibility) for m in facts
-        ]
-        return listing(facts, "KEY TEXT CATEGORY SINCE VISIBILITY", rows)
-
-    return run(ctx, work)
+    facts = await desk.user.facts()
+    if not facts:
+        desk.output.say(_nothing(desk, ""))
+    rows = [(m.key or "", applying(m.text, m), m.category, moment(m.valid_from), m.visibility) for m in facts]
+    return listing(facts, "KEY TEXT CATEGORY SINCE VISIBILITY", rows)
 
 
 @command("history")
 @click.argument("key")
-@click.pass_context
-def history_command(ctx: click.Context, key: str) -> int:
+@with_memory
+async def history_command(desk: Desk, key: str) -> CommandResult:
     """Print every version of KEY, oldest first.
 
     Columns: text, from when, until when, state (current, corrected or deleted).
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        versions = await desk.user.history(key)
-        if not versions:
-            desk.output.say(_nothing(desk, f"under {key!r}"))
-        rows = [
-            (applying(m.text, m), moment(m.valid_from), moment(m.valid_until), state_of(m)) for m in versions
-        ]
-        return listing(versions, "TEXT FROM UNTIL STATE", rows)
-
-    return run(ctx, work)
+    versions = await desk.user.history(key)
+    if not versions:
+        desk.output.say(_nothing(desk, f"under {key!r}"))
+    rows = [(applying(m.text, m), moment(m.valid_from), moment(m.valid_until), state_of(m)) for m in versions]
+    return listing(versions, "TEXT FROM UNTIL STATE", rows)
 
 
 @command("remember")

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, store_path, words_only
+from echoic.cli.asyncio_runner import (
+    Desk,
+    embedder_at,
+    memory_at,
+    run_apart,
+    store_path,
+    with_memory,
+    words_only,
+)
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import (
     COULD_NOT_LOOK,
@@ -40,20 +48,16 @@ _LOOK_S = 1.0
 
 @command("hold")
 @click.option("--release", is_flag=True, help="End the hold.")
-@click.pass_context
-def hold_command(ctx: click.Context, /, *, release: bool) -> int:
+@with_memory
+async def hold_command(desk: Desk, /, *, release: bool) -> CommandResult:
     """Keep everything stored about the user from being destroyed (operators).
 
     Until it is released, `forget` is refused and nothing is destroyed for its age.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        await desk.user.hold(on=not release)
-        words = "released" if release else "on hold: nothing stored about this user is destroyed"
-        held = {"user": desk.settings.user, "held": not release}
-        return CommandResult(data=held, text=words, count=1)
-
-    return run(ctx, work)
+    await desk.user.hold(on=not release)
+    words = "released" if release else "on hold: nothing stored about this user is destroyed"
+    held = {"user": desk.settings.user, "held": not release}
+    return CommandResult(data=held, text=words, count=1)
 
 
 @command("consent")
@@ -61,23 +65,19 @@ def hold_command(ctx: click.Context, /, *, release: bool) -> int:
 @click.argument(
     "choice", metavar="[keep|ask|never]", required=False, type=click.Choice(["keep", "ask", "never"])
 )
-@click.pass_context
-def consent_command(ctx: click.Context, /, *, whose: str, choice: Consent | None) -> int:
+@with_memory
+async def consent_command(desk: Desk, /, *, whose: str, choice: Consent | None) -> CommandResult:
     """Print or set whether anything USER says may be kept.
 
     With never, agents work on, and nothing of what USER says is kept beyond the running call. With ask, so it
     is in each call until USER agrees to have it kept. What is kept already stays until `echoic forget`
     destroys it.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        memory = desk.memory.user(whose, desk.settings.deployment)
-        if choice is not None:
-            await memory.set_consent(choice)
-        consent = await memory.consent()
-        return CommandResult(data={"user": whose, "consent": consent}, text=consent, count=1)
-
-    return run(ctx, work)
+    memory = desk.memory.user(whose, desk.settings.deployment)
+    if choice is not None:
+        await memory.set_consent(choice)
+    consent = await memory.consent()
+    return CommandResult(data={"user": whose, "consent": consent}, text=consent, count=1)
 
 
 @command("distil")
@@ -163,17 +163,13 @@ def _told(distilled: Distilled) -> str:
 
 
 @command("users")
-@click.pass_context
-def users_command(ctx: click.Context) -> int:
+@with_memory
+async def users_command(desk: Desk) -> CommandResult:
     """Print the users of the deployment, one a line (operators)."""
-
-    async def work(desk: Desk) -> CommandResult:
-        users = await desk.memory.users(desk.settings.deployment)
-        if not users:
-            desk.output.say(f"deployment {desk.settings.deployment!r} has no users")
-        return listing(users, "USER", [(user,) for user in users])
-
-    return run(ctx, work)
+    users = await desk.memory.users(desk.settings.deployment)
+    if not users:
+        desk.output.say(f"deployment {desk.settings.deployment!r} has no users")
+    return listing(users, "USER", [(user,) for user in users])
 
 
 @command("reindex")
@@ -349,51 +345,39 @@ def keys_group() -> None:
 @click.option("--role", required=True, type=click.Choice(["agent", "operator", "auditor", "read-only"]))
 @click.option("--name", default="", metavar="NAME", help="What you call it, such as who holds it.")
 @click.option("--days", type=click.IntRange(1), metavar="N", help="Expire after N days; default: never.")
-@click.pass_context
-def create_command(ctx: click.Context, role: Any, name: str, days: int | None) -> int:
+@with_memory
+async def create_command(desk: Desk, role: Any, name: str, days: int | None) -> CommandResult:
     """Create a key and print it. It is shown now and never again; the store keeps only a hash."""
-
-    async def work(desk: Desk) -> CommandResult:
-        lifetime = None if days is None else timedelta(days=days)
-        keys = desk.memory.keys(desk.settings.deployment)
-        key, made = await keys.create(role, name=name, lifetime=lifetime)
-        desk.output.say(f"created {role} key {made.id} for deployment {desk.settings.deployment!r}")
-        return CommandResult(data={"key": key, "listed": made}, text=key, count=1)
-
-    return run(ctx, work)
+    lifetime = None if days is None else timedelta(days=days)
+    keys = desk.memory.keys(desk.settings.deployment)
+    key, made = await keys.create(role, name=name, lifetime=lifetime)
+    desk.output.say(f"created {role} key {made.id} for deployment {desk.settings.deployment!r}")
+    return CommandResult(data={"key": key, "listed": made}, text=key, count=1)
 
 
 @command("list")
-@click.pass_context
-def list_command(ctx: click.Context) -> int:
+@with_memory
+async def list_command(desk: Desk) -> CommandResult:
     """List the keys of the deployment.
 
     Columns: id, role, name, created, expires, revoked.
     """
-
-    async def work(desk: Desk) -> CommandResult:
-        found = await desk.memory.keys(desk.settings.deployment).list()
-        rows = [
-            (k.id, k.role, k.name, moment(k.created_at), moment(k.expires_at), moment(k.revoked_at))
-            for k in found
-        ]
-        return listing(found, "ID ROLE NAME CREATED EXPIRES REVOKED", rows)
-
-    return run(ctx, work)
+    found = await desk.memory.keys(desk.settings.deployment).list()
+    rows = [
+        (k.id, k.role, k.name, moment(k.created_at), moment(k.expires_at), moment(k.revoked_at))
+        for k in found
+    ]
+    return listing(found, "ID ROLE NAME CREATED EXPIRES REVOKED", rows)
 
 
 @command("revoke")
 @click.argument("key_id", metavar="ID")
-@click.pass_context
-def revoke_command(ctx: click.Context, key_id: str) -> int:
+@with_memory
+async def revoke_command(desk: Desk, key_id: str) -> CommandResult:
     """Revoke a key: from now on it opens nothing. Tokens that it got are good until they end."""
-
-    async def work(desk: Desk) -> CommandResult:
-        revoked = await desk.memory.keys(desk.settings.deployment).revoke(key_id)
-        desk.output.say(f"revoked {revoked.role} key {revoked.id}")
-        return CommandResult(data=revoked, count=1)
-
-    return run(ctx, work)
+    revoked = await desk.memory.keys(desk.settings.deployment).revoke(key_id)
+    desk.output.say(f"revoked {revoked.role} key {revoked.id}")
+    return CommandResult(data=revoked, count=1)
 
 
 keys_group.add_section("Keys", [create_command, list_command, revoke_command])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import parse_qsl
 
 from echoic.embedding.base import (
@@ -24,14 +24,14 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from echoic.embedding.hosted import HostedEmbedder
+    from echoic.embedding.hosted_model import HostedEmbedder
     from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
     from echoic.embedding.remote import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
 _LAZY = {
     "DefaultEmbedder": "echoic.embedding.local",
-    "HostedEmbedder": "echoic.embedding.hosted",
+    "HostedEmbedder": "echoic.embedding.hosted_model",
     "LocalEmbedder": "echoic.embedding.local",
     "VoyageEmbedder": "echoic.embedding.remote",
 }
@@ -39,35 +39,15 @@ _LAZY = {
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
-_BROUGHT = frozenset({"query_prefix", "document_prefix", "pooling"})
-_IN_NAME = ("dimensions", "base_url", *sorted(_BROUGHT))
+_CUSTOM = frozenset({"query_prefix", "document_prefix", "pooling"})
+_IN_NAME = ("dimensions", "base_url", *sorted(_CUSTOM))
 """What a name may carry: all there is to say where a program takes no more than a name."""
 
 
-def embedder_from(
-    spec: str | Embedder,
-    *,
-    model_dir: Path | None = None,
-    cache_dir: Path | None = None,
-    threads: int | None = None,
-    dimensions: int | None = None,
-    api_key: str | None = None,
-    base_url: str | None = None,
-    timeout_s: float | None = None,
-    attempts: int | None = None,
-    backoff_s: float | None = None,
-    query_prefix: str | None = None,
-    document_prefix: str | None = None,
-    pooling: str | None = None,
-) -> Embedder:
-    """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
+class EmbedderOptions(TypedDict, total=False):
+    """What `embedder_from` takes by name; None is as if it were left out.
 
-    What a store has recorded as `EmbeddingSpec.model` is a name, too.
-
-    Args:
-        spec: "local", "local:int8", "local:<folder or hub id>" (docs/ranking.md), "lexical",
-            "voyageai:<model>" or "<provider>:<model>". A hosted one may carry dimensions and base_url:
-            "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
+    Attributes:
         model_dir: local: where the weights are.
         cache_dir: local: where converted weights are kept.
         threads: local: how many one run may use.
@@ -80,25 +60,37 @@ def embedder_from(
         query_prefix: a model you bring: stands before a question, where its files do not say it.
         document_prefix: likewise before a text.
         pooling: likewise "mean" or "cls".
+    """
+
+    model_dir: Path | None
+    cache_dir: Path | None
+    threads: int | None
+    dimensions: int | None
+    api_key: str | None
+    base_url: str | None
+    timeout_s: float | None
+    attempts: int | None
+    backoff_s: float | None
+    query_prefix: str | None
+    document_prefix: str | None
+    pooling: str | None
+
+
+def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> Embedder:
+    """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
+
+    What a store has recorded as `EmbeddingSpec.model` is a name, too.
+
+    Args:
+        spec: "local", "local:int8", "local:<folder or hub id>" (docs/ranking.md), "lexical",
+            "voyageai:<model>" or "<provider>:<model>". A hosted one may carry dimensions and base_url:
+            "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
+        options: see `EmbedderOptions`.
 
     Raises:
         InvalidInput: the name is unknown, or an option does not belong to it.
         EmbedderMissing: a model you bring is not there, or cannot be read.
     """
-    options = {
-        "model_dir": model_dir,
-        "cache_dir": cache_dir,
-        "threads": threads,
-        "dimensions": dimensions,
-        "api_key": api_key,
-        "base_url": base_url,
-        "timeout_s": timeout_s,
-        "attempts": attempts,
-        "backoff_s": backoff_s,
-        "query_prefix": query_prefix,
-        "document_prefix": document_prefix,
-        "pooling": pooling,
-    }
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(spec, str):
         return _as_it_is(spec, given)
@@ -120,7 +112,7 @@ def _parted(spec: str) -> tuple[str, dict[str, Any]]:
     name, mark, query = spec.partition("?")
     carried: dict[str, Any] = {}
     for option, value in parse_qsl(query, keep_blank_values=True):
-        if option not in _IN_NAME or option in carried or not (value or option in _BROUGHT):
+        if option not in _IN_NAME or option in carried or not (value or option in _CUSTOM):
             raise InvalidInput(f"embedder {spec!r}: a name may carry {', '.join(_IN_NAME)}, each once")
         if option == "dimensions" and not (value.isascii() and value.isdigit()):
             raise InvalidInput(f"embedder {spec!r}: dimensions must be a whole number, not {value!r}")
@@ -143,16 +135,16 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
         plain, hash_, recorded = rest.partition("#")
         name = plain.removesuffix(":int8")
         if is_published(name):
-            from echoic.embedding.brought import BroughtEmbedder
+            from echoic.embedding.custom_model import CustomEmbedder
 
             variant = "fp32" if name == plain else "int8"
             whole = f"{name}{hash_}{recorded}"
-            return lambda **given: BroughtEmbedder(whole, variant=variant, **given), _LOCAL | _BROUGHT
+            return lambda **given: CustomEmbedder(whole, variant=variant, **given), _LOCAL | _CUSTOM
     if family == "voyageai" and rest:
         from echoic.embedding.remote import VoyageEmbedder
 
         return lambda **given: VoyageEmbedder(rest, **given), _REMOTE
-    from echoic.embedding.hosted import ALIASES, KEYS, HostedEmbedder
+    from echoic.embedding.hosted_model import ALIASES, KEYS, HostedEmbedder
 
     if ALIASES.get(family, family) in KEYS and rest:
         return lambda **given: HostedEmbedder(spec, **given), _REMOTE
@@ -161,7 +153,7 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
 
 def _known() -> str:
     """The names there are."""
-    from echoic.embedding.hosted import KEYS
+    from echoic.embedding.hosted_model import KEYS
 
     return (
         'known are "local", "local:int8", "local:<folder or hub id>", "lexical", "voyageai:<model>", such as '

@@ -1,8 +1,11 @@
 """Reads what an utterance says of its speaker, sentence by sentence.
 
-Every word is tried as the beginning of a clause of the speaker's own: the guards decide whether it is one,
-the rules what it says, and corrections what of it still holds. A short answer to a question about the speaker
-("And how old are you?" – "Seventy four.") is first put behind the words the question asks for (`completed`).
+Every word is tried as the beginning of a clause of the speaker's own, which a rule reads and a correction
+may replace. Before a rule, `Ground` says whether such a clause begins here; after it, `withdrawn` says
+whether the rest of the sentence takes it back: suppositions, questions, other people's words, jokes and an
+agent's words are not believed. Requests to the memory itself ("remember this", "forget that", "do not write
+this down") are read here as well.
+
 English only: nothing is understood of other languages, though names in any script survive.
 """
 
@@ -13,19 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from echoic.english import commands, facts, phrases, preferences
+from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
-from echoic.english.lexicon import pattern, table
-from echoic.english.sentences import (
-    Ground,
-    Sentence,
-    by_an_agent,
-    greets,
-    jokes,
-    sentences,
-    staged,
-    withdrawn,
-)
+from echoic.english.facts import PEOPLE, relation
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, table, words
+from echoic.english.preferences import PLURALS
+from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
     Rule,
     RuleReading,
@@ -33,6 +29,7 @@ from echoic.english.slots import (
     Spot,
     emptied,
     emptied_item,
+    hear,
     index_of,
     retraction,
     rules_of,
@@ -48,6 +45,61 @@ _MAX_CHARACTERS: Final = 32 * 1024
 _BEHIND: Final = 60
 _BEHIND_CHARACTERS: Final = 400
 _ONLY: Final = re.compile(r"\b(?:just|only) ")
+
+# Requests to the memory itself.
+_REMEMBER: Final = pattern("requests.remember")
+_FORGET: Final = pattern("requests.forget")
+# One deletes letters and orders as well, so "delete" needs to say what, and of what kind.
+_DELETE: Final = pattern("requests.delete")
+_ALL: Final = pattern("requests.all")
+_SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
+_HUSH: Final = pattern("requests.hush")
+_SLOT: Final = pattern("requests.slot")
+_ITEM: Final = pattern("requests.item")
+_SLOTS: Final = table("requests.slots")
+_NOT_ASKED: Final = words("requests.not_asked")
+_HUSH_WORDS: Final = 5
+"""Length of "please don't write down that": a longer sentence says something else as well."""
+_POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
+# What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
+# possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
+_OWN: Final = words("requests.own")
+_OWN_CLAUSE: Final = pattern("requests.own_clause")
+_SUBJECTS: Final = _OWN | frozenset(
+    "the a an his her their he she they he's she's they're there's there".split()
+)
+_ORDERS: Final = pattern("requests.orders")
+_MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
+
+# What is no statement of the speaker's own.
+# Words that make what follows a question, a relative clause, a hedge or somebody's words.
+_FORBIDDING: Final = words("guards.forbidding")
+_SHADOWING: Final = words("guards.shadowing")
+_LIFTING: Final = frozenset("but anyway anyways however".split())
+# Phrases that cast a shadow though none of their words does.
+_SHADOWS: Final = pattern("guards.shadows")
+# Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
+_HARMLESS: Final = pattern("guards.harmless")
+# Phrases after which the speaker vouches for what follows.
+_VOUCHING: Final = pattern("guards.vouching")
+_AGENT: Final = pattern("guards.agent")
+_STAGED: Final = pattern("guards.staged")
+_AGENTS: Final = frozenset("assistant agent system bot ai".split())
+_QUESTIONING: Final = words("guards.questioning")
+_ASSENTING: Final = frozenset("ok okay alright please yeah".split())
+_TAGS: Final = pattern("guards.tags")
+_TAKEN_BACK: Final = pattern("guards.taken_back")
+# What makes a home, a job or a diet one of a season, or one that was left.
+_PASSING: Final = pattern("guards.passing")
+_PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry", "diet:")
+# What says that nothing before it holds, of whatever kind it is.
+_UNSAID: Final = pattern("guards.unsaid")
+# The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
+_ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
+_JOKE: Final = pattern("guards.joke")
+_TIMELESS: Final = tuple(
+    "contact_time no_contact_time requirement: decision: note: phone email preference:".split()
+)
 
 
 def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -> list[SelfStatement]:
@@ -97,8 +149,8 @@ class _Hearing:
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
-        self._hushed = self._hushed or commands.hushed(said)
-        self._hushes_only = self._hushes_only and commands.only_hushes(said)
+        self._hushed = self._hushed or hushed(said)
+        self._hushes_only = self._hushes_only and only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
         passage.read()
         self._since = passage.since(len(said))
@@ -146,10 +198,10 @@ class _Passage:
         said = self._said
         if not self._ground.bears(index, firm=False, value_end=self._value_end):
             return None
-        wanted = commands.forgotten(said, index)
+        wanted = forgotten(said, index)
         if wanted:
             return self._forget(*wanted)
-        start = commands.remembered(said, index)
+        start = remembered(said, index)
         if start is None or (said.question and said.low(index) not in {"can", "could", "will", "would"}):
             return None
         self._requested = True
@@ -163,7 +215,7 @@ class _Passage:
         while index < len(self._said):
             index = self._statement(index) or index + 1
         if len(self._heard) == before:
-            kept = commands.note(self._said, start)
+            kept = note(self._said, start)
             if kept:
                 self._add((kept,))
         return len(self._said)
@@ -272,47 +324,219 @@ class _Passage:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
 
 
-MOST_WORDS: Final = 12
-"""Words of an answer, up to the first comma where it is longer: more stands by itself."""
-_OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
-_LEADING: Final = pattern("answers.leading")
-# What is no answer: a refusal, a question, or a statement that stands by itself.
-_NO_ANSWER: Final = pattern("answers.no_answer")
+def remembered(said: Sentence, at: int) -> int | None:
+    """The word where the clause to remember starts, if the words at `at` ask for one."""
+    asked = said.match(_REMEMBER, at)
+    if asked is None:
+        return None
+    start = said.at[asked.end()]
+    if start >= len(said):
+        return None
+    low = said.low(start)
+    named = low in GIVEN or (said.cased and said.tokens[start].capital)
+    begins = low in _OWN or (bool(asked["that"]) and (low in _SUBJECTS or named))
+    return start if begins else None
 
 
-def completed(question: str, answer: str) -> str:
-    """`answer` with its first sentence as a statement; as it was said where `question` gives it no meaning.
+def asks_to_remember(said: Sentence) -> bool:
+    """Whether a clause to remember starts anywhere in `said`."""
+    return any(remembered(said, at) is not None for at in range(len(said)))
+
+
+def note(said: Sentence, at: int) -> SelfStatement | None:
+    """The clause at `at` kept as it was said. "my locker code is …" has the locker code for its key."""
+    kept = phrases.clause(said, at)
+    addressed = {said.low(i) for i in range(at, len(said))} & {"you", "your", "you're", "yourself"}
+    if kept is None or kept.end - at < 3 or addressed or _ORDERS.search(said.line, said.starts[at]):
+        return None
+    own = said.match(_MY, at)
+    thing = own["thing"].split() if own else []
+    named = bool(thing) and len(thing) <= 4 and thing[0] not in PEOPLE and AUXILIARIES.isdisjoint(thing)
+    return hear("note", kept.text, item=" ".join(thing) if named else kept.text)
+
+
+def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
+    """What the words at `at` ask to forget: "all", "slot:home", "item:allergy:nuts" or "clause".
+
+    With it the word where it ends, or where the clause begins.
+    """
+    if said.match(_SCRATCH, at):
+        return "all", len(said)
+    asked = said.match(_FORGET, at) or said.match(_DELETE, at)
+    if asked is None:
+        return None
+    start = said.at[asked.end()]
+    if said.match(_ALL, start):
+        return "all", len(said)
+    item = said.match(_ITEM, start)
+    if item and item["rest"].strip() in _POLITE_REST:
+        return f"item:{_item_key(item)}", len(said)
+    slot = said.match(_SLOT, start)
+    if slot and slot["rest"].strip() in _POLITE_REST:
+        return "slot:" + _SLOTS[slot["noun"] or slot["clause"]], len(said)
+    # "forget I live in Rome" asks the same as "forget that I do"
+    that = said.low(start) == "that"
+    clause = said.low(start + 1) in _SUBJECTS if that else said.match(_OWN_CLAUSE, start) is not None
+    return ("clause", start + that) if clause else None
+
+
+def _item_key(asked: re.Match[str]) -> str:
+    """The key of what "my peanut allergy", "my favourite colour" or "my sister's name" speaks of."""
+    if asked["kin"]:
+        return f"{relation(asked['kin']).replace(' ', '_')}_name"
+    if asked["thing"]:
+        return f"{'least_' if asked['least'] else ''}favourite:{phrases.slug(asked['thing'])}"
+    what = asked["what"] or asked["to"]
+    return f"allergy:{phrases.slug(PLURALS.get(what, what))}"
+
+
+def hushed(said: Sentence) -> bool:
+    """Whether the sentence asks not to keep what is being said."""
+    found = _hush(said)
+    return found is not None and said.low(said.at[found.start()] - 1) not in _NOT_ASKED
+
+
+def only_hushes(said: Sentence) -> bool:
+    """Whether the sentence asks nothing else, so that it can only mean what was said before."""
+    found = _hush(said)
+    return bool(found and found["keep"]) and said.match(_HUSH, 0) is not None and len(said) <= _HUSH_WORDS
+
+
+def _hush(said: Sentence) -> re.Match[str] | None:
+    found = _HUSH.search(said.line)
+    return found if found and found.start() in said.at else None
+
+
+def by_an_agent(utterance: Sequence[Sentence]) -> bool:
+    """Whether an assistant says this, or somebody who wants to instruct one."""
+    first = utterance[0] if utterance else None
+    labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
+    return labelled or any(_AGENT.search(said.line) for said in utterance)
+
+
+def staged(utterance: Sequence[Sentence]) -> bool:
+    """Whether it is sung, acted or broadcast: then nothing in it is meant."""
+    return any(_STAGED.search(said.line) for said in utterance)
+
+
+def greets(said: Sentence) -> bool:
+    """Whether the sentence is nothing but a greeting."""
+    words = [token.low for token in said.tokens]
+    return not GREETINGS.isdisjoint(words) and all(word in CONNECTING for word in words)
+
+
+class Ground:
+    """Where in one sentence a clause of the speaker's own may begin. Computed once, in one pass."""
+
+    def __init__(self, said: Sentence, *, greeted: bool) -> None:
+        self._said = said
+        self._vouched = _ends_of(_VOUCHING, said)
+        self._shadow = _shadow(said)
+        self._greeting = _greeting(said, greeted=greeted)
+
+    def greeted(self, index: int) -> bool:
+        """Whether only a greeting and small words come before `index`."""
+        return index <= self._greeting
+
+    def vouch(self, index: int) -> None:
+        """Let a clause begin at `index`, whatever stands before it."""
+        self._vouched.add(index)
+
+    def bears(self, index: int, *, firm: bool, value_end: int, asked: bool = False) -> bool:
+        """Whether a rule may begin at `index`.
+
+        Args:
+            index: the first word of the trigger.
+            firm: whether the trigger is plain enough to begin anywhere but after a word that forbids it.
+            value_end: where the value read last ended: a new clause may begin right there.
+            asked: whether the trigger is a request, which a shadow does not touch.
+        """
+        said = self._said
+        if said.tokens[index].quoted:
+            return False
+        if index in self._vouched:
+            return True
+        if self._shadow[index] and not asked:
+            return False
+        before = said.low(index - 1)
+        if index in (0, value_end):
+            return True
+        if before in _FORBIDDING:
+            return False
+        thanked = (said.low(index - 2), before) == ("thank", "you")
+        return firm or said.tokens[index].gap or thanked or before in CONNECTING
+
+
+def _shadow(said: Sentence) -> list[bool]:
+    """For each word, whether a supposition or somebody else's words reach over it."""
+    harmless = _covered(_HARMLESS, said)
+    starts = set(_ends_of(_SHADOWS, said))
+    shadow: list[bool] = []
+    dark = False
+    for index, token in enumerate(said.tokens):
+        dark = (dark or index in starts) and token.low not in _LIFTING
+        shadow.append(dark)
+        dark = dark or (token.low in _SHADOWING and index not in harmless)
+    return shadow
+
+
+def _covered(pattern: re.Pattern[str], said: Sentence) -> set[int]:
+    found: set[int] = set()
+    for match in _matches(pattern, said):
+        start, end = said.at[match.start()], said.at[match.end()]
+        found.update(range(start, end))
+    return found
+
+
+def _ends_of(pattern: re.Pattern[str], said: Sentence) -> set[int]:
+    harmless = _covered(_HARMLESS, said) if pattern is _SHADOWS else set()
+    return {
+        said.at[match.end()] for match in _matches(pattern, said) if said.at[match.start()] not in harmless
+    }
+
+
+def _matches(pattern: re.Pattern[str], said: Sentence) -> list[re.Match[str]]:
+    """Matches that begin and end with a word."""
+    return [m for m in pattern.finditer(said.line) if m.start() in said.at and m.end() in said.at]
+
+
+def _greeting(said: Sentence, *, greeted: bool) -> int:
+    """The last word before which there is only a greeting; -1 where there is none."""
+    seen = greeted
+    for index, token in enumerate(said.tokens):
+        seen = seen or token.low in GREETINGS
+        if token.low not in CONNECTING:
+            return index if seen else -1
+    return -1
+
+
+def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bool:
+    """Whether what follows a value at `end` makes it a question, a joke, a guess or a passing state.
 
     Args:
-        question: what the agent said right before; its last sentence counts.
-        answer: what the speaker said.
+        said: the sentence.
+        end: the word after the value.
+        key: the key of the value.
+        denied: whether the value was denied ("I don't live in Rome").
     """
-    asked, said = sentences(question)[-1:], sentences(answer)
-    opening = _opening(asked[0]) if asked else ""
-    statement = _stated(opening, said[0]) if opening and said else ""
-    if not statement:
-        return answer
-    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    return " ".join([statement + ".", *rest])
+    if end >= len(said):
+        return said.question
+    takes_back = (
+        said.match(_TAGS, end)
+        or said.match(_UNSAID, end)
+        or (not denied and said.match(_ENDED, end))
+        or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
+        or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
+    )
+    return bool(takes_back) or (said.question and not _asks_later(said, end))
 
 
-def _opening(asked: Sentence) -> str:
-    for found, words in _OPENINGS:
-        if match := found.search(asked.line):
-            return words.format(**match.groupdict())
-    return ""
+def _asks_later(said: Sentence, end: int) -> bool:
+    """Whether the question is a later clause, or only asks for assent: "I'm Ana, can you help me?"."""
+    rest = [said.low(index) for index in range(end, min(len(said), end + 40))]
+    return not _QUESTIONING.isdisjoint(rest) or said.low(len(said) - 1) in _ASSENTING
 
 
-def _stated(opening: str, said: Sentence) -> str:
-    """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
-    leading = _LEADING.match(said.line)
-    start = said.at.get(leading.end(), 0) if leading else 0
-    last = opening.rpartition(" ")[2]
-    start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
-    end = len(said)
-    if end - start > MOST_WORDS:
-        end = next((at for at in range(start + 1, end) if said.gap(at)), end)
-    if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
-        return ""
-    behind = f". {said.text(end, len(said))}" if end < len(said) else ""
-    return f"{opening} {said.text(start, end)}{behind}"
+def jokes(said: Sentence) -> bool:
+    """Whether the sentence says that the one before was a joke."""
+    return said.match(_JOKE, 0) is not None

@@ -31,7 +31,7 @@ _REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Actor:
     """On whose behalf something is done."""
 
     role: str
@@ -40,7 +40,7 @@ class Access:
     logged: set[tuple[str, Scope, str]] = field(default_factory=set, compare=False)
 
 
-_access: ContextVar[Access | None] = ContextVar("echoic.audit.access", default=None)
+_actor: ContextVar[Actor | None] = ContextVar("echoic.audit.actor", default=None)
 _job: ContextVar[str] = ContextVar("echoic.audit.job", default="")
 
 
@@ -53,21 +53,21 @@ def acting(who: str, why: str, *, role: str = "application") -> Iterator[None]:
         why: such as "ticket 4711".
         role: what they are.
     """
-    token = _access.set(Access(role, who, why))
+    token = _actor.set(Actor(role, who, why))
     try:
         yield
     finally:
-        _access.reset(token)
+        _actor.reset(token)
 
 
 def act(role: str, who: str, why: str) -> None:
     """Likewise, for the rest of the task that runs."""
-    _access.set(Access(role, who, why))
+    _actor.set(Actor(role, who, why))
 
 
 def working(job: str) -> None:
     """Say which job of the process the rest of the task that runs does, on nobody's behalf."""
-    _access.set(None)
+    _actor.set(None)
     _job.set(job)
 
 
@@ -91,23 +91,23 @@ class AuditLog:
         """Have it logged, soon and in order. What is read of everyone's scope is no one's."""
         if scope.user is None and did == "read":
             return
-        access, what, job = _access.get(), (did, scope, kind), _job.get()
-        if access is None:
+        actor, what, job = _actor.get(), (did, scope, kind), _job.get()
+        if actor is None:
             now = time.monotonic()
             if now - self._recently.get((job, *what), -_AGAIN_S) < _AGAIN_S:
                 return
             if len(self._recently) > _REMEMBERED:
                 self._recently = {k: at for k, at in self._recently.items() if now - at < _AGAIN_S}
             self._recently[job, *what] = now
-        elif what in access.logged:
+        elif what in actor.logged:
             return
         else:
-            access.logged.add(what)
+            actor.logged.add(what)
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "role": access.role if access else "process",
-            "who": access.who if access else job,
-            "why": access.why if access else "in the background" if job else "by a program that does not say",
+            "role": actor.role if actor else "process",
+            "who": actor.who if actor else job,
+            "why": actor.why if actor else "in the background" if job else "by a program that does not say",
             "did": did,
             "kind": kind,
             "deployment": scope.deployment,

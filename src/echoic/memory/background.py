@@ -16,7 +16,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -67,6 +67,22 @@ class Jobs:
     parked: tuple[Parked, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How conversations are learned from."""
+
+    extractor: Extractor | None
+    """A model that joins the rules; None: the rules alone."""
+    _: KW_ONLY
+    every: int = EVERY
+    """User turns after which the model reads a conversation that goes on."""
+    sentences: bool = True
+    """Whether, where there is no model, what no rule has a slot for is kept as a sentence; needs the local
+    embedder."""
+    third_parties: ThirdParties = "keep"
+    """What is kept of others than the user."""
+
+
 class Distiller:
     """Listens to what users said in their conversations. Only their own words are ever learned.
 
@@ -76,11 +92,7 @@ class Distiller:
         clock: the time, aware.
         telemetry: what is told of how it went.
         hooks: what is told of what was learned.
-        extractor: a model that joins the rules; None: the rules alone.
-        every: user turns after which the model reads a conversation that goes on.
-        sentences: whether, where there is no model, what no rule has a slot for is kept as a sentence; needs
-            the local embedder.
-        third_parties: what is kept of others than the user.
+        learning: how.
     """
 
     def __init__(
@@ -91,15 +103,11 @@ class Distiller:
         telemetry: Telemetry,
         hooks: Hooks,
         *,
-        extractor: Extractor | None,
-        every: int,
-        sentences: bool,
-        third_parties: ThirdParties = "keep",
+        learning: Learning,
     ) -> None:
-        self._third_parties = third_parties
         self._store, self._telemetry, self._hooks = store, telemetry, hooks
-        self._extractor, self._sentences, self._embedder = extractor, sentences, embedder
-        self._clock, self._every, self._worker = clock, every, uuid4().hex
+        self._learning, self._extractor, self._embedder = learning, learning.extractor, embedder
+        self._clock, self._worker = clock, uuid4().hex
         self._made: tuple[RuleReader, ModelReader | None] | None = None
 
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
@@ -116,9 +124,9 @@ class Distiller:
         from echoic.memory.distilling.sentence_extractor import SentenceExtractor
 
         extractor = self._extractor
-        if extractor is None and self._sentences:
+        if extractor is None and self._learning.sentences:
             extractor = SentenceExtractor.fitting(self._embedder)
-        rules = RuleReader(self._store, alone=extractor is None, third_parties=self._third_parties)
+        rules = RuleReader(self._store, alone=extractor is None, third_parties=self._learning.third_parties)
         if extractor is None:
             return rules, None
         model = ModelReader(
@@ -127,8 +135,8 @@ class Distiller:
             self._embedder,
             clock=self._clock,
             worker=self._worker,
-            every=self._every,
-            third_parties=self._third_parties,
+            every=self._learning.every,
+            third_parties=self._learning.third_parties,
         )
         return rules, model
 

@@ -19,7 +19,7 @@ from echoic.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from echoic.memory.compliance import MARKS
 from echoic.memory.export import KINDS, copy_memory, opened
 from echoic.stores.base import Store
-from echoic.stores.store_copy import Copied, Progress, copy_while_written
+from echoic.stores.bulk_copy import Copied, Progress, copy_while_written
 from echoic.types import EmbeddingSpec
 
 SUFFIX = ".sha256"

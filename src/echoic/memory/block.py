@@ -14,14 +14,15 @@ from echoic.memory.recall import SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
-from echoic.prompt import checked_budget, counter_of
 from echoic.prompt.answer import Around, Packed
 from echoic.prompt.answer import pack as pack_answer
 from echoic.prompt.block import (
     OPENING,
     Block,
     Draft,
+    checked_budget,
     conversations_draft,
+    counter_of,
     directives_draft,
     experience_draft,
     memories_draft,
@@ -223,7 +224,7 @@ async def packed(
         StoreUnavailable: the store could not be read.
     """
     checked_budget(budget_tokens)
-    places = parts.shares.places(scope)
+    places = parts.recaller.shares.places(scope)
     if not all(hit.scope in places for hit in recall.hits):
         raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
     around = await _around(parts.store, recall.hits)

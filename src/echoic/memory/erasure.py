@@ -98,6 +98,28 @@ class Erasing:
         self._parts = parts
         self._scope = scope
 
+    async def requested(self, **given: Any) -> Receipt:
+        """Erase what the arguments of `UserMemory.forget` name, and sign the receipt where there is a key."""
+        span = bool(given.keys() & {"since", "until"})
+        if (span or "learned_from" in given) and not (
+            given.keys() <= {"since", "until"} or given.keys() == {"learned_from"}
+        ):
+            raise InvalidInput("forget takes `learned_from` or a span alone: call it again for anything else")
+        if span:
+            receipt = await self.forget_span(given.get("since"), given.get("until"))
+        elif "learned_from" in given:
+            receipt = await self.forget_learned(given["learned_from"])
+        else:
+            receipt = await self.forget(
+                given.get("key"), given.get("conversation"), given.get("id"), given.get("asked")
+            )
+        compliance = self._parts.compliance
+        if compliance is None:
+            return receipt
+        order = ("learned_from", "asked", "id", "key", "conversation")
+        what = "span" if span else next((name for name in order if name in given), "everything")
+        return await compliance.receipt(self._scope, what, receipt)
+
     async def forget(
         self,
         key: str | None,
@@ -106,11 +128,8 @@ class Erasing:
         asked: str | None = None,
         *,
         names: Sequence[str] = (),
-        alone: bool = True,
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: ids of several; `alone`: nothing else is asked for."""
-        if not alone:
-            raise InvalidInput("forget takes `learned_from` or a span alone: call it again for anything else")
+        """See `UserMemory.forget`; `names`: ids of several."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):

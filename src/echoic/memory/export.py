@@ -48,7 +48,7 @@ from echoic.memory.records import (
 from echoic.memory.retention import HOLD
 from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.stores.store_copy import Copied, CopiedScope, Progress, copy_store
+from echoic.stores.bulk_copy import Copied, CopiedScope, Progress, copy_store
 from echoic.types import (
     STATUSES,
     Conversation,

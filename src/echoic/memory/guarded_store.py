@@ -386,32 +386,13 @@ class HomeLoop:
         raise NotOpen("this memory was opened in another event loop and works in that one only. " + _WAY_OUT)
 
 
-def observed_store(
-    store: Store,
-    telemetry: Telemetry,
-    door: Door,
-    meter: Meter | None = None,
-    home: HomeLoop | None = None,
-    *,
-    compliance: Compliance | None = None,
-    audit: AuditLog | None = None,
-    written: Callable[[Scope], None] | None = None,
-) -> Store:
+class ObservedStore:
     """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
 
     Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
     done with it in `audit`. `written` is told every scope that was written, once the store has it.
     """
-    meter, home = meter or Meter(store, Quota()), home or HomeLoop()
-    return cast(
-        "Store",
-        _ObservedStore(
-            store, telemetry, door, meter, home, compliance=compliance, audit=audit, written=written
-        ),
-    )
 
-
-class _ObservedStore:
     def __init__(
         self,
         store: Store,
@@ -422,7 +403,7 @@ class _ObservedStore:
         *,
         compliance: Compliance | None,
         audit: AuditLog | None,
-        written: Callable[[Scope], None] | None,
+        written: Callable[[Scope], None],
     ) -> None:
         self._observed: Any = store
         self._written = written
@@ -465,8 +446,7 @@ class _ObservedStore:
                 if self._compliance is not None:
                     await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
-        if self._written is not None:
-            self._written(scope)
+        self._written(scope)
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes

@@ -163,7 +163,7 @@ class KeyedMemories:
 
     async def _shared(self, key: str) -> Memory | None:
         """What holds under `key` in the first deployment that shares anything of that name."""
-        for scope in self._parts.shares.of(self._scope):
+        for scope in self._parts.recaller.shares.of(self._scope):
             records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
             current = [memory for record in records if (memory := memory_of(record)).current]
             if current:  # what its operator said first, then the newest of anyone's

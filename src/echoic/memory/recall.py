@@ -178,13 +178,15 @@ class Shares:
     Nothing by default. A share is not passed on: who reads a deployment does not read what that one reads.
 
     Args:
-        given: by deployment, the ones whose global scope it reads, in the order in which they are asked.
+        given: by deployment, the ones whose global scope it reads, in the order in which they are asked; also
+            as "acme=kb,more; shop=kb", where no name contains "=", "," or ";".
 
     Raises:
         InvalidInput: a name is no deployment's, one is named twice, or a deployment is to read itself.
     """
 
-    def __init__(self, given: Mapping[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, given: str | Mapping[str, Sequence[str]] | None = None) -> None:
+        given = _shares_from(given) if isinstance(given, str) else given
         self._scopes = {reader: _scopes(reader, named) for reader, named in (given or {}).items()}
 
     def of(self, scope: Scope) -> tuple[Scope, ...]:
@@ -197,14 +199,7 @@ class Shares:
         return (scope, everyone, *self._scopes.get(scope.deployment, ()))
 
 
-def shares_from(text: str) -> dict[str, tuple[str, ...]]:
-    """What `Shares` takes, read from a setting: "acme=kb,more; shop=kb" lets acme read kb and more, shop kb.
-
-    Names in which "=", "," or ";" stand cannot be written so; they can be given to `Shares` as they are.
-
-    Raises:
-        InvalidInput: it is not of that form, or names a reader twice.
-    """
+def _shares_from(text: str) -> dict[str, tuple[str, ...]]:
     given: dict[str, tuple[str, ...]] = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         reader, equals, named = (piece.strip() for piece in part.partition("="))
@@ -249,7 +244,7 @@ class Recaller:
     ) -> None:
         self._store = store
         self._home = home or HomeLoop()
-        self._shares = shares or Shares()
+        self.shares = shares or Shares()
         # the last partial transcript is asked again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
@@ -322,7 +317,7 @@ class Recaller:
         try:
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
             until = Deadline(asked.deadline_ms)
-            asked_in = self._shares.places(scope)
+            asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
             reading = times.read(scope, text, asked.timezone) if times is not None else None
             spans = NOTHING if reading is None else await until.run(reading)
@@ -453,7 +448,7 @@ class Recaller:
         always = Deadline(None)
         return [
             None if await self._is_large(at, always) else await self._store.load(at)
-            for at in self._shares.places(scope)
+            for at in self.shares.places(scope)
         ]
 
     async def _load(self, places: Sequence[Scope], until: Deadline) -> tuple[dict[Scope, Partition], bool]:

@@ -8,16 +8,16 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
 
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
-from echoic.memory.background import EVERY, Background, Distiller, Jobs
+from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.door import Door, Instructions, Secrets
-from echoic.memory.guarded_store import HomeLoop, Meter, Quota, observed_store
+from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
@@ -46,51 +46,73 @@ SETTLE_S = 5.0
 """How long closing waits for vectors of what was just written; the rest waits in the store."""
 
 
+class MemoryOptions(TypedDict, total=False):
+    """What `echoic.open` and `MemoryService` take by name, beside store, embedder and models.
+
+    Attributes:
+        global_writes: "propose", the default, has an operator approve what callers would make global; "auto"
+            makes `global_kinds` global at once.
+        global_kinds: some of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". By default
+            opening hours and locations.
+        classifier: decides what may be global instead of the rules; a model confirms it. Personal data is
+            never global.
+        shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb".
+            A user's own memory is never shared, and nothing is passed on.
+        resumable_for_s: how long a live call that broke off can be resumed, by default a day. Then it is
+            closed: what was said is kept and learned from, its checkpoint removed. None: it is never closed.
+        quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
+        secrets: "mask", the default, keeps a marker such as "[card ending 4242]" in place of card numbers,
+            passwords, PINs, codes and keys; "keep" keeps them word for word (docs/secrets.md).
+        instructions: "refuse", the default, raises InvalidInput for a memory that speaks to the model rather
+            than about the user, such as "ignore your rules"; "keep" quotes it as data (docs/threats.md).
+        third_parties: what is kept of other people a user tells of: "keep", the default, "adults" (nothing
+            about children) or "drop" (docs/retention.md).
+        assurance: what callers of each level are told, where it differs from the default: also as
+            "attested=sensitive,device=open" (docs/assurance.md).
+        keep_for: for how many days conversations and memories are kept, also as
+            "conversations=90,acme:memories=30"; older ones are destroyed in the background
+            (docs/retention.md). By default they are kept until somebody forgets them.
+        audit: whether every access is logged in the compliance folder, without content (docs/audit.md).
+    """
+
+    global_writes: GlobalWrites
+    global_kinds: str | Collection[str] | None
+    classifier: Classifier | None
+    shares: str | Mapping[str, Sequence[str]] | None
+    resumable_for_s: float | None
+    quota: Quota | None
+    secrets: Secrets
+    instructions: Instructions
+    third_parties: ThirdParties
+    assurance: str | Mapping[str, str] | None
+    keep_for: str | Mapping[str, float] | None
+    audit: bool
+
+
 class MemoryService:
     """Everything Echoic remembers in one store. Use with `async with`, or `open()` and `aclose()`.
 
     Args:
         store: where it is kept.
         embedder: what makes vectors of it.
-        global_writes: what a caller's global memory does.
-        global_kinds: what is global by itself in the mode "auto", some of `sharing.GLOBAL_KINDS`; None:
-            `sharing.DEFAULT_GLOBAL_KINDS`.
-        classifier: decides what may be global, in the place of the rules. It overrules them both ways, but
-            for what is personal: that never is.
         extractor: a model that joins the rules in forming memories, after the caller was answered.
-        second_judge: decides after the caller was answered, in the place of the rules, or about what
-            `classifier` would share; until it has agreed it is private.
+        second_judge: decides what may be global after the caller was answered, in place of the rules, or
+            confirms what `classifier` would share; until it has agreed, the memory is private.
         summarizer: a model that says what a long call was about, for whoever goes on with it.
         distil_every: user turns after which the extractor reads a conversation that goes on.
         sentences: whether, where there is no extractor, what users state durably and no rule has a slot for
             is kept as a sentence. Needs the local embedder; with any other the rules learn alone.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
-        shares: by deployment, others in this store whose global memory its users find beside their own, and
-            get where they have nothing: `{"acme": ("knowledge-base",)}`. They only read it; users stay apart,
-            and nothing is passed on. Nothing is shared by default.
-        resumable_for_s: how long a live call that broke off can be taken up again. After that it is closed by
-            whoever runs next: what was said and heard is kept and learned from, its checkpoint removed.
-            None: it is never closed.
-        quota: how much may be kept of a user and of a deployment; no limit by default.
-        secrets: what becomes of card numbers, passwords, PINs, codes and keys that are said: "mask" keeps a
-            marker such as "[PIN]" in their place, "keep" keeps them word for word (docs/secrets.md).
-        keep_for: for how many days what is kept, as "conversations=90,acme:memories=30" (docs/retention.md).
-        instructions: what becomes of a memory that speaks to the model rather than about the user, such as
-            "ignore your rules": "refuse" raises InvalidInput, "keep" keeps it, quoted (docs/threats.md).
-        third_parties: what is kept of other people a user tells of: "keep", "adults" (nothing about children)
-            or "drop" (docs/retention.md).
-        assurance: what differs from the default in the table of levels and what each is told, as
-            "attested=sensitive,device=open" (docs/assurance.md).
         compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
             opened; None: nothing does.
-        audit: whether every access is logged in the compliance folder (docs/audit.md).
         telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
         clock: the time, aware.
         new_id: makes ids for turns and conversations that bring none.
+        options: see `MemoryOptions`.
 
     Raises:
-        InvalidInput: a share, a kind, or a way with secrets or instructions that cannot be meant, or a
-            `resumable_for_s` that would close calls that go on.
+        InvalidInput: an option holds a value that it does not take, or contradicts another.
+        TypeError: there is no such option.
     """
 
     def __init__(
@@ -98,58 +120,34 @@ class MemoryService:
         store: Store,
         embedder: Embedder,
         *,
-        global_writes: GlobalWrites = "propose",
-        global_kinds: Collection[str] | None = None,
-        classifier: Classifier | None = None,
         extractor: Extractor | None = None,
         second_judge: Classifier | None = None,
         summarizer: Summarizer | None = None,
         distil_every: int = EVERY,
         sentences: bool = True,
         fusion: str | Fusion = "blend",
-        shares: Mapping[str, Sequence[str]] | None = None,
-        resumable_for_s: float | None = RESUMABLE_FOR_S,
-        quota: Quota | None = None,
-        secrets: Secrets = "mask",
-        instructions: Instructions = "refuse",
-        third_parties: ThirdParties = "keep",
-        assurance: str | Mapping[str, str] | None = None,
-        keep_for: str | Mapping[str, float] | None = None,
         compliance: Compliance | None = None,
-        audit: bool = False,
         telemetry: Telemetry | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = lambda: uuid4().hex,
+        **options: Unpack[MemoryOptions],
     ) -> None:
-        telemetry, hooks, shared = telemetry or Telemetry(), Hooks(), Shares(shares)
-        kinds, door = _kinds(global_writes, global_kinds), Door(store, secrets, instructions, third_parties)
-        self._home, self._meter, self._embedder = HomeLoop(), Meter(store, quota or Quota()), embedder
-        self.audit = _audit(compliance, audit=audit)
+        if unknown := options.keys() - MemoryOptions.__annotations__:
+            raise TypeError(f"a memory has no option {', '.join(sorted(unknown))}: see echoic.MemoryOptions")
+        telemetry, hooks, third = telemetry or Telemetry(), Hooks(), options.get("third_parties", "keep")
+        kinds = _kinds(options.get("global_writes", "propose"), options.get("global_kinds"))
+        door = Door(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
+        self._home, self._embedder = HomeLoop(), embedder
+        self._meter = Meter(store, options.get("quota") or Quota())
+        self.audit = _audit(compliance) if options.get("audit") else None
         """The log of who used what; None: nothing is logged."""
         if not isinstance(embedder, CachedEmbedder):  # whoever forgets must find the words in a cache
             embedder = ObservedEmbedder(embedder, telemetry)
-        recaller = Recaller(store, embedder, fusion=fusion, shares=shared, home=self._home)
-        guarded = observed_store(
-            store,
-            telemetry,
-            door,
-            self._meter,
-            self._home,
-            compliance=compliance,
-            audit=self.audit,
-            written=recaller.written,
-        )
-        distiller = Distiller(
-            guarded,
-            embedder,
-            clock,
-            telemetry,
-            hooks,
-            extractor=extractor,
-            every=distil_every,
-            sentences=sentences,
-            third_parties=third_parties,
-        )
+        shares = Shares(options.get("shares"))
+        recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
+        guarded = self._guarded(store, telemetry, door, recaller, compliance)
+        learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
+        distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._parts = Parts(
@@ -159,22 +157,41 @@ class MemoryService:
             recaller=recaller,
             distiller=distiller,
             background=Background(guarded, embedder, distiller, self._home, hooks),
-            classifier=classifier,
+            classifier=options.get("classifier"),
             judge=_judge(guarded, second_judge, kinds, clock),
             hooks=hooks,
             telemetry=telemetry,
             global_kinds=kinds,
             clock=clock,
             new_id=new_id,
-            shares=shared,
-            assurance=table_from(assurance),
+            assurance=table_from(options.get("assurance")),
             compliance=compliance,
             audit=self.audit,
         )
         self.forgotten_again = 0
         """How many erasures were carried out again when it was opened: its store came from a backup."""
-        self._abandoned = AbandonedCalls(self._parts, resumable_for_s)
-        self._retention = Retention(self._parts, rules_from(keep_for))
+        self._abandoned = AbandonedCalls(self._parts, options.get("resumable_for_s", RESUMABLE_FOR_S))
+        self._retention = Retention(self._parts, rules_from(options.get("keep_for")))
+
+    def _guarded(
+        self,
+        store: Store,
+        telemetry: Telemetry,
+        door: Door,
+        recaller: Recaller,
+        compliance: Compliance | None,
+    ) -> Store:
+        observed = ObservedStore(
+            store,
+            telemetry,
+            door,
+            self._meter,
+            self._home,
+            compliance=compliance,
+            audit=self.audit,
+            written=recaller.written,
+        )
+        return cast("Store", observed)
 
     async def open(self) -> Self:
         """Open store and embedder, and resume what an earlier process left unfinished.
@@ -510,14 +527,12 @@ class MemoryService:
         }
 
 
-def _audit(compliance: Compliance | None, *, audit: bool) -> AuditLog | None:
-    """The audit log, where there is to be one.
+def _audit(compliance: Compliance | None) -> AuditLog:
+    """The audit log in the compliance folder.
 
     Raises:
         InvalidInput: there is no folder to keep it in.
     """
-    if not audit:
-        return None
     if compliance is None:
         raise InvalidInput(
             "an audit log needs a compliance folder: name one with compliance=, or --compliance"
@@ -538,7 +553,7 @@ def _judge(
     return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 
 
-def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozenset[str]:
+def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
     """What is global by itself.
 
     Raises:
@@ -546,6 +561,8 @@ def _kinds(global_writes: GlobalWrites, given: Collection[str] | None) -> frozen
     """
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")
+    if isinstance(given, str):
+        given = [name.strip() for name in given.split(",") if name.strip()] or None
     if global_writes == "auto":
         return DEFAULT_GLOBAL_KINDS if given is None else checked_kinds(given)
     if given is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from echoic.memory.assurance import TABLE, Level, Sensitivity
 from echoic.memory.consent import PendingTurns
 from echoic.memory.hooks import Hooks, ToolUsed
-from echoic.memory.recall import Recaller, Shares
+from echoic.memory.recall import Recaller
 
 if TYPE_CHECKING:
     from echoic.embedding.base import Embedder
@@ -47,7 +47,6 @@ class Parts:
     """What is global by itself; none where everything is proposed."""
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    shares: Shares = field(default_factory=Shares)
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
     """The most that somebody of each level is told."""
     judge: Judge | None = None

@@ -583,26 +583,10 @@ class UserMemory:
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
         self._parts.pending.drop(self.scope)  # what waits for the user's answer may say it as well
-        erasing = Erasing(self._parts, self.scope)
-        span = since is not None or until is not None
-        apart = key is conversation is id is asked is None and span != (learned_from is not None)
-        named = {
-            "learned_from": learned_from,
-            "asked": asked,
-            "id": id,
-            "key": key,
-            "conversation": conversation,
-        }
-        what = "span" if span else next((name for name in named if named[name] is not None), "everything")
-        if apart and learned_from is not None:
-            receipt = await erasing.forget_learned(learned_from)
-        elif apart:
-            receipt = await erasing.forget_span(since, until)
-        else:
-            alone = learned_from is None and not span
-            receipt = await erasing.forget(key, conversation, id, asked, alone=alone)
-        compliance = self._parts.compliance
-        return receipt if compliance is None else await compliance.receipt(self.scope, what, receipt)
+        given: dict[str, object] = {"key": key, "conversation": conversation, "id": id, "asked": asked}
+        given |= {"learned_from": learned_from, "since": since, "until": until}
+        what = {name: value for name, value in given.items() if value is not None}
+        return await Erasing(self._parts, self.scope).requested(**what)
 
     async def hold(self, *, on: bool = True) -> None:
         """Put everything kept about the user on hold, or release it: for operators, as when a court asks.

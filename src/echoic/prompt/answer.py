@@ -14,7 +14,7 @@ from functools import cache
 from typing import Self
 
 from echoic.partition import Flag
-from echoic.prompt import Counter, checked_budget, quoted, trimmed
+from echoic.prompt.block import WITHHELD, Counter, checked_budget, quoted, trimmed
 from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
 from echoic.temporal.rules import MONTHS
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
@@ -104,7 +104,6 @@ UNREAD = (
     "asked about the past, say that you cannot get at your notes at the moment."
 )
 
-WITHHELD = "More is known, which may be told once they prove who they are, by a PIN or a code."
 
 AGE_MATTERS_AFTER = timedelta(days=60)
 """What is kept for longer is told with its month: it may have changed since."""

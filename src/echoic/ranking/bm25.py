@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.ranking import kernel
 from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.indexing import key_term
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
@@ -108,8 +109,22 @@ class Postings:
         self._fresh = partition.postings_of(fresh.tolist())
         return True
 
-    def find(self, terms: Terms) -> SpeakerCounts:
-        """Every posting of `terms`, of which there is one at least."""
+    def find(self, terms: Terms, among: NDArray[np.bool_] | None = None) -> SpeakerCounts:
+        """Every posting of `terms`, of which there is one at least.
+
+        Args:
+            terms: what is looked up.
+            among: [rows] those whose postings are wanted; None: all.
+        """
+        if kernel.compiled is not None:
+            bounds = np.empty(len(terms) + 1, np.int64)
+            kept = self._rows, self._terms, self._counts, self._starts, SEGMENT_ROWS, self._patched
+            found = kernel.compiled.find(terms, *kept, *self._fresh, among, bounds)
+            return SpeakerCounts(bounds, np.frombuffer(found[0], np.int32), np.frombuffer(found[1], np.uint8))
+        said = self._find(terms)
+        return said if among is None else said.some(among[said.row])
+
+    def _find(self, terms: Terms) -> SpeakerCounts:
         bucket = terms.astype(np.intp) & self._mask
         spans = zip(terms, self._starts[bucket].tolist(), self._starts[bucket + 1].tolist(), strict=True)
         found = [self._of(term, first, last) for term, first, last in spans]
@@ -145,9 +160,8 @@ class Postings:
 
 def find(place: Candidates, terms: Terms) -> SpeakerCounts:
     """Who of the rows that may be found says any of `terms`."""
-    said = Postings.of(place.partition).find(terms)
     # a row that says nothing is no row of anybody's
-    return said if place.eligible.all else said.some(place.eligible.rows[said.row])
+    return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,17 +286,49 @@ def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStat
     known = dict(zip(terms[there].tolist(), idf[there].tolist(), strict=True))
     worth = idf * np.fromiter(asked.values(), np.float32, len(asked))
     pairs = list(zip(places, found, strict=True))
-    own = [_own(place, said, worth, statistics.mean_length) for place, said in pairs]
-    if statistics.mean_window == statistics.mean_length and not any(p.layout.head for p in places):
-        window = own  # without sessions every row is its own window
-    else:
-        window = [_window(place, said, worth, statistics.mean_window) for place, said in pairs]
+    own, window = _own_and_window(pairs, worth, statistics)
     names = _terms_of_names(places)
     nameless = own
     if not names.isdisjoint(asked):
         others = np.array([0 if term in names else 1 for term in asked], np.float32)
         nameless = [_own(place, said, worth * others, statistics.mean_length) for place, said in pairs]
     return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()), found)
+
+
+def _own_and_window(
+    pairs: Sequence[tuple[Candidates, SpeakerCounts]], worth: Floats, statistics: TermStatistics
+) -> tuple[list[Floats], list[Floats]]:
+    """[rows] BM25 of the words of each row, and of each row with its neighbours, by place."""
+    if kernel.compiled is not None:
+        each = [{term: 1.0} for term in range(len(worth))]
+        return _compiled_scores(pairs, worth, each, statistics)
+    own = [_own(place, said, worth, statistics.mean_length) for place, said in pairs]
+    if statistics.mean_window == statistics.mean_length and not any(p.layout.head for p, _ in pairs):
+        return own, own  # without sessions every row is its own window
+    return own, [_window(place, said, worth, statistics.mean_window) for place, said in pairs]
+
+
+def _compiled_scores(
+    pairs: Sequence[tuple[Candidates, SpeakerCounts]],
+    worth: Floats,
+    words: Sequence[Mapping[int, float]],
+    statistics: TermStatistics,
+) -> tuple[list[Floats], list[Floats]]:
+    """As `_own_and_window`, of each word the best of its terms times their closeness."""
+    assert kernel.compiled is not None
+    groups = np.cumsum([0, *map(len, words)])
+    terms = np.fromiter((term for each in words for term in each), np.int32, groups[-1])
+    closeness = np.fromiter((close for each in words for close in each.values()), np.float32, groups[-1])
+    of_terms = worth * np.float32(K1 + 1), groups, terms, closeness
+    means = statistics.mean_length, statistics.mean_window
+    norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means)], np.float32)
+    own, window = ([np.empty(place.partition.size, np.float32) for place, _ in pairs] for _ in range(2))
+    for number, (place, said) in enumerate(pairs):
+        layout = place.layout
+        at = layout.slot_of, layout.row_at, layout.head, layout.row_lengths, layout.window_lengths
+        into = own[number], window[number]
+        kernel.compiled.words(said.row, said.count, said.bounds, *of_terms, *at, TEXT_WINDOW, norm, *into)
+    return own, window
 
 
 def _own(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) -> Floats:
@@ -347,6 +393,9 @@ def near_scores(
     words = [{at[term]: closeness for term, closeness in stand_ins.items()} for stand_ins in words]
     found = [find(place, terms) for place in places]
     idf = statistics.idf(rows_saying(places, found))
+    if kernel.compiled is not None:
+        pairs = list(zip(places, found, strict=True))
+        return NearScores(*_compiled_scores(pairs, idf, words, statistics))
     own, window = ([np.zeros(p.partition.size + 1, np.float32) for p in places] for _ in range(2))
     for i, (place, said) in enumerate(zip(places, found, strict=True)):
         layout, touched = place.layout, touched_by(said, place.layout)

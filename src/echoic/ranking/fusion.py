@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.ranking import kernel
 from echoic.ranking.channels import FINDING, Channels
 from echoic.ranking.layout import Floats, Mask, Pairs, Rows
 
@@ -324,6 +325,10 @@ def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict
 
 def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
     total = np.zeros_like(parts["text"])
+    if kernel.compiled is not None and {part.dtype for part in parts.values()} == {total.dtype}:
+        worth = {name: weight for name in parts if (weight := getattr(weights, name))}
+        kernel.compiled.weighed(tuple(parts[name] for name in worth), tuple(worth.values()), total)
+        return total
     for name, part in parts.items():
         weight = np.float32(getattr(weights, name))
         if weight:
@@ -359,6 +364,10 @@ def scaled(scores: Floats, least: float = 0.0, ranged: Mask | None = None) -> Fl
     """
     if not len(scores):
         return scores.copy()
+    if kernel.compiled is not None and scores.dtype == np.float32:
+        moved = np.empty_like(scores)
+        kernel.compiled.scaled(scores, least, ranged, moved)
+        return moved
     known = scores if ranged is None else scores[ranged]
     low, high = np.fmin.reduce(known), np.fmax.reduce(known)
     if ranged is not None and np.isnan(high):
@@ -387,6 +396,8 @@ def _mean(scores: Floats, there: Mask) -> float:
 
 def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
     """Where the `count` highest of `scores` stand, best first; of equals the earlier first. NaN is none."""
+    if kernel.compiled is not None and scores.dtype == np.float32:
+        return np.frombuffer(kernel.compiled.top(scores, count), np.intp)
     there = np.flatnonzero(scores >= _least(scores, count))
     if len(there) < count:
         there = np.flatnonzero(~np.isnan(scores))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
+from echoic.ranking import kernel
 from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.words import content_words, cut, fold
 
@@ -149,6 +150,8 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
 
     NaN of rows without pieces.
     """
+    if kernel.compiled is not None:
+        return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)
     if not len(in_session):
@@ -166,6 +169,16 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
     np.multiply(near, _DISCOUNT, out=near, where=near > 0)
     near[np.isnan(likeness[in_session, 0])] = np.nan
     likeness[in_session] = np.fmax.reduce(near, axis=1)
+    return own, likeness
+
+
+def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
+    assert kernel.compiled is not None
+    layout = place.layout
+    own, likeness = np.empty((2, len(rows), len(axes)), np.float32)
+    at = layout.slot_of, layout.row_at, layout.head, layout.flags, int(Flag.ASKING)
+    how = WINDOW, _SAME, _ECHO, own, likeness
+    kernel.compiled.likeness(place.partition.tokens, rows, *at, np.ascontiguousarray(axes), share, *how)
     return own, likeness
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Flag, Partition, number_of
+from echoic.ranking import kernel
 from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.indexing import AGENT, USER
 
@@ -300,8 +301,8 @@ class Layout:
             own = np.ones(len(left_out), np.bool_)
             own[self.sources.memories] = False
         by_row = self.row_lengths, self.window_lengths.take(self.slot_of)
-        findable = self.slot_of < self.width - 1
-        return _eligible(eligible.rows & ~left_out, findable, self.flags, by_row, own)
+        indexed = eligible.rows | (not eligible.all)
+        return _eligible(eligible.rows & ~left_out, indexed, self.flags, by_row, own)
 
     def spread_vectors(self, cosines: Floats) -> Floats:
         """[rows] The cosine of each turn's and its neighbours' summed vector; of other rows their own.
@@ -311,6 +312,11 @@ class Layout:
         """
         if not len(self.turns):
             return cosines
+        if kernel.compiled is not None:
+            spread = np.empty_like(cosines)
+            at = self.turns, self.slots, self.head, self.window_norms
+            kernel.compiled.spread(cosines, *at, VECTOR_WINDOW, spread)
+            return spread
         sessions = np.zeros(self.head, np.float32)
         sessions[self.slots] = cosines[self.turns]
         window = cosines.copy()
@@ -337,6 +343,7 @@ class Layout:
 def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     rows, flags = partition.rows, np.ascontiguousarray(partition.rows["flags"])
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
+    indexed = findable | (rows["words"] > 0)  # items have words, and only a search for items finds them
     past = flags & Flag.PAST != 0
     in_session = findable & ~past & (rows["kind"] == TURN) & (rows["session"] != 0)
     turns, slots = _in_order(rows, np.flatnonzero(in_session), partition.origin)
@@ -364,15 +371,14 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
     memories = rows["kind"] == MEMORY
     asking = flags & Flag.ASKING != 0
-    said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
         row_at=row_at,
         head=head,
         width=width,
-        current=_eligible(findable & ~past, findable, flags, by_row, own),
-        with_past=_eligible(findable, findable, flags, by_row, own),
+        current=_eligible(findable & ~past, indexed, flags, by_row, own),
+        with_past=_eligible(findable, indexed, flags, by_row, own),
         row_lengths=by_row[0],
         lengths=lengths,
         window_lengths=window_lengths,
@@ -390,10 +396,15 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         among_people=_among_people(rows["speaker"][findable & (rows["kind"] == TURN)]),
         keyed=np.flatnonzero(flags & Flag.KEYED),
         asking=asking.astype(np.float32) if asking.any() else None,
-        fullness=np.where(memories, np.float32(1), said),
+        fullness=_fullness(rows, memories),
         pairs=pairs,
         sources=sources,
     )
+
+
+def _fullness(rows: NDArray[np.void], memories: Mask) -> Floats:
+    said = np.minimum(rows["characters"], LONG_CHARACTERS).astype(np.float32) / LONG_CHARACTERS
+    return np.where(memories, np.float32(1), said)
 
 
 def _among_people(speakers: NDArray[np.uint32]) -> bool | None:
@@ -416,7 +427,7 @@ def _in_order(
 
 def _eligible(
     rows: Mask,
-    findable: Mask,
+    indexed: Mask,
     flags: NDArray[np.uint8],
     lengths: tuple[Floats, Floats],
     own: Mask | None,
@@ -425,7 +436,7 @@ def _eligible(
 
     Args:
         rows: those that may be found.
-        findable: those that say anything.
+        indexed: those that have words in the index.
         flags: of each.
         lengths: of each, and of its window.
         own: those that say what no other row stands for; None: all.
@@ -433,7 +444,7 @@ def _eligible(
     counted = rows if own is None else rows & own
     return Eligible(
         rows,
-        all=not (findable & ~rows).any(),
+        all=not (indexed & ~rows).any(),
         hidden=np.flatnonzero(~rows),
         without_vector=np.flatnonzero(~rows | (flags & Flag.EMBEDDED == 0)),
         counted=None if own is None else counted,

@@ -1,9 +1,9 @@
-"""Cosines over very many rows: a signed byte an axis for all of them, and the nearest exactly.
+"""Cosines over very many rows: of 16 bits an axis, or of a signed byte and the nearest exactly.
 
-Of a large scope every query reads every vector, and reading is what takes the time: bytes are a quarter of
-it, and a processor multiplies 32 or 64 of them at once. Optional: numpy cannot, so it takes `simsimd` (the
-extra "fast"); without it, for smaller scopes, and until the first queries have made the bytes, a few rows
-each, all cosines are exact.
+Of a large scope every query reads every vector, and reading is what takes the time. Floats of 16 bits are
+half of it: the compiled kernel multiplies them, and cosines are right to 0.0001. Bytes are a quarter: where
+there is no kernel, `simsimd` (the extra "fast") multiplies these. Both are optional: without them, for
+smaller scopes, and until the first queries have made what is read, a few rows each, all cosines are exact.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.ranking import kernel
 
 Floats = NDArray[np.float32]
 
@@ -36,11 +37,13 @@ _MOST = 127
 
 
 class Coarse:
-    """The vectors of one partition as bytes, each with its scale. Kept in the partition's scratch."""
+    """The vectors of one partition in fewer bits. Kept in the partition's scratch."""
 
     def __init__(self, dimensions: int) -> None:
         """Of no rows yet."""
-        self._bytes = np.zeros((0, dimensions), np.int8)
+        self.halved = kernel.multiplies_halves()
+        """Whether these are floats of 16 bits; else bytes, each row with its scale."""
+        self._rows: NDArray[Any] = np.zeros((0, dimensions), np.float16 if self.halved else np.int8)
         self._scales = np.zeros(0, np.float32)
         self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
 
@@ -50,10 +53,11 @@ class Coarse:
 
         The caller holds the partition's lock.
         """
-        if partition.size < LEAST_ROWS or _simsimd() is None:
+        halved = kernel.multiplies_halves()
+        if partition.size < LEAST_ROWS or not (halved or _simsimd()):
             return None
         kept = partition.scratch.get(_KEY)
-        if kept is None or kept.dimensions != partition.vectors.shape[1]:
+        if kept is None or (kept.dimensions, kept.halved) != (partition.vectors.shape[1], halved):
             kept = partition.scratch[_KEY] = cls(partition.vectors.shape[1])
         assert isinstance(kept, cls)
         segments = partition.size // SEGMENT_ROWS
@@ -62,12 +66,12 @@ class Coarse:
     @property
     def dimensions(self) -> int:
         """Of each vector."""
-        return self._bytes.shape[1]
+        return int(self._rows.shape[1])
 
     def catch_up(self, partition: Partition, segments: int) -> bool:
         """Take in what was patched since the last time, `segments` of it at most; whether that was all."""
-        if len(self._bytes) != partition.size:
-            self._bytes = _grown(self._bytes, partition.size)
+        if len(self._rows) != partition.size:
+            self._rows = _grown(self._rows, partition.size)
             self._scales = _grown(self._scales, partition.size)
             self._made = _grown(self._made, len(partition.patched))
         behind = np.flatnonzero(partition.patched > self._made)
@@ -76,21 +80,31 @@ class Coarse:
         now = behind[:segments]
         for first, end in _stretches(now):
             rows = slice(first * SEGMENT_ROWS, end * SEGMENT_ROWS)
-            self._bytes[rows], self._scales[rows] = as_bytes(partition.vectors[rows])
+            if self.halved:
+                self._rows[rows] = partition.vectors[rows]
+            else:
+                self._rows[rows], self._scales[rows] = as_bytes(partition.vectors[rows])
         self._made[now] = partition.patched[now]
         return len(now) == len(behind)
 
     def cosines(self, vectors: Floats, vector: Floats) -> Floats:
-        """[rows] Within 0.01 of the cosine of each of `vectors` and `vector`; of the nearest `EXACT`, it.
+        """[rows] The cosine of each of `vectors` and `vector`, right to 0.0001.
+
+        Of bytes to 0.01, and of the nearest `EXACT` exactly.
 
         Args:
-            vectors: [rows, dimensions] those these bytes were made of.
+            vectors: [rows, dimensions] those these rows were made of.
             vector: [dimensions], unit length.
         """
+        if self.halved:
+            assert kernel.compiled is not None
+            found = np.empty(len(vectors), np.float32)
+            kernel.compiled.cosines(self._rows, vector, found)
+            return found
         simsimd = _simsimd()
         assert simsimd is not None
         asked, scale = as_bytes(vector[None])
-        products = np.asarray(simsimd.cdist(asked, self._bytes, "inner")).reshape(-1)
+        products = np.asarray(simsimd.cdist(asked, self._rows, "inner")).reshape(-1)
         cosines: Floats = products.astype(np.float32) * self._scales * scale
         near = np.flatnonzero(cosines >= np.partition(cosines, -EXACT)[-EXACT])  # equals all or none
         cosines[near] = np.vecdot(vectors[near], vector)
@@ -99,7 +113,7 @@ class Coarse:
     @property
     def nbytes(self) -> int:
         """What this takes."""
-        return self._bytes.nbytes + self._scales.nbytes + self._made.nbytes
+        return self._rows.nbytes + self._scales.nbytes + self._made.nbytes
 
 
 def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:

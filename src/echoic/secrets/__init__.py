@@ -7,7 +7,7 @@ Pure: no I/O, no clock, no model, and nothing of memory is known here.
 from __future__ import annotations
 
 from echoic.secrets.dialogue import CONTEXT, InTurn, Said, leans_on_context, mask_turn
-from echoic.secrets.labelled_secrets import SECRETS, Secret
+from echoic.secrets.labels import SECRETS, Secret
 from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, mask, mask_json, mask_named, replaced
 from echoic.text.spoken_numbers import is_bare
 

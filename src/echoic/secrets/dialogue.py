@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
-from echoic.secrets.labelled_secrets import LABELS, WORDED, Secret, harmless
+from echoic.secrets.labels import LABELS, WORDED, Secret, harmless
 from echoic.secrets.masking import (
     MARKER,
     Known,

@@ -15,7 +15,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
-from echoic.secrets.labelled_secrets import SECRETS, Secret, labelled
+from echoic.secrets.labels import SECRETS, Secret, labelled
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken_numbers import View, runs, views_of
 

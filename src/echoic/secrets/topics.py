@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from echoic.secrets import values
-from echoic.secrets.labelled_secrets import CODE, LABELS, Secret, harmless, is_plain_code
+from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
 from echoic.text import END, START, any_of, word_lists
 from echoic.text.spoken_numbers import ENGLISH, View, is_bare, runs
 

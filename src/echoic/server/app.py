@@ -75,7 +75,7 @@ class MemoryServer(uvicorn.Server):
         app: Any = self.config.app
         served = getattr(app.state, "served", None)  # nothing where the start failed
         if served is not None and served.voice is not None:
-            from echoic.session.voice_session import freeze_heap
+            from echoic.session.voice_call import freeze_heap
 
             freeze_heap()
 
@@ -130,7 +130,7 @@ def create_app(
         ImportError: the protocol's SDK is not installed.
 
     Raises (when the app starts):
-        InvalidInput: the model cannot be used: its key is missing.
+        InvalidInput: a model's key is missing.
         EmbedderMissing: the embedder's packages or weights are not on this machine.
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
@@ -167,12 +167,11 @@ def create_app(
     )
     app.state.served = served
     problems.install(app)
-    for router in (*ROUTERS, voice.sockets):
-        # include_router would build every route anew, a tenth of a second, in the middle of the first request
-        app.router.routes.extend(router.routes)
+    # include_router would build every route anew, a tenth of a second, in the middle of the first request
+    app.router.routes += [route for router in (*ROUTERS, voice.sockets) for route in router.routes]
     if webhooks is not None:
         app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
-    app.router.routes.extend(protocol)
+    app.router.routes += protocol
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 

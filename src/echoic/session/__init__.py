@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from echoic.session.call_state import SessionSettings, State
     from echoic.session.hooks import Caption, Event
     from echoic.session.playback import Flush, Frame, Playback
-    from echoic.session.provider_session import ProviderProfile
+    from echoic.session.provider import ProviderProfile
     from echoic.session.speech_alignment import Heard, SpeechTrace, divide
     from echoic.session.text_call import TextCall
-    from echoic.session.voice_session import CallLimits, VoiceSession, freeze_heap
+    from echoic.session.voice_call import CallLimits, VoiceSession, freeze_heap
 
 __all__ = [
     "CallContext",
@@ -74,8 +74,8 @@ _MODULES = {
     "session.hooks": ("Caption", "Event"),
     "session.call_state": ("SessionSettings", "State"),
     "session.playback": ("Flush", "Frame", "Playback"),
-    "session.provider_session": ("ProviderProfile",),
-    "session.voice_session": ("CallLimits", "VoiceSession", "freeze_heap"),
+    "session.provider": ("ProviderProfile",),
+    "session.voice_call": ("CallLimits", "VoiceSession", "freeze_heap"),
     "session.text_call": ("TextCall",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

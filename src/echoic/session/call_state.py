@@ -19,7 +19,7 @@ from echoic.session.call_record import CallLog
 from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
 from echoic.session.playback import Playback
-from echoic.session.provider_session import ProviderSession
+from echoic.session.provider import ProviderSession
 from echoic.session.recorder import HISTORY_TOKENS, CallRecorder
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
 from echoic.session.webrtc_control import ProviderCall

@@ -31,14 +31,13 @@ from pydantic_ai.realtime import (
 )
 
 from echoic.errors import EchoicError
-from echoic.prompt import quoted
-from echoic.prompt.block import framed
+from echoic.prompt.block import framed, quoted
 from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.hooks import Captions, caption_of
+from echoic.session.provider import CallerUtterance, Note, ProviderSession
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import CallerUtterance, Note, ProviderSession
 
 log = logging.getLogger(__name__)
 

@@ -30,8 +30,7 @@ from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.distilling import Summarizer
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens, quoted
-from echoic.prompt.block import framed, is_memory, parts_in
+from echoic.prompt.block import estimate_tokens, framed, is_memory, parts_in, quoted
 from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 from echoic.types import Turn

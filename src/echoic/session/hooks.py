@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.session.provider_session import ProviderSession
+from echoic.session.provider import ProviderSession
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext

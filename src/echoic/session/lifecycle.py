@@ -23,8 +23,8 @@ from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener
 from echoic.session.playback import Playback
+from echoic.session.provider import ProviderSession
 from echoic.session.provider_connections import ProviderConnections
-from echoic.session.provider_session import ProviderSession
 from echoic.session.turn_collector import TurnCollector
 from echoic.session.turn_recall import CallRecall
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback

@@ -24,15 +24,14 @@ from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
 from echoic.memory.service import MemoryService
-from echoic.prompt import quoted
-from echoic.prompt.block import OPENING, framed
+from echoic.prompt.block import OPENING, framed, quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session
 from echoic.session.history import settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
-from echoic.session.provider_session import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
+from echoic.session.provider import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 

@@ -33,7 +33,7 @@ from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState
 from echoic.session.history import given_in, looked_up, utterance_of
 from echoic.session.playback import Utterance
-from echoic.session.provider_session import CallerUtterance, ProviderSession
+from echoic.session.provider import CallerUtterance, ProviderSession
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.speculation import ListeningStatistics, Speculation
 from echoic.memory.user import UserMemory
-from echoic.prompt import quoted
 from echoic.prompt.answer import Packed
-from echoic.prompt.block import memory_line
+from echoic.prompt.block import memory_line, quoted
 from echoic.types import Hit, Outcome, Recall
 
 log = logging.getLogger(__name__)

@@ -57,7 +57,7 @@ def store_from(url: str) -> Store:
         return _plain_store(url)
     if len(named) > 1:
         raise InvalidInput("the option 'encryption' is there twice")
-    from echoic.stores.encrypted import EncryptedStore, keys_from
+    from echoic.stores.encryption import EncryptedStore, keys_from
 
     keys = keys_from(unquote_plus(named[0].removeprefix(_ENCRYPTION)))
     rest = "&".join(option for option in options if option is not named[0])

@@ -3,7 +3,7 @@
 It is given Starlette's sockets, accepted, and callers that were recognised. Needs the extra "voice".
 """
 
-from echoic.adapters.browser.browser_call import BrowserCall
+from echoic.adapters.browser.call import BrowserCall
 from echoic.adapters.browser.socket import FAILED, SUBPROTOCOL, PageSettings, Transport
 from echoic.adapters.browser.switchboard import CallAdmission, NoSuchCall, Switchboard
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 
-from echoic.adapters.browser.browser_call import BrowserCall, IsKnown
+from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.socket import FAILED, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
 from echoic.memory.assurance import Level

@@ -40,7 +40,7 @@ from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
 from echoic.session.recorder import turn_of
 from echoic.session.text_call import Excuse, TextCall
-from echoic.session.voice_session import VoiceSession
+from echoic.session.voice_call import VoiceSession
 from echoic.types import Turn
 
 if TYPE_CHECKING:

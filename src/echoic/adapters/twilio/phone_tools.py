@@ -20,7 +20,7 @@ from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
 from echoic.memory.conversation import match_keys
 from echoic.memory.user import UserMemory
-from echoic.prompt import estimate_tokens
+from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.recorder import CallRecorder
 from echoic.types import Conversation, Turn

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from echoic.embedding.base import Embedded
 from echoic.english.corrections import repaired
 from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
-from echoic.english.sentences import Ground, Sentence, by_an_agent, jokes, sentences, staged
+from echoic.english.listener import Ground, by_an_agent, jokes, staged
+from echoic.english.sentences import Sentence, sentences
 from echoic.memory.distilling.rule_reader import MASKED
 from echoic.secrets import MARKER
 from echoic.types import Category

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.english.sentences import Sentence, by_an_agent, sentences
+from echoic.english.listener import by_an_agent
+from echoic.english.sentences import Sentence, sentences
 from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
 from echoic.memory.distilling.reconcile import (

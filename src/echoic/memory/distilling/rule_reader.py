@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.listener import completed
+from echoic.english.sentences import completed
 from echoic.english.slots import rivals
 from echoic.memory.concurrency import until_written
 from echoic.memory.distilling.known_facts import known_of

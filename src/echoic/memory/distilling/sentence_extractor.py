@@ -21,8 +21,8 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.commands import asks_to_remember
 from echoic.english.lexicon import NUMBERS
+from echoic.english.listener import asks_to_remember
 from echoic.english.sentences import sentences
 from echoic.memory.distilling.clause_reader import (
     MODEL,

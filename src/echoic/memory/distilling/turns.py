@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.commands import hushed
+from echoic.english.listener import hushed
 from echoic.english.sentences import sentences
 from echoic.memory.records import (
     CONVERSATION,

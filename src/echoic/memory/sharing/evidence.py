@@ -397,10 +397,8 @@ def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
     """`kinds` as a set.
 
     Raises:
-        InvalidInput: it is a text, or one of them is none of `GLOBAL_KINDS`.
+        InvalidInput: one of them is none of `GLOBAL_KINDS`.
     """
-    if isinstance(kinds, str):
-        raise InvalidInput("global_kinds must be several names, such as ['hours', 'location'], not one text")
     unknown = [kind for kind in kinds if kind not in GLOBAL_KINDS]
     if unknown:
         raise InvalidInput(

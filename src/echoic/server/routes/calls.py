@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -20,6 +19,7 @@ from echoic.server.request_callers import AsReader, Shared
 from echoic.session.call_record import (
     MEANINGS,
     CallRecord,
+    Channel,
     Exchange,
     call_of,
     read_exchanges,
@@ -29,9 +29,6 @@ from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Turn
 
 router = APIRouter(tags=["calls"])
 
-Channel = Literal["text", "voice", "phone"]
-_PHONE: Final = re.compile(r"CA[0-9a-f]{32}")
-"""How a telephone's provider names its calls."""
 _MOST_LOOKED_AT: Final = 1000
 """Conversations whose channel is looked up for one page of a list."""
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
@@ -198,7 +195,7 @@ async def get_call(
         raise not_found("call")
     records = await _records(memory, call)
     exchanges = await read_exchanges(store, scope, call)
-    hits = await _Hits.of(memory, exchanges)
+    hits = await _HitsById.of(memory, exchanges)
     given: dict[int, list[dict[str, Any]]] = {}
     if viewer.role != "user":  # the agent's instructions are the operator's
         for record in records:
@@ -245,30 +242,29 @@ def _shown(
     user: str, conversation: Conversation, records: Sequence[CallRecord], said_at: datetime | None
 ) -> ShownCall:
     last = records[-1] if records else None
-    channel: Channel = "voice" if last is not None and last.provider else "text"
     return ShownCall(
         id=conversation.id,
         user=user,
-        channel="phone" if _PHONE.fullmatch(conversation.id) else channel,
+        channel=last.channel if last else "text",
         agents=last.agents if last else [conversation.agent] if conversation.agent else [],
         status=conversation.status,
         reason=last.reason if last else None,
         provider=last.provider or None if last else None,
         model=last.model or None if last else None,
-        started_at=conversation.started_at,
+        started_at=min([conversation.started_at, *(record.started_at for record in records)]),
         ended_at=last.ended_at if last else None,
         last_said_at=said_at,
     )
 
 
-class _Hits:
+class _HitsById:
     """The words of what was found in a call, read at once, and the turns that stated them."""
 
     def __init__(self, memories: dict[str, Memory], turns: dict[str, Turn], whole: bool) -> None:
         self._memories, self._turns, self._whole = memories, turns, whole
 
     @classmethod
-    async def of(cls, memory: UserMemory, exchanges: Iterable[Exchange]) -> _Hits:
+    async def of(cls, memory: UserMemory, exchanges: Iterable[Exchange]) -> _HitsById:
         store, own = memory.visible_store, memory.scope
         found = {hit.id for each in exchanges if each.recall for hit in each.recall.found}
         memories: dict[str, Memory] = {}
@@ -318,7 +314,7 @@ def _sources(memory: Memory | None) -> Sequence[str]:
     return memory.source if memory is not None and memory.visibility != "global" else ()
 
 
-def _exchange(exchange: Exchange, hits: _Hits, given: list[dict[str, Any]]) -> ShownExchange:
+def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) -> ShownExchange:
     recall = exchange.recall
     return ShownExchange(
         number=exchange.number,

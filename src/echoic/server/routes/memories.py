@@ -19,7 +19,7 @@ from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
 from echoic.memory.user import MAX_LIMIT, UserMemory
-from echoic.prompt import counter_of
+from echoic.prompt.block import counter_of
 from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import (
     RequestBody,

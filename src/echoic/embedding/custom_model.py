@@ -122,7 +122,7 @@ def _pooling(model: PublishedModel) -> Pooling:
     return _POOLINGS[wanted.pop()]
 
 
-class BroughtEncoder(Encoder):
+class CustomEncoder(Encoder):
     """A published encoder, read as its files say."""
 
     _pools = False
@@ -236,7 +236,7 @@ def _projection(model: PublishedModel) -> NDArray[np.float32]:
     )
 
 
-class BroughtEmbedder(LocalEmbedder):
+class CustomEmbedder(LocalEmbedder):
     """A BERT model that you bring. Otherwise as `LocalEmbedder`."""
 
     def __init__(
@@ -284,4 +284,4 @@ class BroughtEmbedder(LocalEmbedder):
         return self._model.files(self._variant, self._cache_dir)
 
     def _loaded(self, files: ModelFiles) -> Encoder:
-        return BroughtEncoder(files, self._variant, self._threads, self._model, self.described)
+        return CustomEncoder(files, self._variant, self._threads, self._model, self.described)

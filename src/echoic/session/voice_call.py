@@ -32,8 +32,8 @@ from echoic.session.history import request as marked
 from echoic.session.hooks import Captions, Listener
 from echoic.session.lifecycle import CallLifecycle
 from echoic.session.playback import SAMPLE_BYTES, Flush, Frame
+from echoic.session.provider import ProviderProfile
 from echoic.session.provider_connections import GO_ON
-from echoic.session.provider_session import ProviderProfile
 from echoic.session.recorder import CallRecorder
 from echoic.session.text_call import TextCall
 from echoic.session.webrtc_control import ProviderCall, call_of
@@ -178,7 +178,9 @@ class VoiceSession:
             raise InvalidInput(
                 "`sessions` is where checkpoints are stored, and the settings turn checkpoints off"
             )
-        self.recorder = host.recorder if host is not None else self._new_recorder(sessions)
+        self.recorder = self._new_recorder(sessions) if host is None else host.recorder
+        if host is not None:
+            self.recorder.voiced_by(*self._named_model())
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
         self._limits = limits
@@ -463,13 +465,13 @@ class VoiceSession:
     # -- inside
 
     def _new_recorder(self, sessions: SessionStore | None) -> CallRecorder:
-        settings, model = self.settings, self.agents[self._start].model or self._model
+        settings = self.settings
         return CallRecorder(
             self.memory,
             self.session_id,
             self._start,
             conversation=self.conversation_id,
-            model=(model.system, model.model_name),
+            model=self._named_model(),
             words=settings.history,
             learns=settings.memory,
             record=settings.record,
@@ -479,6 +481,11 @@ class VoiceSession:
             summarizer=self._service.summarizer,
             history_tokens=settings.history_tokens,
         )
+
+    def _named_model(self) -> tuple[str, str]:
+        """Provider and name of the model that speaks first."""
+        model = self.agents[self._start].model or self._model
+        return model.system, model.model_name
 
     def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():

@@ -15,7 +15,7 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.embedding.base import Embedded, Kind
-from echoic.embedding.brought import BroughtEmbedder
+from echoic.embedding.custom_model import CustomEmbedder
 from echoic.embedding.onnx_graph import build
 from echoic.errors import EmbedderMissing, EmbeddingMismatch, InvalidInput
 from echoic.memory.records import index
@@ -233,7 +233,7 @@ SHAPES = [
 ]
 
 
-def made_by(embedder: BroughtEmbedder, texts: list[str], kind: Kind) -> Embedded:
+def made_by(embedder: CustomEmbedder, texts: list[str], kind: Kind) -> Embedded:
     async def run() -> Embedded:
         await embedder.open()
         try:
@@ -248,7 +248,7 @@ def made_by(embedder: BroughtEmbedder, texts: list[str], kind: Kind) -> Embedded
 @pytest.mark.parametrize("kind", ["query", "document"])
 def test_a_published_model_makes_what_its_definition_says(shape: Shape, kind: Kind, tmp_path: Path) -> None:
     embedder = embedder_from(f"local:{shape.write(tmp_path)}", cache_dir=tmp_path / "cache")
-    assert isinstance(embedder, BroughtEmbedder)
+    assert isinstance(embedder, CustomEmbedder)
     assert embedder.spec.dimensions == (16 if shape.projection else WIDTH)
     made = made_by(embedder, TEXTS, kind)
     assert made.pieces is not None

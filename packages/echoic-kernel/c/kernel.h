@@ -1,0 +1,62 @@
+/* The arithmetic of ranking, without Python. Whoever calls has checked that every index is inside its array. */
+#ifndef ECHOIC_KERNEL_H
+#define ECHOIC_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AXES 64  /* of a word piece: a signed byte each */
+#define LANES 16 /* pieces of the question that are compared at once */
+
+/* One set of instructions. All sets give the same bits. */
+typedef struct {
+    const char *name;
+    int (*runs_here)(void);
+    /* best[blocks * LANES]: the highest product of any of `pieces` word pieces (at least one) with each piece of
+       the question, which are laid out as asked[blocks][AXES / 2][LANES][2]. */
+    void (*best_products)(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best);
+    /* out[rows]: the product of each row of `width` 16-bit floats with the question. */
+    void (*half_products)(const uint16_t *vectors, size_t rows, size_t width, const float *asked, float *out);
+} Instructions;
+
+extern const Instructions INSTRUCTIONS[]; /* the best first; the last one has no name */
+
+/* Rounds `values` to steps of 1/most of the largest; returns the length of a step, NaN if some are not finite. */
+float round_to_steps(const float *values, size_t count, int most, int16_t *into);
+
+/* The `count` highest of scores, NaN left out: `kept` has their places, best first, of equals the earlier first.
+   Returns how many there are. */
+size_t highest(const float *scores, size_t size, size_t count, int64_t *kept);
+
+/* (x - low) / (high - low), see `scaled` in echoic.ranking.fusion. */
+void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out);
+
+/* The terms of one place, and what BM25 needs to know of it. */
+typedef struct {
+    const int32_t *row;      /* [postings] */
+    const uint8_t *count;    /* [postings] */
+    const int64_t *bounds;   /* [terms + 1] */
+    const float *worth;      /* [terms] inverse document frequency times how often it is asked for, times k1 + 1 */
+    const int64_t *slot_of;  /* [rows] */
+    const int32_t *row_at;   /* [width] */
+    const float *lengths;    /* [rows] */
+    const float *window_lengths; /* [width] */
+    const float *window;     /* [2 reach + 1] what a word counts for the rows before and behind */
+    int64_t head, width, reach;
+    float norm, norm_by_length, window_norm_by_length;
+} Postings;
+
+/* Room for one call of `score_words`: all zero before and after it. */
+typedef struct {
+    double *around;   /* [width] */
+    float *best;      /* [max(rows, width)] */
+    int64_t *touched; /* [width] */
+    int64_t *marked;  /* [max(rows, width)] */
+} Room;
+
+/* Adds to own[rows], and to window[rows] where it is given, for each word the weight of the best of its terms.
+   words: where the terms of each word begin among `term` and `closeness`; [count + 1]. */
+void score_words(const Postings *said, const int64_t *words, size_t count, const int32_t *term,
+                 const float *closeness, Room *room, double *own, double *window);
+
+#endif

@@ -1,0 +1,768 @@
+/* Python's way in. Every array is checked here for its type, its size and the indices in it: what is behind
+   (kernel.h) reads and writes without looking again. The interpreter is let go of while there is arithmetic to do. */
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+
+#define INTERFACE 1 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
+#define MOST_ARRAYS 16
+
+static const Instructions *chosen;
+
+/* The arrays of one call, let go of together. */
+typedef struct {
+    Py_buffer views[MOST_ARRAYS];
+    int count;
+} Arrays;
+
+static void let_go(Arrays *arrays)
+{
+    while (arrays->count)
+        PyBuffer_Release(&arrays->views[--arrays->count]);
+}
+
+/* The numbers of `object`, which must be contiguous, of one of `formats` and so many (-1: any number, stored in
+   `found`); NULL, and an error is set, where they are not. */
+static void *numbers(Arrays *arrays, PyObject *object, const char *formats, Py_ssize_t size, Py_ssize_t *found, int written)
+{
+    if (arrays->count == MOST_ARRAYS) {
+        PyErr_SetString(PyExc_SystemError, "too many arrays");
+        return NULL;
+    }
+    Py_buffer *view = &arrays->views[arrays->count];
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) < 0)
+        return NULL;
+    arrays->count++;
+    const char *format = view->format ? view->format : "B";
+    Py_ssize_t count = view->itemsize ? view->len / view->itemsize : 0;
+    if (strlen(format) != 1 || !strchr(formats, format[0])) {
+        PyErr_Format(PyExc_TypeError, "an array of format '%s' was given, where one of '%s' is taken", format, formats);
+        return NULL;
+    }
+    if (size >= 0 && count != size) {
+        PyErr_Format(PyExc_ValueError, "an array has %zd numbers, not %zd", count, size);
+        return NULL;
+    }
+    if (found)
+        *found = count;
+    /* an empty array may have no address */
+    static double nothing;
+    return view->buf ? view->buf : &nothing;
+}
+
+#define FLOATS "f"
+#define HALVES "e"
+#define COUNTS "B"
+#define MASK "?"
+#define INT32 (sizeof(int) == 4 ? "il" : "l")
+#define UINT32 "IL"
+#define INT64 (sizeof(long) == 8 ? "lq" : "q")
+
+static int given(Py_ssize_t count, Py_ssize_t wanted)
+{
+    if (count == wanted)
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%zd arguments were given, not %zd", count, wanted);
+    return 0;
+}
+
+static int inside64(const int64_t *index, Py_ssize_t count, int64_t least, int64_t end)
+{
+    int wrong = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        wrong |= index[i] < least || index[i] >= end;
+    if (wrong)
+        PyErr_SetString(PyExc_IndexError, "an index lies outside its array");
+    return !wrong;
+}
+
+static int inside32(const int32_t *index, Py_ssize_t count, int64_t least, int64_t end)
+{
+    int wrong = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        wrong |= index[i] < least || index[i] >= end;
+    if (wrong)
+        PyErr_SetString(PyExc_IndexError, "an index lies outside its array");
+    return !wrong;
+}
+
+/* Whether `bounds` ascend from 0 to `end`. */
+static int ascends(const int64_t *bounds, Py_ssize_t count, int64_t end)
+{
+    int wrong = count < 1 || bounds[0] != 0 || bounds[count - 1] != end;
+    for (Py_ssize_t i = 1; i < count; i++)
+        wrong |= bounds[i] < bounds[i - 1];
+    if (wrong)
+        PyErr_SetString(PyExc_ValueError, "bounds do not ascend from the first to the last");
+    return !wrong;
+}
+
+static int number(PyObject *object, double *into)
+{
+    *into = PyFloat_AsDouble(object);
+    return !(*into == -1.0 && PyErr_Occurred());
+}
+
+static int whole(PyObject *object, Py_ssize_t least, Py_ssize_t *into)
+{
+    *into = PyLong_AsSsize_t(object);
+    if (*into == -1 && PyErr_Occurred())
+        return 0;
+    if (*into < least) {
+        PyErr_SetString(PyExc_ValueError, "a number is too small");
+        return 0;
+    }
+    return 1;
+}
+
+/* ---- late interaction ------------------------------------------------------------------------------------ */
+
+/* The word pieces of the rows that are wanted, each row once. */
+typedef struct {
+    int64_t *row;
+    PyObject **blob;
+    const int8_t **pieces;
+    size_t *count;
+    size_t used;
+    int32_t *table; /* of places + 1, by row */
+    size_t mask;
+} Said;
+
+static size_t place_of(const Said *said, int64_t row)
+{
+    size_t at = ((uint64_t)row * 0x9E3779B97F4A7C15u >> 32) & said->mask;
+    while (said->table[at] && said->row[said->table[at] - 1] != row)
+        at = (at + 1) & said->mask;
+    return at;
+}
+
+/* Notes the pieces of `row`; 0 and an error is set, where they cannot be read. */
+static int want(Said *said, PyObject *tokens, int64_t row)
+{
+    size_t at = place_of(said, row);
+    if (said->table[at])
+        return 1;
+    PyObject *key = PyLong_FromLongLong(row);
+    PyObject *blob = key ? PyDict_GetItemWithError(tokens, key) : NULL;
+    Py_XDECREF(key);
+    char *bytes = NULL;
+    Py_ssize_t size = 0;
+    if (blob == NULL) {
+        if (PyErr_Occurred())
+            return 0;
+    } else if (PyBytes_AsStringAndSize(blob, &bytes, &size) < 0) {
+        return 0;
+    }
+    if (size % AXES) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes are no whole word pieces of %d axes each", size, AXES);
+        return 0;
+    }
+    Py_XINCREF(blob);
+    said->row[said->used] = row;
+    said->blob[said->used] = blob;
+    said->pieces[said->used] = (const int8_t *)bytes;
+    said->count[said->used] = (size_t)size / AXES;
+    said->table[at] = (int32_t)++said->used;
+    return 1;
+}
+
+/* What is asked: its pieces, rounded and laid out for the processor. */
+typedef struct {
+    size_t pieces, blocks;
+    int16_t *laid_out;
+    float *steps; /* [pieces] */
+    const float *share;
+} Asked;
+
+static void lay_out(Asked *asked, const float *axes)
+{
+    int16_t rounded[AXES];
+    for (size_t p = 0; p < asked->pieces; p++) {
+        asked->steps[p] = round_to_steps(axes + p * AXES, AXES, INT16_MAX, rounded) / 127;
+        if (isnan(asked->steps[p]))
+            continue;
+        int16_t *block = asked->laid_out + p / LANES * AXES * LANES;
+        for (size_t axis = 0; axis < AXES; axis++)
+            block[(axis / 2 * LANES + p % LANES) * 2 + axis % 2] = rounded[axis];
+    }
+}
+
+/* likeness[used][pieces] of every row that is wanted; a row that asks the very question is hushed. */
+static void compare(const Said *said, const Asked *asked, const uint8_t *flags, uint8_t asking, float same, float echo,
+                    int32_t *products, float *likeness)
+{
+    for (size_t i = 0; i < said->used; i++) {
+        float *like = likeness + i * asked->pieces, alike = 0;
+        if (!said->count[i]) {
+            for (size_t p = 0; p < asked->pieces; p++)
+                like[p] = NAN;
+            continue;
+        }
+        chosen->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->blocks, products);
+        for (size_t p = 0; p < asked->pieces; p++) {
+            like[p] = products[p] * asked->steps[p];
+            alike += like[p] * asked->share[p];
+        }
+        if (flags[said->row[i]] & asking && alike >= same)
+            for (size_t p = 0; p < asked->pieces; p++)
+                like[p] *= echo;
+    }
+}
+
+/* likeness[pieces]: the best of a row and its neighbours, what is alike in these discounted. */
+static void look_around(const Said *said, const float *likeness, size_t pieces, const int32_t *row_at, const float *window,
+                        int64_t width, float *into)
+{
+    for (int64_t w = 0; w < width; w++) {
+        if (row_at[w] < 0)
+            continue;
+        size_t place = (size_t)said->table[place_of(said, row_at[w])] - 1;
+        if (!said->count[place])
+            continue;
+        const float *like = likeness + place * pieces;
+        for (size_t p = 0; p < pieces; p++) {
+            float near = like[p] > 0 ? like[p] * window[w] : like[p];
+            into[p] = isnan(into[p]) || near > into[p] ? near : into[p];
+        }
+    }
+}
+
+PyDoc_STRVAR(likeness_doc,
+             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around)\n--\n\n"
+             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question.");
+
+static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Said said = {0};
+    Asked asked = {0};
+    PyObject *done = NULL;
+    int32_t *products = NULL;
+    float *like = NULL;
+    Py_ssize_t rows, size, slots, head, asking, pieces, width;
+    double same, echo;
+    const int64_t *row, *slot_of;
+    const int32_t *row_at;
+    const uint8_t *flags;
+    const float *axes, *window;
+    float *own, *around;
+
+    if (!given(nargs, 14))
+        return NULL;
+    if (!PyDict_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "tokens must be a dict");
+        return NULL;
+    }
+    if (!whole(args[4], 0, &head) || !whole(args[6], 0, &asking) || !number(args[10], &same) || !number(args[11], &echo))
+        return NULL;
+    if (!(row = numbers(&arrays, args[1], INT64, -1, &rows, 0)) || !(slot_of = numbers(&arrays, args[2], INT64, -1, &size, 0)) ||
+        !(row_at = numbers(&arrays, args[3], INT32, -1, &slots, 0)) || !(flags = numbers(&arrays, args[5], COUNTS, size, NULL, 0)) ||
+        !(asked.share = numbers(&arrays, args[8], FLOATS, -1, &pieces, 0)) ||
+        !(axes = numbers(&arrays, args[7], FLOATS, pieces * AXES, NULL, 0)) ||
+        !(window = numbers(&arrays, args[9], FLOATS, -1, &width, 0)) ||
+        !(own = numbers(&arrays, args[12], FLOATS, rows * pieces, NULL, 1)) ||
+        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)))
+        goto end;
+    if (!inside64(row, rows, 0, size))
+        goto end;
+    int64_t reach = width / 2;
+    for (Py_ssize_t k = 0; k < rows; k++) {
+        int64_t slot = slot_of[row[k]];
+        int wrong = slot < 0 || slot >= slots || (slot < head && (slot < reach || slot - reach + width > slots));
+        for (int64_t w = 0; !wrong && slot < head && w < width; w++)
+            wrong = row_at[slot - reach + w] < -1 || row_at[slot - reach + w] >= size;
+        if (wrong) {
+            PyErr_SetString(PyExc_IndexError, "a slot lies outside its array");
+            goto end;
+        }
+    }
+
+    size_t most = (size_t)rows * (size_t)(width + 1);
+    said.mask = 16;
+    while (said.mask < 2 * most)
+        said.mask *= 2;
+    said.table = calloc(said.mask--, sizeof *said.table);
+    said.row = calloc(most + 1, sizeof *said.row);
+    said.blob = calloc(most + 1, sizeof *said.blob);
+    said.pieces = calloc(most + 1, sizeof *said.pieces);
+    said.count = calloc(most + 1, sizeof *said.count);
+    asked.pieces = (size_t)pieces;
+    asked.blocks = (asked.pieces + LANES - 1) / LANES;
+    asked.laid_out = calloc(asked.blocks * AXES * LANES + 1, sizeof *asked.laid_out);
+    asked.steps = calloc(asked.pieces + 1, sizeof *asked.steps);
+    products = calloc(asked.blocks * LANES + 1, sizeof *products);
+    if (!said.table || !said.row || !said.blob || !said.pieces || !said.count || !asked.laid_out || !asked.steps || !products) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (Py_ssize_t k = 0; k < rows; k++) {
+        int64_t slot = slot_of[row[k]];
+        if (!want(&said, args[0], row[k]))
+            goto end;
+        for (int64_t w = 0; slot < head && w < width; w++)
+            if (row_at[slot - reach + w] >= 0 && !want(&said, args[0], row_at[slot - reach + w]))
+                goto end;
+    }
+    like = calloc(said.used * asked.pieces + 1, sizeof *like);
+    if (!like) {
+        PyErr_NoMemory();
+        goto end;
+    }
+
+    Py_BEGIN_ALLOW_THREADS
+    lay_out(&asked, axes);
+    compare(&said, &asked, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
+    for (Py_ssize_t k = 0; k < rows; k++) {
+        int64_t slot = slot_of[row[k]];
+        size_t place = (size_t)said.table[place_of(&said, row[k])] - 1;
+        float *mine = own + k * pieces, *best = around + k * pieces;
+        memcpy(mine, like + place * asked.pieces, asked.pieces * sizeof *mine);
+        memcpy(best, mine, asked.pieces * sizeof *mine);
+        if (slot < head && said.count[place])
+            look_around(&said, like, asked.pieces, row_at + slot - reach, window, width, best);
+    }
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    done = Py_None;
+
+end:
+    for (size_t i = 0; i < said.used; i++)
+        Py_XDECREF(said.blob[i]);
+    free(said.table);
+    free(said.row);
+    free(said.blob);
+    free((void *)said.pieces);
+    free(said.count);
+    free(asked.laid_out);
+    free(asked.steps);
+    free(products);
+    free(like);
+    let_go(&arrays);
+    return done;
+}
+
+/* ---- vectors --------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(cosines_doc, "cosines(vectors, asked, out)\n--\n\nWrite the product of each row of 16-bit floats with what is asked.");
+
+static PyObject *cosines(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t rows, width;
+    const uint16_t *vectors;
+    const float *asked;
+    float *out;
+
+    if (!given(nargs, 3))
+        return NULL;
+    if (!(asked = numbers(&arrays, args[1], FLOATS, -1, &width, 0)) || !(out = numbers(&arrays, args[2], FLOATS, -1, &rows, 1)) ||
+        !(vectors = numbers(&arrays, args[0], HALVES, rows * width, NULL, 0)))
+        goto end;
+    Py_BEGIN_ALLOW_THREADS
+    chosen->half_products(vectors, (size_t)rows, (size_t)width, asked, out);
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    done = Py_None;
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(spread_doc, "spread(cosines, turns, slots, head, norms, window, out)\n--\n\n"
+                         "Write the cosine of each turn's and its neighbours' summed vector; of other rows their own.");
+
+static PyObject *spread(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t rows, count, slots, head, width;
+    const float *own, *norms, *window;
+    const int64_t *turn, *slot;
+    float *out, *by_slot = NULL;
+
+    if (!given(nargs, 7) || !whole(args[3], 0, &head))
+        return NULL;
+    if (!(own = numbers(&arrays, args[0], FLOATS, -1, &rows, 0)) || !(turn = numbers(&arrays, args[1], INT64, -1, &count, 0)) ||
+        !(slot = numbers(&arrays, args[2], INT64, count, NULL, 0)) || !(norms = numbers(&arrays, args[4], FLOATS, -1, &slots, 0)) ||
+        !(window = numbers(&arrays, args[5], FLOATS, -1, &width, 0)) || !(out = numbers(&arrays, args[6], FLOATS, rows, NULL, 1)))
+        goto end;
+    if (head > slots || !inside64(turn, count, 0, rows) || !inside64(slot, count, 0, head)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_IndexError, "there are fewer slots than sessions take");
+        goto end;
+    }
+    Py_ssize_t reach = width / 2;
+    by_slot = calloc((size_t)(head + 2 * reach + 1), sizeof *by_slot);
+    if (!by_slot) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    memcpy(out, own, (size_t)rows * sizeof *out);
+    for (Py_ssize_t i = 0; i < count; i++)
+        by_slot[slot[i] + reach] = own[turn[i]];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (Py_ssize_t w = 0; w < width; w++)
+            sum += by_slot[slot[i] + w] * window[w];
+        out[turn[i]] = sum / norms[slot[i]];
+    }
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    done = Py_None;
+
+end:
+    free(by_slot);
+    let_go(&arrays);
+    return done;
+}
+
+/* ---- words ----------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(words_doc,
+             "words(row, count, bounds, worth, groups, term, closeness, slot_of, row_at, head, lengths, window_lengths, window,"
+             " norms, own, around)\n--\n\n"
+             "Write BM25 of each row, and of each with its neighbours unless around is None: for each group the best of its terms.");
+
+static PyObject *words(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Room room = {0};
+    PyObject *done = NULL;
+    double *sums = NULL;
+    Postings said = {0};
+    Py_ssize_t postings, bounds, rows, slots, head, groups, terms, width;
+    const int64_t *group;
+    const int32_t *term;
+    const float *closeness, *norms;
+    float *own, *around = NULL;
+
+    if (!given(nargs, 16) || !whole(args[9], 0, &head))
+        return NULL;
+    if (!(said.row = numbers(&arrays, args[0], INT32, -1, &postings, 0)) ||
+        !(said.count = numbers(&arrays, args[1], COUNTS, postings, NULL, 0)) ||
+        !(said.bounds = numbers(&arrays, args[2], INT64, -1, &bounds, 0)) || !ascends(said.bounds, bounds, postings) ||
+        !(said.worth = numbers(&arrays, args[3], FLOATS, bounds - 1, NULL, 0)) ||
+        !(group = numbers(&arrays, args[4], INT64, -1, &groups, 0)) || !(term = numbers(&arrays, args[5], INT32, -1, &terms, 0)) ||
+        !ascends(group, groups, terms) || !inside32(term, terms, 0, bounds - 1) ||
+        !(closeness = numbers(&arrays, args[6], FLOATS, terms, NULL, 0)) ||
+        !(said.slot_of = numbers(&arrays, args[7], INT64, -1, &rows, 0)) || !inside32(said.row, postings, 0, rows) ||
+        !(said.row_at = numbers(&arrays, args[8], INT32, -1, &slots, 0)) ||
+        !(said.lengths = numbers(&arrays, args[10], FLOATS, rows, NULL, 0)) ||
+        !(said.window_lengths = numbers(&arrays, args[11], FLOATS, slots, NULL, 0)) ||
+        !(said.window = numbers(&arrays, args[12], FLOATS, -1, &width, 0)) || !(norms = numbers(&arrays, args[13], FLOATS, 3, NULL, 0)) ||
+        !(own = numbers(&arrays, args[14], FLOATS, rows, NULL, 1)) ||
+        (args[15] != Py_None && !(around = numbers(&arrays, args[15], FLOATS, rows, NULL, 1))))
+        goto end;
+    if (head > slots || !inside64(said.slot_of, rows, 0, slots) || !inside32(said.row_at, slots, -1, rows) || width % 2 == 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "slots and window do not fit together");
+        goto end;
+    }
+    said.head = head;
+    said.width = slots;
+    said.reach = width / 2;
+    said.norm = norms[0];
+    said.norm_by_length = norms[1];
+    said.window_norm_by_length = norms[2];
+    size_t most = (size_t)(rows > slots ? rows : slots) + 1;
+    sums = calloc(2 * (size_t)rows + 1, sizeof *sums);
+    room.best = calloc(most, sizeof *room.best);
+    room.marked = calloc(most, sizeof *room.marked);
+    room.around = calloc((size_t)slots + 1, sizeof *room.around);
+    room.touched = calloc((size_t)slots + 1, sizeof *room.touched);
+    if (!sums || !room.best || !room.marked || !room.around || !room.touched) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    score_words(&said, group, (size_t)groups - 1, term, closeness, &room, sums, around ? sums + rows : NULL);
+    for (Py_ssize_t i = 0; i < rows; i++)
+        own[i] = (float)sums[i];
+    for (Py_ssize_t i = 0; around && i < rows; i++)
+        around[i] = (float)sums[rows + i];
+    Py_END_ALLOW_THREADS
+    Py_INCREF(Py_None);
+    done = Py_None;
+
+end:
+    free(sums);
+    free(room.best);
+    free(room.marked);
+    free(room.around);
+    free(room.touched);
+    let_go(&arrays);
+    return done;
+}
+
+/* Who says each of `terms`. Where `into` is NULL they are only counted. */
+typedef struct {
+    const int32_t *row, *fresh_row, *starts;
+    const uint32_t *term, *fresh_term;
+    const uint8_t *count, *fresh_count, *stale, *eligible;
+    Py_ssize_t fresh, segment_rows;
+    uint32_t mask;
+} Buckets;
+
+static int64_t look_up(const Buckets *from, uint32_t term, int32_t *row, uint8_t *count)
+{
+    int64_t found = 0;
+    int32_t first = from->starts[term & from->mask], end = from->starts[(term & from->mask) + 1];
+    for (int32_t p = first; p < end; p++) {
+        if (from->term[p] != term || (from->stale && from->stale[from->row[p] / from->segment_rows]) ||
+            (from->eligible && !from->eligible[from->row[p]]))
+            continue;
+        if (row) {
+            row[found] = from->row[p];
+            count[found] = from->count[p];
+        }
+        found++;
+    }
+    for (Py_ssize_t p = 0; p < from->fresh; p++) {
+        if (from->fresh_term[p] != term || (from->eligible && !from->eligible[from->fresh_row[p]]))
+            continue;
+        if (row) {
+            row[found] = from->fresh_row[p];
+            count[found] = from->fresh_count[p];
+        }
+        found++;
+    }
+    return found;
+}
+
+PyDoc_STRVAR(find_doc,
+             "find(terms, row, term, count, starts, segment_rows, stale, fresh_row, fresh_term, fresh_count, eligible, bounds)\n--\n\n"
+             "Write where the postings of each term begin, and return their rows and counts as bytes.");
+
+static PyObject *find(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Buckets from = {0};
+    PyObject *done = NULL, *rows = NULL, *counts = NULL;
+    Py_ssize_t terms, postings, starts, stale = PY_SSIZE_T_MAX, size;
+    const uint32_t *term;
+    int64_t *bounds;
+
+    if (!given(nargs, 12) || !whole(args[5], 1, &from.segment_rows))
+        return NULL;
+    if (!(term = numbers(&arrays, args[0], UINT32, -1, &terms, 0)) || !(from.row = numbers(&arrays, args[1], INT32, -1, &postings, 0)) ||
+        !(from.term = numbers(&arrays, args[2], UINT32, postings, NULL, 0)) ||
+        !(from.count = numbers(&arrays, args[3], COUNTS, postings, NULL, 0)) ||
+        !(from.starts = numbers(&arrays, args[4], INT32, -1, &starts, 0)) ||
+        (args[6] != Py_None && !(from.stale = numbers(&arrays, args[6], MASK, -1, &stale, 0))) ||
+        !(from.fresh_row = numbers(&arrays, args[7], INT32, -1, &from.fresh, 0)) ||
+        !(from.fresh_term = numbers(&arrays, args[8], UINT32, from.fresh, NULL, 0)) ||
+        !(from.fresh_count = numbers(&arrays, args[9], COUNTS, from.fresh, NULL, 0)) ||
+        (args[10] != Py_None && !(from.eligible = numbers(&arrays, args[10], MASK, -1, &size, 0))) ||
+        !(bounds = numbers(&arrays, args[11], INT64, terms + 1, NULL, 1)))
+        goto end;
+    from.mask = (uint32_t)(starts - 2);
+    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0 || from.starts[0] != 0 || from.starts[starts - 1] != postings;
+    for (Py_ssize_t i = 1; !wrong && i < starts; i++)
+        wrong = from.starts[i] < from.starts[i - 1];
+    if (wrong) {
+        PyErr_SetString(PyExc_ValueError, "buckets do not ascend from the first posting to the last");
+        goto end;
+    }
+    /* of the rows only those are looked at that one of the terms may lead to */
+    int64_t end = from.eligible ? size : INT64_MAX;
+    end = from.stale && stale < end / from.segment_rows ? stale * from.segment_rows : end;
+    if (!inside32(from.fresh_row, from.fresh, 0, from.eligible ? size : INT64_MAX))
+        goto end;
+    for (Py_ssize_t i = 0; i < terms; i++) {
+        int32_t first = from.starts[term[i] & from.mask];
+        if (!inside32(from.row + first, from.starts[(term[i] & from.mask) + 1] - first, 0, end))
+            goto end;
+    }
+    bounds[0] = 0;
+    for (Py_ssize_t i = 0; i < terms; i++)
+        bounds[i + 1] = bounds[i] + look_up(&from, term[i], NULL, NULL);
+    rows = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(bounds[terms] * (int64_t)sizeof(int32_t)));
+    counts = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bounds[terms]);
+    if (!rows || !counts)
+        goto end;
+    int32_t *row = (int32_t *)(void *)PyBytes_AsString(rows);
+    uint8_t *count = (uint8_t *)PyBytes_AsString(counts);
+    for (Py_ssize_t i = 0; i < terms; i++)
+        look_up(&from, term[i], row + bounds[i], count + bounds[i]);
+    done = PyTuple_Pack(2, rows, counts);
+
+end:
+    Py_XDECREF(rows);
+    Py_XDECREF(counts);
+    let_go(&arrays);
+    return done;
+}
+
+/* ---- fusion ---------------------------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(scaled_doc, "scaled(scores, least, ranged, out)\n--\n\nWrite scores moved and stretched to lie from 0 to 1.");
+
+static PyObject *scaled(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t size;
+    double least;
+    const float *scores;
+    const uint8_t *ranged = NULL;
+    float *out;
+
+    if (!given(nargs, 4) || !number(args[1], &least))
+        return NULL;
+    if (!(scores = numbers(&arrays, args[0], FLOATS, -1, &size, 0)) ||
+        (args[2] != Py_None && !(ranged = numbers(&arrays, args[2], MASK, size, NULL, 0))) ||
+        !(out = numbers(&arrays, args[3], FLOATS, size, NULL, 1)))
+        goto end;
+    scale(scores, (size_t)size, (float)least, ranged, out);
+    Py_INCREF(Py_None);
+    done = Py_None;
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(weighed_doc, "weighed(parts, weights, out)\n--\n\nWrite the sum of parts, each times its weight.");
+
+static PyObject *weighed(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Py_ssize_t size, count;
+
+    if (!given(nargs, 3))
+        return NULL;
+    if (!PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "parts and weights must be tuples of the same length");
+        return NULL;
+    }
+    count = PyTuple_Size(args[0]);
+    Arrays into = {.count = 0};
+    float *out = numbers(&into, args[2], FLOATS, -1, &size, 1);
+    for (Py_ssize_t i = 0; out && i < size; i++)
+        out[i] = 0;
+    for (Py_ssize_t each = 0; out && each < count; each++) {
+        Arrays arrays = {.count = 0};
+        double weight;
+        const float *part = numbers(&arrays, PyTuple_GetItem(args[0], each), FLOATS, size, NULL, 0);
+        if (part && number(PyTuple_GetItem(args[1], each), &weight))
+            for (Py_ssize_t i = 0; i < size; i++)
+                out[i] += (float)weight * part[i];
+        let_go(&arrays);
+        if (PyErr_Occurred())
+            break;
+    }
+    let_go(&into);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+PyDoc_STRVAR(top_doc, "top(scores, count)\n--\n\nThe places of the highest, best first, of equals the earlier first, as bytes.");
+
+static PyObject *top(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t size, count;
+    const float *scores;
+
+    if (!given(nargs, 2) || !whole(args[1], 0, &count))
+        return NULL;
+    if (!(scores = numbers(&arrays, args[0], FLOATS, -1, &size, 0)))
+        goto end;
+    count = count < size ? count : size;
+    int64_t *kept = calloc((size_t)count + 1, sizeof *kept);
+    if (!kept) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    size_t held = highest(scores, (size_t)size, (size_t)count, kept);
+    done = PyBytes_FromStringAndSize((const char *)kept, (Py_ssize_t)(held * sizeof *kept));
+    free(kept);
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+/* ---- the module ------------------------------------------------------------------------------------------ */
+
+PyDoc_STRVAR(instructions_doc, "instructions()\n--\n\nThe sets of instructions that this processor has, the best first.");
+
+static PyObject *instructions(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    PyObject *names = PyList_New(0);
+    for (const Instructions *set = INSTRUCTIONS; names && set->name; set++) {
+        if (!set->runs_here())
+            continue;
+        PyObject *name = PyUnicode_FromString(set->name);
+        if (!name || PyList_Append(names, name) < 0)
+            Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+PyDoc_STRVAR(use_doc, "use(name)\n--\n\nGo on with these instructions, and return the name of those used so far.");
+
+static PyObject *use(PyObject *module, PyObject *name)
+{
+    (void)module;
+    for (const Instructions *set = INSTRUCTIONS; set->name; set++)
+        if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, set->name) == 0 && set->runs_here()) {
+            PyObject *before = PyUnicode_FromString(chosen->name);
+            if (before)
+                chosen = set;
+            return before;
+        }
+    PyErr_Format(PyExc_ValueError, "this processor has no %R", name);
+    return NULL;
+}
+
+#define FAST(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, name##_doc}
+
+static PyMethodDef METHODS[] = {
+    FAST(likeness), FAST(cosines), FAST(spread), FAST(words), FAST(find), FAST(scaled), FAST(weighed), FAST(top),
+    {"instructions", instructions, METH_NOARGS, instructions_doc},
+    {"use", use, METH_O, use_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static int begin(PyObject *module)
+{
+    for (chosen = INSTRUCTIONS; !chosen->runs_here();)
+        chosen++;
+    return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE);
+}
+
+static PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, (void *)begin}, {0, NULL}};
+
+static struct PyModuleDef MODULE = {
+    PyModuleDef_HEAD_INIT, "_kernel", "The compiled parts of Echoic's ranking.", 0, METHODS, SLOTS, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__kernel(void)
+{
+    return PyModuleDef_Init(&MODULE);
+}

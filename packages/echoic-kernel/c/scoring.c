@@ -1,0 +1,167 @@
+/* What is not a product of vectors: BM25 over rows and windows, scaling, and the highest scores. */
+#include "kernel.h"
+
+#include <math.h>
+
+float round_to_steps(const float *values, size_t count, int most, int16_t *into)
+{
+    float largest = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (!isfinite(values[k]))
+            return NAN;
+        largest = fabsf(values[k]) > largest ? fabsf(values[k]) : largest;
+    }
+    double steps = largest > 0 ? most / (double)largest : 0;
+    for (size_t k = 0; k < count; k++)
+        into[k] = (int16_t)lrint(values[k] * steps);
+    return largest / (float)most;
+}
+
+/* Whether a is to stand behind b. */
+static int behind(const float *scores, int64_t a, int64_t b)
+{
+    return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
+}
+
+static void sift(const float *scores, int64_t *heap, size_t size, size_t at)
+{
+    for (;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < size; child++)
+            if (behind(scores, heap[child], heap[least]))
+                least = child;
+        if (least == at)
+            return;
+        int64_t moved = heap[at];
+        heap[at] = heap[least];
+        heap[least] = moved;
+        at = least;
+    }
+}
+
+size_t highest(const float *scores, size_t size, size_t count, int64_t *kept)
+{
+    size_t held = 0;
+    if (!count)
+        return 0;
+    for (size_t i = 0; i < size; i++) {
+        if (isnan(scores[i]))
+            continue;
+        if (held < count) {
+            kept[held++] = (int64_t)i;
+            if (held == count)
+                for (size_t at = count / 2; at-- > 0;)
+                    sift(scores, kept, count, at);
+        } else if (scores[i] > scores[kept[0]]) {
+            kept[0] = (int64_t)i;
+            sift(scores, kept, count, 0);
+        }
+    }
+    if (held < count)
+        for (size_t at = held / 2; at-- > 0;)
+            sift(scores, kept, held, at);
+    for (size_t last = held; last > 1; last--) {
+        int64_t least = kept[0];
+        kept[0] = kept[last - 1];
+        kept[last - 1] = least;
+        sift(scores, kept, last - 1, 0);
+    }
+    return held;
+}
+
+void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out)
+{
+    float low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < size; i++) /* NaN is neither below nor above anything */
+        if (!ranged || ranged[i]) {
+            low = scores[i] < low ? scores[i] : low;
+            high = scores[i] > high ? scores[i] : high;
+        }
+    if (ranged && low > high) {
+        scale(scores, size, least, NULL, out);
+        return;
+    }
+    float range = high - low + 1e-9f;
+    float by = 1.0f / (range > least ? range : least);
+    for (size_t i = 0; i < size; i++) {
+        float between = (scores[i] - low) * by;
+        out[i] = ranged && between > 1 ? 1 : between;
+    }
+}
+
+static float saturated(float count, float norm, float worth)
+{
+    return count / (count + norm) * worth;
+}
+
+/* best[place] = max(best[place], weight), and notes each place once. */
+static void lift(float *best, int64_t *marked, int64_t *count, int64_t place, float weight)
+{
+    if (best[place] == 0 && weight > 0)
+        marked[(*count)++] = place;
+    if (weight > best[place])
+        best[place] = weight;
+}
+
+/* Adds each best to `total` and takes it out again. */
+static void settle(float *best, const int64_t *marked, int64_t count, double *total)
+{
+    for (int64_t i = 0; i < count; i++) {
+        total[marked[i]] += best[marked[i]];
+        best[marked[i]] = 0;
+    }
+}
+
+static void raise_own(const Postings *said, int32_t term, float closeness, Room *room, int64_t *marked)
+{
+    for (int64_t p = said->bounds[term]; p < said->bounds[term + 1]; p++) {
+        float norm = said->norm + said->lengths[said->row[p]] * said->norm_by_length;
+        float weight = saturated(said->count[p], norm, said->worth[term]) * closeness;
+        lift(room->best, room->marked, marked, said->row[p], weight);
+    }
+}
+
+static void raise_window(const Postings *said, int32_t term, float closeness, Room *room, int64_t *marked)
+{
+    int64_t touched = 0;
+    for (int64_t p = said->bounds[term]; p < said->bounds[term + 1]; p++) {
+        int64_t slot = said->slot_of[said->row[p]], first = slot, last = slot;
+        if (!said->count[p])
+            continue;
+        if (slot < said->head) {
+            first = slot > said->reach ? slot - said->reach : 0;
+            last = slot + said->reach < said->width ? slot + said->reach : said->width - 1;
+        }
+        for (int64_t near = first; near <= last; near++) {
+            float part = slot < said->head ? said->count[p] * said->window[slot - near + said->reach] : said->count[p];
+            if (room->around[near] == 0)
+                room->touched[touched++] = near;
+            room->around[near] += part;
+        }
+    }
+    for (int64_t i = 0; i < touched; i++) {
+        int64_t slot = room->touched[i];
+        float count = (float)room->around[slot];
+        float norm = said->norm + said->window_lengths[slot] * said->window_norm_by_length;
+        room->around[slot] = 0;
+        if (said->row_at[slot] >= 0) /* in a gap nobody sits */
+            lift(room->best, room->marked, marked, said->row_at[slot], saturated(count, norm, said->worth[term]) * closeness);
+    }
+}
+
+void score_words(const Postings *said, const int64_t *words, size_t count, const int32_t *term,
+                 const float *closeness, Room *room, double *own, double *window)
+{
+    for (size_t word = 0; word < count; word++) {
+        int64_t marked = 0;
+        for (int64_t t = words[word]; t < words[word + 1]; t++)
+            raise_own(said, term[t], closeness[t], room, &marked);
+        settle(room->best, room->marked, marked, own);
+        if (!window)
+            continue;
+        marked = 0;
+        for (int64_t t = words[word]; t < words[word + 1]; t++)
+            raise_window(said, term[t], closeness[t], room, &marked);
+        settle(room->best, room->marked, marked, window);
+    }
+}

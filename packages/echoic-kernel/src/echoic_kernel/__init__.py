@@ -1,0 +1,29 @@
+"""Compiled parts of Echoic's ranking, which `echoic.ranking` uses where they are installed."""
+
+from echoic_kernel._kernel import (
+    INTERFACE,
+    cosines,
+    find,
+    instructions,
+    likeness,
+    scaled,
+    spread,
+    top,
+    use,
+    weighed,
+    words,
+)
+
+__all__ = [
+    "INTERFACE",
+    "cosines",
+    "find",
+    "instructions",
+    "likeness",
+    "scaled",
+    "spread",
+    "top",
+    "use",
+    "weighed",
+    "words",
+]

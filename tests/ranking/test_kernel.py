@@ -1,0 +1,498 @@
+"""The compiled kernel against numpy: the same order, and scores within TOLERANCE, whatever instructions it uses."""
+
+from __future__ import annotations
+
+import sys
+import types
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from echoic.partition import (
+    AXES,
+    MEMORY,
+    SEGMENT_ROWS,
+    TURN,
+    Entry,
+    Flag,
+    Partition,
+    Pieces,
+    Segment,
+    number_of,
+)
+from echoic.ranking import FUSIONS, kernel, quantised_scan, query_of, rank
+from echoic.ranking.bm25 import Postings
+from echoic.ranking.fusion import scaled, top
+from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
+from echoic.ranking.late_interaction import late
+from echoic.ranking.layout import Candidates
+from echoic.words import content_words, word_of
+from scale import many
+
+with_kernel = pytest.mark.skipif(
+    kernel.compiled is None,
+    reason="echoic-kernel is not installed: there is no C compiler here, or it is turned off",
+)
+KERNEL = kernel.compiled
+TOLERANCE = 1e-3
+DIMENSIONS = 40
+WORDS = "tea coffee dog rex name lisbon porto sister caitlin kaitlyn monday ticket garden allergic peanuts train".split()
+QUESTIONS = [
+    "What's my dog's name?",
+    "When did Caitlin go to Porto?",
+    "who is Katelin",
+    "alergic peanuts garden",
+    "tea coffee monday ticket train sister",
+    "how many tickets did you book for lisbon",
+]
+seeds = st.integers(0, 2**32 - 1)
+
+
+@contextmanager
+def ranking_by(module):
+    before, kernel.compiled = kernel.compiled, module
+    try:
+        yield
+    finally:
+        kernel.compiled = before
+
+
+@contextmanager
+def using(instructions):
+    before = KERNEL.use(instructions)
+    try:
+        with ranking_by(KERNEL):
+            yield
+    finally:
+        KERNEL.use(before)
+
+
+def unit(rng, *shape):
+    drawn = rng.standard_normal(shape).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def entry(rng, row):
+    text = " ".join(rng.choice(WORDS, int(rng.integers(1, 8))))
+    words = Entry.counted(content_words(text))
+    flags = Flag.NONE
+    for flag, share in ((Flag.ASKING, 0.2), (Flag.QUESTION, 0.2), (Flag.TIME, 0.2), (Flag.NUMBER, 0.2)):
+        flags |= flag if rng.random() < share else Flag.NONE
+    said_at = int(rng.integers(0, 10**9))
+    if rng.random() < 0.3:
+        flags |= Flag.PAST if rng.random() < 0.2 else Flag.NONE
+        if rng.random() < 0.5:
+            flags |= Flag.KEYED
+            words = (*words, (key_facet([word_of("dog"), word_of("name")]), 0))
+        words = (*words, (source_facet(f"turn {int(rng.integers(60))}"), 0))
+        return Entry(
+            text=text, kind=MEMORY, words=words, characters=len(text), said_at_ms=said_at, flags=flags
+        )
+    speaker = str(rng.choice(["user", "agent", "caitlin"]))
+    if speaker == "caitlin":
+        words = (*words, (speaker_facet(speaker), 0))
+    words = (*words, (source_facet(f"turn {row}"), 0))
+    flags |= Flag.UNHEARD if rng.random() < 0.05 else Flag.NONE
+    return Entry(
+        text=text,
+        kind=TURN,
+        words=words,
+        characters=len(text),
+        session=int(rng.integers(1, 4)),
+        speaker=number_of(speaker),
+        said_at_ms=said_at,
+        flags=flags,
+    )
+
+
+def partition(rng, rows):
+    """Rows of all kinds, with gaps, some without a vector or word pieces; a part of them patched again."""
+    made, segments = Partition(DIMENSIONS), {}
+    for row in range(rows):
+        if rng.random() < 0.1:
+            continue
+        segment = segments.setdefault(row // SEGMENT_ROWS, Segment())
+        segment.put(row % SEGMENT_ROWS, entry(rng, row))
+        if rng.random() < 0.8:
+            packed = Pieces(
+                unit(rng, int(rng.integers(1, 30)), AXES), np.zeros((0, 0), np.float32), ()
+            ).packed()
+            segment.attach(row % SEGMENT_ROWS, unit(rng, DIMENSIONS), packed if rng.random() < 0.8 else None)
+    made.patch(sorted(segments.items()))
+    if segments and rng.random() < 0.7:
+        Postings.of(made)  # filled before the patch, so that it is looked through as it is
+        number = int(rng.choice(list(segments)))
+        for slot in rng.integers(0, SEGMENT_ROWS, 4).tolist():
+            segments[number].put(slot, entry(rng, number * SEGMENT_ROWS + slot))
+        made.patch([(number, segments[number])])
+    return made
+
+
+def question(rng, text=None):
+    text = text or str(rng.choice(QUESTIONS))
+    spans = [(at, at + len(word)) for word in text.split() for at in [text.index(word)]]
+    spans = spans * int(rng.integers(1, 4))  # up to two blocks of pieces
+    pieces = Pieces(unit(rng, len(spans), AXES), unit(rng, len(spans), DIMENSIONS), tuple(sorted(spans)))
+    vector = unit(rng, DIMENSIONS) if rng.random() < 0.8 else None
+    return query_of(
+        text, vector, pieces=pieces if rng.random() < 0.8 else None, include_past=rng.random() < 0.3
+    )
+
+
+def same(by_numpy, found):
+    """Whether the same rows stand in the same order, but for those whose scores are within TOLERANCE."""
+    worth = {(hit.place, hit.row): hit.score for hit in by_numpy}
+    order = [(hit.place, hit.row) for hit in found]
+    assert sorted(worth) == sorted(order)
+    for hit in found:
+        assert hit.score == pytest.approx(worth[hit.place, hit.row], abs=TOLERANCE)
+    for first, second in pairwise(order):
+        assert worth[first] >= worth[second] - TOLERANCE
+    relevance = {(hit.place, hit.row): hit.relevance for hit in by_numpy}
+    for hit in found:
+        assert hit.relevance == pytest.approx(relevance[hit.place, hit.row], abs=0.02)
+
+
+def compare(rng, module, fusion="blend"):
+    places = [partition(rng, int(rng.integers(1, 32))) for _ in range(int(rng.integers(1, 3)))]
+    how = {"limit": 100, "fusion": fusion, "without": {1} if rng.random() < 0.2 else ()}
+    query = question(rng)
+    with ranking_by(None):
+        expected = rank(query, places, **how)
+    with ranking_by(module):
+        same(expected, rank(query, places, **how))
+
+
+@with_kernel
+@settings(max_examples=many(300, least=40), deadline=None)
+@given(seeds, st.sampled_from(sorted(FUSIONS)), st.integers(0, 3))
+def test_the_kernel_ranks_as_numpy_does(seed, fusion, which):
+    known = KERNEL.instructions()
+    with using(known[which % len(known)]):
+        compare(np.random.default_rng(seed), KERNEL, fusion)
+
+
+class Faulty:
+    """The kernel, with one function that gives something slightly wrong."""
+
+    def __init__(self, name, fault):
+        self._name, self._fault = name, fault
+
+    def __getattr__(self, name):
+        function = getattr(KERNEL, name)
+        if name != self._name:
+            return function
+
+        def wrong(*given):
+            return self._fault(given, function(*given))
+
+        return wrong
+
+
+def bend(place, by):
+    def fault(given, result):
+        given[place][:] = by(given[place])
+        return result
+
+    return fault
+
+
+FAULTS = {
+    "likeness": bend(-1, lambda like: like * np.float32(0.98)),
+    "words": bend(-1, lambda window: np.roll(window, 1)),
+    "find": lambda _given, found: (found[0], bytes(len(found[1]))),
+    "spread": bend(-1, lambda spread: -spread),
+    "scaled": bend(-1, lambda moved: moved + np.float32(0.01) * np.arange(len(moved), dtype=np.float32)),
+    "weighed": bend(-1, lambda total: total * np.float32(1.01)),
+    "top": lambda _given, kept: kept[8:] + kept[:8],
+}
+
+
+@with_kernel
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_a_fault_in_any_function_is_noticed(name):
+    rng = np.random.default_rng(7)
+
+    def runs():
+        for _ in range(40):
+            compare(rng, Faulty(name, FAULTS[name]))
+
+    with pytest.raises(AssertionError):
+        runs()
+
+
+@with_kernel
+def test_a_large_scope_is_ranked_as_if_every_vector_were_read_whole(monkeypatch):
+    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(quantised_scan, "QUERIES", 1)
+    rng = np.random.default_rng(5)
+    made = partition(rng, 1200)
+    for text in QUESTIONS:
+        query = question(np.random.default_rng(1), text)
+        with ranking_by(KERNEL):
+            found = rank(query, [made])
+        monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 10**9)
+        with ranking_by(None):
+            expected = rank(query, [made])
+        monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
+        same(expected, found)
+    assert made.scratch["ranking.coarse"].halved
+
+
+# ---- each function by itself
+
+
+def by_each(call):
+    """What `call` gives with numpy, and with each set of instructions."""
+    with ranking_by(None):
+        yield call()
+    for name in KERNEL.instructions():
+        with using(name):
+            yield call()
+
+
+@with_kernel
+@settings(max_examples=many(100, least=15), deadline=None)
+@given(seeds, st.integers(1, 40))
+def test_late_interaction_is_numpys_and_the_same_bits_on_every_processor(seed, count):
+    rng = np.random.default_rng(seed)
+    place = Candidates.of(partition(rng, 90))
+    rows = np.sort(rng.choice(place.partition.size, min(20, place.partition.size), replace=False))
+    asked = Pieces(unit(rng, count, AXES), np.zeros((count, 0), np.float32), ((0, 1),) * count)
+    weights = rng.random(count).astype(np.float32) * (rng.random(count) < 0.8)
+    weights[0] = 1
+    expected, *found = by_each(lambda: late(asked, weights, [place], [rows]))
+    for closer in found:
+        np.testing.assert_allclose(closer.scores, expected.scores, atol=3e-5)
+        np.testing.assert_allclose(closer.own[0], expected.own[0], atol=3e-5)
+        np.testing.assert_allclose(closer.likeness[0], expected.likeness[0], atol=3e-5)
+        np.testing.assert_array_equal(closer.likeness[0], found[0].likeness[0])
+
+
+@with_kernel
+@settings(max_examples=many(100, least=15), deadline=None)
+@given(seeds, st.integers(0, 20), st.sampled_from([1, 7, 31, 32, 33, 64, 384]))
+def test_products_of_16_bit_floats_are_the_same_bits_on_every_processor(seed, rows, width):
+    rng = np.random.default_rng(seed)
+    vectors = (unit(rng, max(rows, 1), width)[:rows] * rng.choice([1e-7, 1e-4, 1, 100])).astype(np.float16)
+    asked, found = unit(rng, width), []
+    for name in KERNEL.instructions():
+        out = np.full(rows, np.nan, np.float32)
+        with using(name):
+            KERNEL.cosines(vectors, asked, out)
+        np.testing.assert_array_equal(out, found[0] if found else out)
+        found.append(out)
+    np.testing.assert_allclose(found[0], vectors.astype(np.float64) @ asked, rtol=1e-4, atol=1e-6)
+
+
+@with_kernel
+@settings(max_examples=many(200, least=30), deadline=None)
+@given(
+    st.lists(st.one_of(st.just(float("nan")), st.integers(-3, 3), st.floats(-1, 1, width=32))),
+    st.integers(1, 70),
+)
+def test_the_highest_are_numpys(scores, count):
+    scores = np.array(scores, np.float32)
+    expected, *found = by_each(lambda: top(scores, count))
+    np.testing.assert_array_equal(found[0], expected)
+
+
+@with_kernel
+@settings(max_examples=many(200, least=30), deadline=None)
+@given(
+    st.lists(st.one_of(st.just(float("nan")), st.floats(-1, 1, width=32)), min_size=1),
+    seeds,
+    st.sampled_from([0, 0.35]),
+)
+def test_scores_are_scaled_as_numpy_scales_them(scores, seed, least):
+    scores = np.array(scores, np.float32)
+    ranged = np.random.default_rng(seed).random(len(scores)) < 0.5
+    ranged[0] = True
+    for among in (None, ranged):
+        with np.errstate(invalid="ignore"):
+            expected, *found = by_each(lambda among=among: scaled(scores, least, among))
+        np.testing.assert_allclose(found[0], expected, rtol=1e-6)
+
+
+@with_kernel
+def test_rows_that_are_equal_have_equal_scores_wherever_they_stand():
+    rng = np.random.default_rng(3)
+    made, segment = Partition(DIMENSIONS), Segment()
+    packed = Pieces(unit(rng, 9, AXES), np.zeros((0, 0), np.float32), ()).packed()
+    vector = unit(rng, DIMENSIONS)
+    words = Entry.counted(content_words("rex the dog loves tea"))
+    for slot in range(SEGMENT_ROWS):
+        segment.put(slot, Entry(text="", kind=MEMORY, words=words, characters=20))
+        segment.attach(slot, vector, packed)
+    made.patch([(0, segment), (1, segment)])
+    with ranking_by(KERNEL):
+        found = rank(question(np.random.default_rng(1), "dog tea"), [made], limit=64)
+    assert [hit.row for hit in found] == list(range(64))
+    assert len({hit.score for hit in found}) == 1
+
+
+# ---- what it is given
+
+
+def floats(*shape):
+    return np.zeros(shape, np.float32)
+
+
+def longs(*values):
+    return np.array(values, np.int64)
+
+
+def ints(*values):
+    return np.array(values, np.int32)
+
+
+FIRST, NOBODY, TWO = longs(0), ints(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
+ROW_AT = ints(*[-1] * 4, 0, 1, *[-1] * 4)
+
+
+def likeness_of(tokens=None, rows=FIRST, slot_of=TWO, row_at=ROW_AT, **given):
+    pieces = floats(1, AXES)
+    head = given.get("head", 10)
+    out = given.get("out", floats(len(rows), 1))
+    return (
+        {0: bytes(64)} if tokens is None else tokens,
+        *(rows, slot_of, row_at, head, np.zeros(2, np.uint8), 1),
+        *(given.get("axes", pieces), np.ones(1, np.float32), np.ones(9, np.float32), 0.97, 0.5),
+        *(out, floats(len(rows), 1)),
+    )
+
+
+def words_of(row=(0, 1), bounds=(0, 2), term=(0,), groups=(0, 1), slot_of=TWO, head=10, rows=2):
+    row, term, bounds, groups = ints(*row), ints(*term), longs(*bounds), longs(*groups)
+    counts, window = np.ones(len(row), np.uint8), np.ones(9, np.float32)
+    of_terms = floats(max(len(bounds) - 1, 0)), groups, term, floats(len(term))
+    at = slot_of, ROW_AT, head, floats(2), floats(10)
+    return (row, counts, bounds, *of_terms, *at, window, np.ones(3, np.float32), floats(rows), floats(rows))
+
+
+def find_of(starts=(0, 1, 2), stale=None, eligible=None, fresh=NOBODY, bounds=2):
+    terms = np.array([1], np.uint32)
+    kept = ints(0, 40), np.array([0, 1], np.uint32), np.ones(2, np.uint8), ints(*starts), SEGMENT_ROWS, stale
+    patched = fresh, np.zeros(len(fresh), np.uint32), np.zeros(len(fresh), np.uint8)
+    return (terms, *kept, *patched, eligible, np.zeros(bounds, np.int64))
+
+
+def spread_of(turns=(0, 1), slots=TWO, head=10, width=10):
+    return (
+        floats(2),
+        longs(*turns),
+        slots,
+        head,
+        np.ones(width, np.float32),
+        np.ones(5, np.float32),
+        floats(2),
+    )
+
+
+REFUSED = {
+    "rows behind the end": ("likeness", likeness_of(rows=longs(2))),
+    "rows below 0": ("likeness", likeness_of(rows=longs(-1))),
+    "slots behind the end": ("likeness", likeness_of(slot_of=longs(7, 5))),
+    "slots before the first": ("likeness", likeness_of(slot_of=longs(3, 5))),
+    "neighbours that are no rows": ("likeness", likeness_of(row_at=ints(*[-1] * 4, 0, 99, *[-1] * 4))),
+    "half a word piece": ("likeness", likeness_of(tokens={0: bytes(63)})),
+    "word pieces that are no bytes": ("likeness", likeness_of(tokens={0: "said"})),
+    "tokens that are no dict": ("likeness", likeness_of(tokens=[])),
+    "too little room": ("likeness", likeness_of(out=floats(0))),
+    "other axes": ("likeness", likeness_of(axes=floats(1, AXES - 1))),
+    "floats of 64 bits": ("likeness", likeness_of(axes=np.zeros((1, AXES)))),
+    "every other axis": ("likeness", likeness_of(axes=floats(1, 2 * AXES)[:, ::2])),
+    "room that is not to be written to": ("likeness", likeness_of(out=np.frombuffer(bytes(4), np.float32))),
+    "postings of no row": ("words", words_of(row=(0, 2))),
+    "postings of row -1": ("words", words_of(row=(-1, 0))),
+    "bounds beyond the postings": ("words", words_of(bounds=(0, 3))),
+    "bounds that descend": ("words", words_of(bounds=(0, 3, 2))),
+    "no bounds": ("words", words_of(bounds=(), term=(), groups=(0,))),
+    "a term that is not there": ("words", words_of(term=(1,))),
+    "groups beyond the terms": ("words", words_of(groups=(0, 2))),
+    "a slot that is not there": ("words", words_of(slot_of=longs(4, 10))),
+    "more sessions than slots": ("words", words_of(head=11)),
+    "less room than rows": ("words", words_of(rows=1)),
+    "buckets beyond the postings": ("find", find_of(starts=(0, 1, 3))),
+    "buckets that descend": ("find", find_of(starts=(0, 3, 2))),
+    "three buckets": ("find", find_of(starts=(0, 1, 1, 2))),
+    "no buckets": ("find", find_of(starts=(0,))),
+    "rows beyond the segments": ("find", find_of(stale=np.zeros(1, np.bool_))),
+    "rows beyond those that may be found": ("find", find_of(eligible=np.zeros(40, np.bool_))),
+    "fresh rows beyond them": ("find", find_of(eligible=np.zeros(41, np.bool_), fresh=ints(41))),
+    "room for fewer bounds": ("find", find_of(bounds=1)),
+    "turns that are not there": ("spread", spread_of(turns=(0, 2))),
+    "slots behind the head": ("spread", spread_of(slots=longs(4, 10))),
+    "a head behind the slots": ("spread", spread_of(width=9)),
+    "other dimensions": ("cosines", (np.zeros((2, 3), np.float16), floats(4), floats(2))),
+    "rows of other floats": ("cosines", (floats(2, 4), floats(4), floats(2))),
+    "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), floats(3))),
+    "fewer weights": ("weighed", ((floats(3),), (), floats(3))),
+    "weights that are no numbers": ("weighed", ((floats(3),), ("much",), floats(3))),
+    "a negative count": ("top", (floats(3), -1)),
+    "too few arguments": ("top", (floats(3),)),
+    "scaled into less": ("scaled", (floats(3), 0.0, None, floats(2))),
+    "ranged that is no mask": ("scaled", (floats(3), 0.0, floats(3), floats(3))),
+}
+
+
+@with_kernel
+@pytest.mark.parametrize("what", sorted(REFUSED))
+def test_what_does_not_fit_together_is_refused(what):
+    name, given = REFUSED[what]
+    with pytest.raises((IndexError, ValueError, TypeError, BufferError)):
+        getattr(KERNEL, name)(*given)
+
+
+@with_kernel
+def test_what_fits_together_is_taken():
+    KERNEL.likeness(*likeness_of())
+    KERNEL.words(*words_of())
+    KERNEL.find(*find_of(eligible=np.ones(41, np.bool_), stale=np.zeros(2, np.bool_), fresh=ints(3)))
+    KERNEL.spread(*spread_of())
+
+
+@with_kernel
+def test_what_is_not_a_number_stays_unknown():
+    axes = np.full((1, AXES), np.nan, np.float32)
+    given = likeness_of(axes=axes, tokens={0: bytes([1]) * AXES})
+    KERNEL.likeness(*given)
+    assert np.isnan(given[-2]).all()
+
+
+@with_kernel
+def test_instructions_that_the_processor_lacks_cannot_be_chosen():
+    with pytest.raises(ValueError, match="'mmx'"):
+        KERNEL.use("mmx")
+
+
+# ---- whether it is used
+
+
+def test_it_is_turned_off_by_the_environment(monkeypatch):
+    monkeypatch.setitem(sys.modules, "echoic_kernel", types.SimpleNamespace(INTERFACE=kernel.INTERFACE))
+    assert kernel.load() is not None
+    monkeypatch.setenv(kernel.VARIABLE, "off")
+    assert kernel.load() is None
+
+
+def test_a_kernel_of_another_release_is_left_alone_with_one_line(monkeypatch, caplog):
+    monkeypatch.delenv(kernel.VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "echoic_kernel", types.SimpleNamespace(INTERFACE=kernel.INTERFACE + 1))
+    assert kernel.load() is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "ranking uses numpy" in caplog.text
+
+
+def test_without_the_package_numpy_ranks_and_nothing_is_said(monkeypatch, caplog):
+    monkeypatch.delenv(kernel.VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "echoic_kernel", None)
+    assert kernel.load() is None
+    assert not caplog.records
+    with ranking_by(None):
+        assert kernel.name() == "numpy"
+        compare(np.random.default_rng(1), None)
