@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from echoic_loopback.realtime.audio import SAMPLE_BYTES, pcm_bytes
+from echoic_loopback.realtime.audio import pcm_bytes
 
 FRAME_MS = 10
 DEFAULT_SILENCE_MS = 500
