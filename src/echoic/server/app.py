@@ -137,19 +137,7 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    tokens = IdentityTokens(settings)
-    served = AppState(
-        memory=memory,
-        settings=settings,
-        tokens=tokens,
-        cookies=PageCookies(settings, tokens),
-        verify=_verifier(settings, tokens),
-        live=EventStreams(memory, settings.limits),
-        speculations=Speculations(memory),
-        health=HealthWatch(memory),
-        talker=_talker(memory, settings),
-        voice=voice.switchboard(memory, settings),
-    )
+    served = _state(memory, settings)
     endpoint, protocol = _mcp(served) if mcp else (None, [])
 
     from echoic import __version__
@@ -177,6 +165,22 @@ def create_app(
     app.router.routes += protocol
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _state(memory: MemoryService, settings: ServerSettings) -> AppState:
+    tokens = IdentityTokens(settings)
+    return AppState(
+        memory=memory,
+        settings=settings,
+        tokens=tokens,
+        cookies=PageCookies(settings, tokens),
+        verify=_verifier(settings, tokens),
+        live=EventStreams(memory, settings.limits),
+        speculations=Speculations(memory),
+        health=HealthWatch(memory),
+        talker=_talker(memory, settings),
+        voice=voice.switchboard(memory, settings),
+    )
 
 
 @asynccontextmanager
