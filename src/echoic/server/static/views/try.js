@@ -3,11 +3,11 @@
 import { ApiError } from "../api.js";
 import { Calling } from "../calling.js";
 import { byId, h } from "../dom.js";
-import { bytes } from "../format.js";
 import { BlockPanel, JobsPanel, PhonePanel, ProfilePanel } from "../known.js";
 import { MemoryPanel } from "../memories.js";
 import { OperationLog, stepsOfLearned, stepsOfReply } from "../operations.js";
 import { QueriesPanel } from "../queries.js";
+import { receiptOf } from "../receipt.js";
 import { provenance } from "../sources.js";
 import { Tabs } from "../tabs.js";
 import { Transcript } from "../transcript.js";
@@ -277,23 +277,10 @@ async function erase() {
 }
 
 function showReceipt(receipt) {
-  const rows = [
-    ["Memories", receipt.memories],
-    ["Turns", receipt.turns],
-    ["Conversations", receipt.conversations],
-    ["Vectors", receipt.vectors],
-    ["Other records", receipt.other],
-    ["Bytes searched afterwards", bytes(receipt.bytesSearched)],
-  ];
-  byId("receipt").replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-  const verdict = byId("receipt-verdict");
-  verdict.textContent = receipt.verified
-    ? "Verified: what is stored was searched afterwards and holds none of it."
-    : "Destroyed, but not verified: what is stored could not be searched afterwards.";
-  verdict.className = `verdict ${receipt.verified ? "good" : "bad"}`;
+  byId("receipt").replaceChildren(receiptOf(receipt));
   byId("erasure-ask").hidden = true;
   byId("erasure-done").hidden = false;
-  byId("erasure-done").querySelector("button").focus();
+  byId("erasure-done").querySelector(".actions button").focus();
 }
 
 async function afterErasure() {
