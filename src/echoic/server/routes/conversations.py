@@ -32,7 +32,6 @@ from echoic.server.models import (
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
 from echoic.session.call_record import CallRecord, ToolRun, TypedTurn, note_typed
-from echoic.session.history import given_in
 from echoic.session.turn_recall import MemoryInTurn, RecallTrace, found_of
 from echoic.types import checked_text
 
@@ -275,6 +274,7 @@ async def _by_model(
 ) -> AsyncIterator[Piece]:
     """What the model's answer comes in. What happened is written down before the last piece."""
     from echoic.capability.talker import Sent, TextPiece, ToolAnswer, ToolCall
+    from echoic.session.history import given_in
 
     memory, typed = MemoryInTurn(caller.memory, text, conversation.id), TypedTurn()
     async for piece in talker.reply(memory, conversation, text):
