@@ -32,7 +32,6 @@ from echoic.server.models import (
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
 from echoic.session.call_record import CallRecord, ToolRun, TypedTurn, note_typed
-from echoic.session.history import given_in
 from echoic.session.turn_recall import MemoryInTurn, RecallTrace, found_of
 from echoic.types import checked_text
 
@@ -288,6 +287,8 @@ async def _by_model(
                 if run.call == piece.call:
                     run.ended_ms, run.outcome = typed.now_ms, piece.outcome
         elif isinstance(piece, Sent):
+            from echoic.session.history import given_in  # only where there is a model is its package, too
+
             typed.given, typed.recall = given_in(piece.messages), memory.recalled(piece.block)
         else:
             await _noted(caller, conversation, typed, piece, agent=talker.name, model=talker.model)
