@@ -94,7 +94,7 @@ SETTINGS = f"""\
 
 Written by `scripts/cli_docs.py`. Every setting of the commands is an option on the line, else a variable.
 From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them, and one
-of its own: `ECHOIC_KERNEL=off` ranks with numpy although the compiled kernel is installed ([ranking](ranking.md)).
+of its own: `ECHOIC_KERNEL=off` ranks with numpy although the compiled kernel is there ([ranking](ranking.md)).
 
 | variable | option | of | meaning |
 |---|---|---|---|
