@@ -577,6 +577,9 @@ class BlockingDeploymentKeys(Protocol):
     def of(self, given: str) -> DeploymentKey | None:
         """The key that `given` is, if it is good."""
 
+    def named(self, key_id: str) -> DeploymentKey | None:
+        """The key of this id, if it is good, for somebody who gave the key itself before."""
+
 
 class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
