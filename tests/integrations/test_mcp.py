@@ -37,7 +37,7 @@ import echoic
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from echoic.server.request_callers import IdentityTokens
+from echoic.server.credentials import IdentityTokens
 from echoic.server.settings import AuthorizationServer
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}

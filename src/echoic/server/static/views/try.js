@@ -108,8 +108,8 @@ function notice(text) {
 
 /** The server knows this identity no longer: the way on is shown. */
 function refused(error) {
-  if (app.refused()) notice("This caller was renewed on another page. Please try again.");
-  else notice(`${error.message} “New caller” begins with a new one.`);
+  app.refused();
+  notice(`${error.message} “New caller” begins with a new one.`);
 }
 
 // -- conversations
@@ -129,10 +129,10 @@ async function begin(title) {
 }
 
 async function showMemories() {
-  const asker = api.token;
+  const asker = api.caller;
   const asked = [api.memories(), api.profile(), api.block(), api.jobs(), api.phones()];
   const [known, who, given, undone, phones] = await Promise.all(asked);
-  if (asker !== api.token) return; // somebody else is speaking by now
+  if (asker !== api.caller) return; // somebody else is speaking by now
   memories.show(known);
   profile.show(who);
   phone.show(phones);
@@ -147,10 +147,10 @@ function showJobs(undone, wait = 800) {
   jobs.show(undone);
   clearTimeout(jobsAgain);
   if (!undone.waiting || document.hidden) return;
-  const asker = api.token;
+  const asker = api.caller;
   jobsAgain = setTimeout(async () => {
     const now = await api.jobs().catch(() => undone);
-    if (asker === api.token) showJobs(now, Math.min(2 * wait, 15000));
+    if (asker === api.caller) showJobs(now, Math.min(2 * wait, 15000));
   }, wait);
 }
 
