@@ -121,7 +121,7 @@ class Closer(NamedTuple):
     own: list[Floats]
     """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
     likeness: list[Floats]
-    """The same, of the row and its neighbours."""
+    """[candidates, pieces] of each place: of the row and its neighbours."""
     scores: Floats
     """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
 
