@@ -150,7 +150,7 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
 
     NaN of rows without pieces.
     """
-    if kernel.compiled is not None:
+    if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)
