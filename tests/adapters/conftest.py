@@ -59,8 +59,10 @@ class Script:
             await step[0].wait()
             step = step[1]
         text, calls = step if isinstance(step, tuple) else (step, []) if isinstance(step, str) else ("", step)
-        for word in text.split():
-            yield f"{word} "
+        words = text.split()
+        together = len(words) // 200 + 1  # a very long text in longer pieces
+        for at in range(0, len(words), together):
+            yield f"{' '.join(words[at : at + together])} "
             await asyncio.sleep(0)
         for n, (name, arguments) in enumerate(calls):
             yield {n: DeltaToolCall(name=name, json_args=json.dumps(arguments))}

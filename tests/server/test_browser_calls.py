@@ -14,9 +14,8 @@ from adapters.conftest import lines
 from echoic.adapters.twilio import Pace
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
-from server.browsing import visiting
-from server.conftest import serving, settings_of
-from server.test_browser_records import SIGNED_IN
+from server.browsing import signed_in, visiting
+from server.conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -80,7 +79,9 @@ async def test_a_telephone_call_is_shown_as_it_sounded_and_with_what_its_model_w
         await by_relay(line, phone.service)
         async with (
             serving(phone.service, settings_of()) as server,
-            visiting(browser, server, script=SIGNED_IN, at="#/calls?channel=phone") as page,
+            visiting(
+                browser, server, **await signed_in(server, OPERATOR_KEY), at="#/calls?channel=phone"
+            ) as page,
         ):
             rows = page.locator("a.row")
             await expect(rows).to_have_count(2)

@@ -348,7 +348,7 @@ class VoiceSession:
             yield item
 
     async def audio(self) -> AsyncIterator[bytes]:
-        """The same for a player that takes a frame when it has played the one before. One consumer only."""
+        """Audio for a player that takes a frame when it has played the one before. One consumer only."""
         async for item in self.media():
             if isinstance(item, Frame):
                 yield item.pcm
@@ -432,7 +432,7 @@ class VoiceSession:
         await self._at().transfer_to(agent)
 
     def plan_transfer(self, agent: str) -> None:
-        """The same, as soon as the tool that asks has answered."""
+        """Transfer the call as soon as the tool that asks for it has answered."""
         chosen = self.agent(agent)
         if self._running is not None:
             self._running.plan(agent=chosen.name)

@@ -288,6 +288,8 @@ async def _by_model(
                 if run.call == piece.call:
                     run.ended_ms, run.outcome = typed.now_ms, piece.outcome
         elif isinstance(piece, Sent):
+            from echoic.session.history import given_in  # only where there is a model is its package, too
+
             typed.given, typed.recall = given_in(piece.messages), memory.recalled(piece.block)
         else:
             await _noted(caller, conversation, typed, piece, agent=talker.name, model=talker.model)
