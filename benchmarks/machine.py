@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("apsw", "numpy", "onnxruntime", "rapidfuzz", "PyStemmer")
+PACKAGES = ("apsw", "numpy", "onnxruntime", "rapidfuzz", "PyStemmer", "echoic-kernel")
 
 
 def facts() -> dict[str, Any]:

@@ -30,8 +30,8 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.locomo import Conversation, Question, load
 from echoic.embedding import embedder_from
+from echoic.embedding.encoder import WordPieces
 from echoic.embedding.weights import find
-from echoic.embedding.word_pieces import WordPieces
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import Packed

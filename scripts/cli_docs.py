@@ -93,7 +93,8 @@ SETTINGS = f"""\
 # Settings
 
 Written by `scripts/cli_docs.py`. Every setting of the commands is an option on the line, else a variable.
-From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them.
+From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them, and
+`ECHOIC_KERNEL` alone: `off` ranks with numpy although the compiled kernel is there ([ranking](ranking.md)).
 
 | variable | option | of | meaning |
 |---|---|---|---|

@@ -64,7 +64,8 @@ def pytest_report_header() -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
-        forked.begin()  # before there are workers, so that all use the same
+        # before there are workers, so that all use the same
+        forked.begin(at_once=config.option.workers > 2)
 
 
 # Tests of these files go one by one to where there is room: they share nothing, and wait for processes that die.

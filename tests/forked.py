@@ -185,8 +185,11 @@ _made: list[tuple[tempfile.TemporaryDirectory[str], socket.socket, subprocess.Po
 _making = threading.Lock()
 
 
-def begin() -> None:
-    """Start the process that imports everything, once the first child is asked for; workers inherit where it is."""
+def begin(*, at_once: bool = False) -> None:
+    """Start the process that imports everything; workers inherit where it is.
+
+    It imports when the first child is asked for, or at once, where children are sure to come.
+    """
     if not hasattr(os, "pidfd_open") or _ADDRESS in os.environ:
         return
     folder = tempfile.TemporaryDirectory(prefix="echoic-forked-")
@@ -196,7 +199,13 @@ def begin() -> None:
         listening.bind(address)
         listening.listen()
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno()), str(listening.fileno())],
+            [
+                sys.executable,
+                __file__,
+                str(theirs.fileno()),
+                str(listening.fileno()),
+                *(["at once"] if at_once else []),
+            ],
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads is not to be forked
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno(), listening.fileno()],
@@ -361,7 +370,9 @@ def main() -> None:
     """Fork on request; what is to run in a child runs here at the end."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in its background
     del sys.path[0]  # the folder of the tests: a child has its own
-    life, listening = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+    life, listening = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
+    if sys.argv[3:]:
+        _import_all()
     command = _serve(life, listening)
     if command is not None:
         os._exit(_ended(command))

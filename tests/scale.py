@@ -24,6 +24,6 @@ def many(number: int, *, least: int = 1) -> int:
     return max(least, round(number * SCALE))
 
 
-def some(points: Sequence[int]) -> list[int]:
+def some(points: Sequence[int], *, least: int = 1) -> list[int]:
     """As many of `points` as this run's scale makes, drawn by its seed and in order; all of them at full scale."""
-    return sorted(Random(SEED).sample(points, min(len(points), many(len(points)))))
+    return sorted(Random(SEED).sample(points, min(len(points), many(len(points), least=least))))

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,40 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--workers", type=int, default=0, help="run tests in as many processes, forked after collection"
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Any:
+    """The first run in a checkout compiles every file of tests: another process begins with the last one."""
+    config = session.config
+    if not config.option.workers or config.option.collectonly:
+        return (yield)
+    sys.stdout.flush()
+    helper = os.fork()
+    if not helper:
+        try:
+            _compile_from_the_end(config)
+        finally:
+            os._exit(0)
+    try:
+        return (yield)
+    finally:
+        os.kill(helper, signal.SIGKILL)
+        os.waitpid(helper, 0)
+
+
+def _compile_from_the_end(config: pytest.Config) -> None:
+    """Write what pytest writes beside each file, whole or not at all; it takes what it finds there."""
+    from _pytest.assertion import rewrite
+
+    state = config.stash[rewrite.assertstate_key]
+    files = [file for root in config.args if Path(root).is_dir() for file in Path(root).rglob("test_*.py")]
+    for file in sorted(files, reverse=True):
+        path = file.resolve()
+        beside = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+        if not sys.dont_write_bytecode and not beside.exists() and rewrite.try_makedirs(beside.parent):
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(state, code, source, beside)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -396,7 +396,7 @@ class BlockingUserMemory(Protocol):
 
     @property
     def visible_store(self) -> BlockingStore:
-        """The same to read from: it gives what may be told at this level."""
+        """The store to read from: it gives what may be told at this level."""
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
@@ -576,6 +576,9 @@ class BlockingDeploymentKeys(Protocol):
 
     def of(self, given: str) -> DeploymentKey | None:
         """The key that `given` is, if it is good."""
+
+    def named(self, key_id: str) -> DeploymentKey | None:
+        """The key of this id, if it is good, for somebody who gave the key itself before."""
 
 
 class BlockingAgentExperience(Protocol):

@@ -239,11 +239,11 @@ class Recall:
     """Whether something was found that may be told only once it is proved who asks."""
 
     def apart(self) -> Recall:
-        """The same with each thing as a hit of its own: a memory, then the turn it was learned from."""
+        """This recall with each thing as a hit of its own: a memory, then the turn it was learned from."""
         return replace(self, hits=tuple(each for hit in self.hits for each in hit.apart()))
 
     def without(self, is_known: Callable[[Turn], bool]) -> Recall:
-        """The same without turns that somebody has before them anyway; what was learned from them stays."""
+        """This recall without turns the reader has seen anyway; what was learned from them stays."""
         left = [
             replace(hit, turn=None) if hit.turn is not None and is_known(hit.turn) else hit
             for hit in self.hits

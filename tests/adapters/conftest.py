@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import uvicorn
@@ -59,8 +59,10 @@ class Script:
             await step[0].wait()
             step = step[1]
         text, calls = step if isinstance(step, tuple) else (step, []) if isinstance(step, str) else ("", step)
-        for word in text.split():
-            yield f"{word} "
+        words = text.split()
+        together = len(words) // 200 + 1  # a very long text in longer pieces
+        for at in range(0, len(words), together):
+            yield f"{' '.join(words[at : at + together])} "
             await asyncio.sleep(0)
         for n, (name, arguments) in enumerate(calls):
             yield {n: DeltaToolCall(name=name, json_args=json.dumps(arguments))}
@@ -94,6 +96,13 @@ class Line:
 @pytest.fixture
 async def line(tmp_path):
     """Starts a phone that answers by a script, as asked."""
+    async with lines(tmp_path) as start:
+        yield start
+
+
+@asynccontextmanager
+async def lines(tmp_path):
+    """`line` where no fixture can be asked for."""
     async with AsyncExitStack() as stack:
 
         async def start(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 import echoic
+from assured import AGENT_ASKS, QUESTION, allowed, plant, words_in
 from echoic.memory.assurance import SENSITIVITIES
-from memory.test_assurance import ABOUT, PLANTED, QUESTION, plant
+from echoic_loopback.openai_realtime import OpenAIRealtimeServer
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 
 A = "TN-Validation-Passed-A"
 UNPROVEN = [
@@ -70,16 +76,17 @@ def heard_of_her(call, phone):
 
 
 @pytest.mark.parametrize("channel", ["gather", "relay"])
-@pytest.mark.parametrize("verstat", UNPROVEN)
-async def test_a_number_without_full_attestation_opens_nobodys_memory(line, channel, verstat):
+async def test_a_number_without_full_attestation_opens_nobodys_memory(line, channel):
     phone = await ana_is_known(line, channel=channel)
     before = await phone.memory().export()
-    call = await phone.call(attestation=verstat)
-    await call.say("Who am I, and what is my sister called?")
-    await call.hang_up()
-    assert phone.script.sent
-    assert heard_of_her(call, phone) == []
-    assert await phone.memory().export() == before, "nor is anything written into it"
+    for verstat in UNPROVEN:
+        phone.script.sent.clear()
+        call = await phone.call(attestation=verstat)
+        await call.say("Who am I, and what is my sister called?")
+        await call.hang_up()
+        assert phone.script.sent, verstat
+        assert heard_of_her(call, phone) == [], verstat
+        assert await phone.memory().export() == before, f"nor is anything written into it: {verstat}"
 
 
 @pytest.mark.parametrize("verstat", ["", "TN-Validation-Passed-B", "TN-Validation-Passed-A-Diverted"])
@@ -146,11 +153,7 @@ async def test_who_was_forgotten_is_in_nobody_elses_records_and_takes_nobody_alo
 @pytest.mark.parametrize("most", SENSITIVITIES)
 async def test_no_call_tells_anything_above_what_its_caller_may_be_told(line, tmp_path, channel, most):
     def asks(_said, given):
-        if given:
-            return "Well."
-        keys = [("agentMemory", {"operation": "get", "key": f"{each}_pet"}) for each in ABOUT]
-        found = ("agentMemory", {"operation": "query", "query": QUESTION})
-        return [*keys, found, *(("recall_conversation", {"key": f"the {each} chat"}) for each in ABOUT)]
+        return "Well." if given else AGENT_ASKS
 
     url = f"sqlite:///{tmp_path}/matrix.db"
     async with echoic.open(url, embedder="lexical", assurance={"attested": most}) as service:
@@ -162,6 +165,27 @@ async def test_no_call_tells_anything_above_what_its_caller_may_be_told(line, tm
         call = await phone.call(attestation=A)
         await call.say(QUESTION)
         await call.hang_up()
-        told = " ".join([*phone.script.sent, *(hook.text for hook in call.webhooks), *call.said])
-        words = {each for each, word in PLANTED.items() if word in told.replace(QUESTION, "")}
-        assert words == set(SENSITIVITIES[: SENSITIVITIES.index(most) + 1])
+        told = [*phone.script.sent, *(hook.text for hook in call.webhooks), *call.said]
+        assert words_in(told) == allowed(most)
+
+
+@pytest.mark.parametrize("most", SENSITIVITIES)
+async def test_no_call_as_audio_tells_anything_above_what_its_caller_may_be_told(line, tmp_path, most):
+    calls = Calls(*(ToolCall(name, ask) for name, ask in AGENT_ASKS))
+    script = Script(UserSays(QUESTION, after_ms=200), calls, Says("well", word_ms=50), open_ended=True)
+    url = f"sqlite:///{tmp_path}/matrix.db"
+    async with (
+        echoic.open(url, embedder="lexical", assurance={"attested": most}) as service,
+        OpenAIRealtimeServer(script) as server,
+    ):
+        phone = await line(None, channel="media", service=service)
+        provider = OpenAIProvider(base_url=server.base_url, api_key="none")
+        phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+        await plant(service, phone.memory().scope.user)
+        call = await phone.call(attestation=A)
+        async with asyncio.timeout(60):
+            while not call.stream.played:  # which follows what the tools gave
+                await asyncio.sleep(0.02)
+        await call.hang_up()
+        told = [*server.sessions[0].record.received(), *(hook.text for hook in call.webhooks), *call.said]
+        assert words_in(told) == allowed(most)

@@ -11,9 +11,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from echoic.embedding import weights
-from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder, axes
+from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder, WordPieces, axes
 from echoic.embedding.onnx_graph import Architecture, build, read_safetensors
-from echoic.embedding.word_pieces import WordPieces
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, MAX_PIECES, unpacked
 

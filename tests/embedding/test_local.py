@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echoic.embedding import Embedder, LocalEmbedder
+from echoic.embedding import Embedder, LocalEmbedder, embedder_from
+from echoic.embedding import local as local_module
 from echoic.embedding.encoder import Aborted, Encoded, TokenIds
 from echoic.embedding.weights import Variant
 from echoic.errors import InvalidInput, NotOpen
@@ -94,6 +95,44 @@ async def test_the_variants_nearly_agree_and_are_never_taken_for_one_another(mod
         cosines = (await fp32.embed(TEXTS, "document") * await int8.embed(TEXTS, "document")).sum(axis=1)
     # one word is rounded most: 0.97 without 8-bit dot products in the CPU, 0.98 with them
     assert 0.96 < cosines.min() < cosines.max() < 1 - 1e-6
+
+
+async def test_questions_in_int8_leave_documents_and_what_a_store_records_as_they_are(
+    model_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_module, "MOST_SHARE", np.inf)  # whatever processor this is
+    monkeypatch.setattr(local_module, "LEAST_CLOSENESS", 0.9)
+    exact = LocalEmbedder(cache_dir=model_cache)
+    quick = embedder_from("local?questions=int8", cache_dir=model_cache)
+    assert quick.spec == exact.spec
+    async with opened(exact), opened(quick):
+        assert (await quick.embed(TEXTS, "document") == await exact.embed(TEXTS, "document")).all()
+        asked = await quick.embed_pieces(TEXTS, "query")
+        cosines = (asked.vectors * await exact.embed(TEXTS, "query")).sum(axis=1)
+        alone = np.concatenate([await quick.embed([text], "query") for text in TEXTS])
+    assert 0.96 < cosines.min() < cosines.max() < 1 - 1e-6
+    assert (alone == asked.vectors).all()
+    assert asked.pieces is not None
+
+
+@pytest.mark.parametrize(("bound", "value"), [("MOST_SHARE", 0.0), ("LEAST_CLOSENESS", 1.1)])
+async def test_questions_go_back_to_fp32_where_int8_is_slow_or_off(
+    model_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    bound: str,
+    value: float,
+) -> None:
+    monkeypatch.setattr(local_module, bound, value)
+    exact = LocalEmbedder(cache_dir=model_cache)
+    async with opened(exact), opened(LocalEmbedder(cache_dir=model_cache, questions="int8")) as quick:
+        assert (await quick.embed(TEXTS, "query") == await exact.embed(TEXTS, "query")).all()
+    assert [record.message for record in caplog.records if "embedded in fp32" in record.message]
+
+
+def test_what_embeds_questions_is_a_variant() -> None:
+    with pytest.raises(InvalidInput, match="for questions: use one of fp32, int8"):
+        LocalEmbedder(questions="int4")
 
 
 async def test_more_threads_change_no_vector(model_cache: Path) -> None:

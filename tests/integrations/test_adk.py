@@ -20,7 +20,10 @@ from google.adk.tools import load_memory, preload_memory
 from google.genai import types
 
 import echoic
+from assured import ABOUT, QUESTION, allowed, plant
+from echoic import NotAllowed
 from echoic.integrations.adk import EchoicMemoryService
+from echoic.memory.assurance import LEVELS, TABLE
 
 logging.getLogger("google_adk").setLevel(logging.ERROR)
 SEEN = []
@@ -282,3 +285,20 @@ async def test_the_runner_in_the_documents_knows_what_an_earlier_session_was_tol
         SEEN.clear()
         await names["talk"]("ana", session, content(text))
     assert "peanuts" in told()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_agent_of_the_kit_is_told_nothing_above_its_users_level(level):
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        await plant(memory, "ana", "films")
+        kit = Kit(memory, level=level)
+        told = await kit.say("ana", "asking", f"Load: {QUESTION}")
+        # the question is kept as a turn and found, so it is by what is said of an animal that more is told
+        said = {each: sentence.split("{} ")[1] for each, sentence in ABOUT.items()}
+        found = {each for each, words in said.items() if words in str(told)}
+        assert found == allowed(TABLE[level]) - {"open"}
+        if found == set(ABOUT):
+            return
+        (hit,) = [m for m in (await memory.user("ana", "films").facts()) if m.key == "sensitive_pet"]
+        with pytest.raises(NotAllowed):
+            await kit.service.delete_memory(app_name="films", user_id="ana", memory_id=hit.id)

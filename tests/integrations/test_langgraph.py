@@ -27,8 +27,11 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 import echoic
+from assured import ABOUT, PLANTED, allowed
+from echoic import NotAllowed
 from echoic.cli.importers import READERS, Exported, ImportedMemory, ImportSource
 from echoic.integrations.langgraph import EchoicStore
+from echoic.memory.assurance import LEVELS, TABLE
 
 NAMESPACES = [("ana",), ("ana", "prefs"), ("ana", "prefs", "x"), ("bob", "prefs")]
 VALUES = [
@@ -320,3 +323,26 @@ async def test_a_store_made_in_another_event_loop_than_the_memorys_says_so(memor
 
     with pytest.raises(echoic.NotOpen, match="event loop"):
         await asyncio.to_thread(lambda: asyncio.run(ask()))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_a_graph_reads_and_removes_nothing_above_its_users_level(level):
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        whole, theirs = EchoicStore(memory), EchoicStore(memory, level=level)
+        for sensitivity, sentence in ABOUT.items():
+            await whole.aput(("ana", "pets"), sensitivity, {"text": sentence.format(PLANTED[sensitivity])})
+        asks = (
+            lambda: theirs.aget(("ana", "pets"), "sensitive"),
+            lambda: theirs.asearch(("ana",)),
+            lambda: theirs.asearch(("ana", "pets"), query="what about my bilby"),
+            lambda: theirs.alist_namespaces(prefix=("ana",)),
+            lambda: theirs.adelete(("ana", "pets"), "sensitive"),
+        )
+        if allowed(TABLE[level]) == allowed("sensitive"):
+            assert all([PLANTED["sensitive"] in str(await ask()) for ask in asks[:3]])
+            return
+        for ask in asks:
+            with pytest.raises(NotAllowed) as refused:
+                await ask()
+            assert PLANTED["sensitive"] not in str(refused.value)
+        assert len(await whole.asearch(("ana", "pets"))) == len(ABOUT)

@@ -34,10 +34,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 import echoic
+from assured import QUESTION, TOOL_ASKS, allowed, plant, words_in
 from echoic.integrations.mcp import BLOCK_URI, PROMPT
 from echoic.integrations.tools import TOOLS
+from echoic.memory.assurance import SENSITIVITIES
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
-from echoic.server.request_callers import IdentityTokens
+from echoic.server.credentials import IdentityTokens
 from echoic.server.settings import AuthorizationServer
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
@@ -496,3 +498,25 @@ async def test_the_example_remembers_its_user_alone_and_deletes_only_what_the_us
         for request in endpoint.requests:
             *before, _newest = [m["content"] for m in request["messages"] if m["role"] == "user"]
             assert set(before) <= {asks, "Delete that."}, "only the newest message comes with memory"
+
+
+@pytest.mark.parametrize("most", SENSITIVITIES)
+async def test_no_client_is_told_anything_above_what_its_holder_may_be_told(most):
+    memory = echoic.open("memory://", embedder="lexical", assurance={"device": most})
+    async with serving(memory) as here:
+        await plant(memory)
+        async with here.client(here.token("ana")) as client:
+            told = [await client.call_tool(name, ask) for name, ask in TOOL_ASKS]
+            told += [
+                await client.read_resource(BLOCK_URI),
+                await client.get_prompt(PROMPT, {"question": QUESTION}),
+            ]
+            told += [await client.list_tools(), await client.list_resources(), await client.list_prompts()]
+            assert words_in(told) == allowed(most)
+            if most != "sensitive":
+                gone = await client.call_tool("delete_memory", {"key": "sensitive_pet"})
+                assert gone.is_error
+                assert (await memory.user("ana").get("sensitive_pet")) is not None
+        async with here.client(here.token("ana", renewable=False)) as backend:
+            told = [await backend.call_tool(name, ask) for name, ask in TOOL_ASKS]
+            assert "sensitive" in words_in(told), "a backend's token: level account"

@@ -22,6 +22,8 @@ from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 import echoic
+from assured import QUESTION, TOOL_ASKS, allowed, plant, words_in
+from echoic import NotAllowed
 from echoic.integrations.call_memory import UNAVAILABLE
 from echoic.integrations.openai_agents import (
     EchoicSession,
@@ -30,6 +32,7 @@ from echoic.integrations.openai_agents import (
     memory_tools,
     remembering,
 )
+from echoic.memory.assurance import LEVELS, TABLE
 
 set_tracing_disabled(True)
 
@@ -540,3 +543,21 @@ async def test_a_run_in_another_event_loop_than_the_memorys_is_refused(memory):
     for use in (keep, ask):
         with pytest.raises(echoic.NotOpen, match="event loop"):
             await asyncio.to_thread(lambda use=use: asyncio.run(use()))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_agent_of_the_sdk_is_told_nothing_above_its_users_level(level):
+    async with echoic.open("memory://", embedder="lexical", global_writes="auto") as memory:
+        await plant(memory)
+        ana = memory.user("ana", level=level)
+        model = Scripted(
+            *((name, {"limit": None, **ask} if "query" in ask else ask) for name, ask in TOOL_ASKS)
+        )
+        agent = Agent(name="pip", model=model, tools=memory_tools(lambda _context: ana))
+        await Runner.run(agent, QUESTION, run_config=remembering(lambda _context: ana))
+        outputs = [item for item in model.seen[-1] if item.get("type") == "function_call_output"]
+        assert len(outputs) == len(TOOL_ASKS)
+        assert words_in(model.seen) == allowed(TABLE[level]) - {"open"}
+        if TABLE[level] != "sensitive":
+            with pytest.raises(NotAllowed):
+                EchoicSession(ana, "old-sensitive")

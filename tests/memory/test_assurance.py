@@ -8,21 +8,19 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 import echoic
+from assured import ABOUT, AGENT_ASKS, PLANTED, QUESTION, allowed, plant, words_in
 from echoic import InvalidInput, NotAllowed
 from echoic.capability import Memory
 from echoic.integrations import tools
 from echoic.integrations.call_memory import CallMemory
 from echoic.integrations.hosted_agents import HostedWebhooks
-from echoic.memory.assurance import LEVELS, SENSITIVITIES, TABLE, is_sensitive, table_from
+from echoic.memory.assurance import LEVELS, TABLE, is_sensitive, table_from
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import MEMORY, TURN, scan_all
 from echoic.memory.user import UserMemory
 from echoic.types import Turn
 
 PROPERTIES = {tool.name: tool.properties for tool in tools.TOOLS}
-PLANTED = {"open": "quokka", "personal": "numbat", "sensitive": "bilby"}
-ABOUT = {"personal": "my {} likes jazz", "sensitive": "my {} has diabetes and takes insulin"}
-QUESTION = "what about the bilby and the numbat and the quokka"
 
 
 @pytest.fixture
@@ -34,22 +32,6 @@ async def service(tmp_path):
         yield opened
 
 
-async def plant(service, user="ana"):
-    ana = service.user(user)
-    await ana.set_directives(tone=f"like a {PLANTED['open']}")
-    for sensitivity, sentence in ABOUT.items():
-        word = PLANTED[sensitivity]
-        await ana.set(f"{sensitivity}_pet", sentence.format(word))
-        await ana.remember(f"Of old, {sentence.format(word)}.")
-        call = await ana.conversation(f"old-{sensitivity}")
-        await call.append(
-            Turn(speaker="user", text=f"Well, {sentence.format(word)}.", id=f"said-{sensitivity}"),
-            Turn(speaker="agent", text=f"So {sentence.format(word)}.", id=f"answered-{sensitivity}"),
-        )
-        await call.store(f"the {sensitivity} chat", sentence.format(word))
-        await ana.add_result(f"old-{sensitivity}", "look_up", {"found": sentence.format(word)})
-
-
 async def prompt_of(ana, level):
     sent = []
 
@@ -57,11 +39,7 @@ async def prompt_of(ana, level):
         sent.append(f"{info.instructions} {messages}")
         if len(sent) > 1:
             return ModelResponse(parts=[TextPart("ok")])
-        asks = [{"operation": "query", "query": QUESTION}]
-        asks += [{"operation": "get", "key": f"{each}_pet"} for each in ABOUT]
-        calls = [ToolCallPart("agentMemory", ask) for ask in asks]
-        talks = [ToolCallPart("recall_conversation", {"key": f"the {each} chat"}) for each in ABOUT]
-        return ModelResponse(parts=[*calls, *talks])
+        return ModelResponse(parts=[ToolCallPart(name, ask) for name, ask in AGENT_ASKS])
 
     capability = Memory(ana.service, user=lambda _: "ana", level=level, capture=False)
     await Agent(FunctionModel(answer), capabilities=[capability]).run("hello there", conversation_id="now")
@@ -208,11 +186,6 @@ def test_every_verb_and_tool_has_a_row_in_the_matrix():
     assert not missing, "what may each of these tell somebody of whom little is known?"
 
 
-def words_in(told):
-    text = str(told).replace(QUESTION, "")
-    return {sensitivity for sensitivity, word in PLANTED.items() if word in text}
-
-
 @pytest.mark.parametrize("surface", SURFACES)
 async def test_nobody_is_told_anything_above_their_level(service, surface):
     ana = service.user("ana")
@@ -220,8 +193,8 @@ async def test_nobody_is_told_anything_above_their_level(service, surface):
     whole = words_in(await SURFACES[surface](ana, "account"))
     for level in LEVELS:
         told = words_in(await SURFACES[surface](ana, level))
-        allowed = set(SENSITIVITIES[: SENSITIVITIES.index(TABLE[level]) + 1])
-        assert told == (whole & allowed if surface != "export" or "sensitive" in allowed else set()), level
+        may = allowed(TABLE[level])
+        assert told == (whole & may if surface != "export" or "sensitive" in may else set()), level
     if surface not in {"past", "profile", "directives"}:
         assert "sensitive" in whole, "control: to an account all is told"
 

@@ -30,13 +30,17 @@ class TestForgottenAndWrittenAnew:
         write = store.write
 
         def overtake(when, do):
+            done = asyncio.Event()
+
             async def overtaken(scope, changes):
                 if when(scope, changes):
                     monkeypatch.setattr(store, "write", write)
                     await do()
+                    done.set()
                 return await write(scope, changes)
 
             monkeypatch.setattr(store, "write", overtaken)
+            return done
 
         return store, overtake
 
@@ -64,13 +68,34 @@ class TestForgottenAndWrittenAnew:
                 assert (await ana.forget(key="store_hours")).verified
                 await ana.set("store_hours", self.SATURDAYS)
 
-            overtake(sharing, anew)
+            overtaken = overtake(sharing, anew)
             await ana.set(*HOURS)
+            async with asyncio.timeout(60):
+                await overtaken.wait()  # it may be the write of a vector that was overtaken
             await memory._parts.judge.settle()
             assert was_shared
             assert await memory.user("bob").get("store_hours") is None
             assert await memory.proposals().list() == []
             assert [m.text for m in await ana.history("store_hours")] == [self.SATURDAYS]
+
+    async def test_while_a_second_judge_is_asked_what_is_written_anew_is_judged_by_itself(self, url):
+        asked = []
+
+        class Second:
+            async def classify(self, text, key):
+                asked.append(text)
+                if text == HOURS[1]:
+                    await ana.forget(key="store_hours")
+                    await ana.set("store_hours", TestForgottenAndWrittenAnew.SATURDAYS)
+                return Verdict("global" if text == HOURS[1] else "private", "model")
+
+        made = MemoryService(store_from(url), LexicalEmbedder(), second_judge=Second())
+        async with made as memory:
+            ana = memory.user("ana")
+            await ana.set(*HOURS)
+            await memory._parts.judge.settle()
+            assert asked == [HOURS[1], self.SATURDAYS]
+            assert await memory.proposals().list() == []
 
     @pytest.mark.parametrize("approved", [False, True], ids=["before it is adopted", "after"])
     async def test_while_it_is_approved(self, overtaking, approved):

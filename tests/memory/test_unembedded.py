@@ -44,6 +44,7 @@ async def memory():
     embedder = Slow()
     async with MemoryService(store_from("memory://"), embedder) as service:
         yield service, embedder
+        embedder.let.set()  # else its end would be waited for
 
 
 async def say(user, count):

@@ -215,6 +215,8 @@ FAULTS = {
 @with_kernel
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_in_any_function_is_noticed(name):
+    if name == "likeness" and KERNEL.instructions() == ["plain"]:
+        pytest.skip("numpy multiplies where the processor has no instructions for it")
     rng = np.random.default_rng(7)
 
     def runs():
@@ -240,6 +242,9 @@ def test_a_large_scope_is_ranked_as_if_every_vector_were_read_whole(monkeypatch)
             expected = rank(query, [made])
         monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
         same(expected, found)
+    with ranking_by(KERNEL):
+        if not kernel.multiplies():
+            pytest.skip("numpy multiplies where the processor has no instructions for it")
     assert made.scratch["ranking.coarse"].halved
 
 
@@ -471,6 +476,22 @@ def test_instructions_that_the_processor_lacks_cannot_be_chosen():
 
 
 # ---- whether it is used
+
+
+@with_kernel
+def test_where_there_is_only_plain_c_numpy_multiplies():
+    class Plain:
+        def instructions(self):
+            return ["plain"]
+
+        def __getattr__(self, name):
+            assert name not in {"likeness", "cosines"}
+            return getattr(KERNEL, name)
+
+    with ranking_by(Plain()):
+        assert kernel.name() == "plain"
+        assert not kernel.multiplies()
+    compare(np.random.default_rng(2), Plain())
 
 
 def test_it_is_turned_off_by_the_environment(monkeypatch):

@@ -176,8 +176,24 @@ def card(page, key):
 
 
 async def token_of(page):
+    """The token of whoever came last, which no script of the page can read."""
     stored = json.loads(await page.evaluate("localStorage.getItem('echoic.callers')"))
-    return stored["callers"][-1]["token"]
+    return await cookie_of(page, stored["callers"][-1]["caller"])
+
+
+async def signed_in(server, key):
+    """How to visit a page whose browser signed in with `key` before."""
+    headers = {"Authorization": f"Bearer {key}", "X-Echoic-Caller": "new"}
+    async with httpx.AsyncClient(base_url=server.url, verify=False) as client:
+        caller = (await client.post("/api/cookies/key", headers=headers)).json()["caller"]
+        kept = [{"name": each.name, "value": each.value, "url": server.url} for each in client.cookies.jar]
+    script = f"sessionStorage.setItem('echoic.key', {json.dumps(caller)});"
+    return {"script": script, "storage_state": {"cookies": kept}}
+
+
+async def cookie_of(page, caller):
+    kept = {cookie["name"]: cookie["value"] for cookie in await page.context.cookies()}
+    return kept[f"echoic_{caller}"]
 
 
 # Contrast of every text that is seen, against the first opaque ground behind it (WCAG 2.2, 1.4.3).

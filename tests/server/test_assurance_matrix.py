@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 
 import echoic
+from assured import ABOUT, AGENT_ASKS, PLANTED, QUESTION, allowed, plant, words_in
 from echoic.integrations.tools import call
 from echoic.memory.assurance import SENSITIVITIES
 from echoic.types import Turn
-from memory.test_assurance import ABOUT, PLANTED, QUESTION, plant
+from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.conftest import serving, settings_of
 from server.test_access import BY_EITHER, BY_TOKEN, LISTENING, REVOKING
+from server.voice_calling import calling, providing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
@@ -69,10 +71,6 @@ def test_every_route_that_takes_a_users_token_has_a_request_here():
         patterns = [route.path_regex for route, path in matchers if path == row.path]
         found = any(m == row.method and any(p.match(path) for p in patterns) for m, path in sent)
         assert found or row.path == "/api/identity/renew", row
-
-
-def words_in(text):
-    return {sensitivity for sensitivity, word in PLANTED.items() if word in text.replace(QUESTION, "")}
 
 
 async def asked(server, someone, ids):
@@ -139,10 +137,27 @@ async def test_no_route_tells_or_destroys_anything_above_what_the_caller_may_be_
         await plant(memory, someone.user)
         ids = {each: (await whole.get(f"{each}_pet")).id for each in ABOUT}
         told = await asked(server, someone, ids)
-        allowed = set(SENSITIVITIES[: SENSITIVITIES.index(most) + 1])
-        assert {route: words - allowed for route, words in told.items() if words - allowed} == {}
+        may = allowed(most)
+        assert {route: words - may for route, words in told.items() if words - may} == {}
         if most == "sensitive":
             assert {route for route, words in told.items() if "sensitive" in words} >= TELL
         else:
             assert (await whole.get("sensitive_pet")) is not None, "nor may they destroy it"
             assert PLANTED["sensitive"] in str(await whole.export())
+
+
+@pytest.mark.parametrize("most", SENSITIVITIES)
+async def test_no_voice_call_of_a_page_tells_anything_above_what_the_caller_may_be_told(tmp_path, most):
+    calls = Calls(*(ToolCall(name, ask) for name, ask in AGENT_ASKS))
+    script = Script(UserSays(QUESTION, after_ms=200), calls, Says("well", word_ms=50), open_ended=True)
+    memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": most})
+    async with (
+        providing("openai", script) as (provider, model),
+        serving(memory, settings_of(voice_model=model)) as server,
+    ):
+        someone = await server.identity()
+        await plant(memory, someone.user)
+        async with calling(server, someone) as page:
+            await page.until_heard("well")
+        told = [*provider.sessions[0].record.received(), *page.told]
+        assert words_in(told) == allowed(most)

@@ -12,14 +12,13 @@ from playwright.async_api import expect
 
 import echoic
 from echoic.types import Turn
-from server.browsing import low_contrast, say, token_of, visiting
+from server.browsing import low_contrast, say, signed_in, token_of, visiting
 from server.conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 WIDTHS = (390, 1440)
 HOSTILE = "<img src=x onerror=window.pwned=1>"
-SIGNED_IN = f"sessionStorage.setItem('echoic.key', {json.dumps(OPERATOR_KEY)});"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -77,7 +76,7 @@ def card(page, key):
 
 async def test_an_operator_reads_a_memorys_life_and_sentences_edits_deletes_and_forgets_it(browser, running):
     pavel = await planted(running)
-    async with visiting(browser, running, script=SIGNED_IN, at="#/people") as page:
+    async with visiting(browser, running, **await signed_in(running, OPERATOR_KEY), at="#/people") as page:
         await expect(page.locator(".everyone li")).to_have_count(2)
         await page.get_by_role("link", name="Pavel").click()
         await expect(page.get_by_role("heading", name="Pavel")).to_be_visible()
@@ -171,7 +170,9 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
     file.write_text(
         '# Facts\n- We ship worldwide\n  in 3 to 5 days.\n{"key": "phone", "text": "Ring twice."}\n{bad\n'
     )
-    async with visiting(browser, running, script=SIGNED_IN, at="#/shared/proposals") as page:
+    async with visiting(
+        browser, running, **await signed_in(running, OPERATOR_KEY), at="#/shared/proposals"
+    ) as page:
         await expect(page.locator(".memory-card")).to_have_count(2)
         await page.get_by_label("Decided by").fill("olga")
         await page.get_by_role("button", name="Approve: opening hours").click()
@@ -214,7 +215,9 @@ async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pie
     await big.set("home", "Leeds")
     await big.set("home", "Lisbon")
     await new.remember("They are new here.")
-    async with visiting(browser, running, script=SIGNED_IN, at="#/people/big") as page:
+    async with visiting(
+        browser, running, **await signed_in(running, OPERATOR_KEY), at="#/people/big"
+    ) as page:
         async with page.expect_download() as saved:
             await page.get_by_role("button", name="Export").click()
         sent = []

@@ -74,8 +74,8 @@ async def turns(page):
     exported = await page.evaluate(
         """async () => {
           const { callers, current } = JSON.parse(localStorage.getItem("echoic.callers"));
-          const { token } = callers.find(({ user }) => user === current);
-          return (await fetch("/api/export", { headers: { Authorization: `Bearer ${token}` } })).json();
+          const { caller } = callers.find(({ user }) => user === current);
+          return (await fetch("/api/export", { headers: { "X-Echoic-Caller": caller } })).json();
         }"""
     )
     return [turn for conversation in exported["conversations"] for turn in conversation["turns"]]

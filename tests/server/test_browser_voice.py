@@ -145,6 +145,14 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         (item,) = [item for item in server.calls[0].conversation if item.truncated_ms is not None]
         assert abs(len(item.heard.split()) - len(heard)) <= 1
         await hang_up(page)
+
+        await page.get_by_role("navigation").get_by_role("link", name="Calls", exact=True).click()
+        await page.locator("a.row", has_text="Voice").click()
+        shown = page.locator(".exchange", has_text="tell me all")
+        await expect(shown.locator(".unheard")).to_have_text(f" (not heard:) {unheard}")
+        await expect(shown.locator(".turn.agent")).to_contain_text(re.compile(r"cut off after \d\.\d s of"))
+        await expect(shown.locator(".waterfall li", has_text="caller cuts in")).to_be_visible()
+        await expect(page.locator(".exchange").first.locator(".turn")).to_contain_text("at 0:0")
         page.seen.assert_nothing()
 
 

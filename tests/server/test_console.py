@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from server.browsing import CONTRAST, Process, say, settled, visiting
+from server.browsing import CONTRAST, Process, press, say, settled, visiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -145,11 +145,54 @@ async def test_who_is_no_operator_is_not_offered_health_and_a_wrong_key_is_refus
         await expect(links.filter(has_text="Health")).to_have_count(0)
 
 
+READABLE = """async () => JSON.stringify({
+  cookie: document.cookie, local: {...localStorage}, session: {...sessionStorage}, address: location.href,
+  databases: await indexedDB.databases(), caches: await caches.keys(),
+  answers: window.answers,
+})"""
+"""Whatever a script of the page can read, and the body of each answer it got."""
+LISTENING_IN = """
+window.answers = [];
+const fetched = window.fetch;
+window.fetch = async (...asked) => {
+  const answer = await fetched(...asked);
+  if (answer.headers.get("content-type") === "application/json") window.answers.push(await answer.clone().text());
+  return answer;
+};
+"""
+
+
+async def test_no_token_and_no_key_is_where_a_script_of_the_page_can_read_it(browser, process):
+    async with visiting(browser, process, script=LISTENING_IN) as page:
+        await say(page, "I'm Pavel")
+        await press(page, "New caller")
+        await say(page, "I'm Maya")
+        await sign_in(page)
+        await go(page, "People")
+        await page.get_by_role("link", name="Maya").click()
+        await expect(page.locator(".memory-card").first).to_be_visible()
+        kept = {cookie["name"]: cookie for cookie in await page.context.cookies()}
+        assert sorted(name.split("-")[0] for name in kept if "-" in name) == ["echoic_as", "echoic_key"]
+        assert len(kept) == 4, "two callers, a person and a key"
+        assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in kept.values())
+        readable = await page.evaluate(READABLE)
+        assert "Maya" in readable, "control: what it reads is this page"
+        for secret in (*(cookie["value"] for cookie in kept.values()), OPERATOR_KEY, "eyJ"):
+            assert secret not in readable
+        await page.reload()
+        await expect(page.locator(".memory-card").first).to_be_visible()
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        await page.wait_for_function("answers.some((answer) => answer.includes('dropped'))")
+        assert not any("key-" in cookie["name"] for cookie in await page.context.cookies())
+        page.seen.assert_nothing()
+
+
 async def test_a_list_of_calls_is_drawn_as_it_is_scrolled_and_keeps_its_filter(browser, process):
     async with visiting(browser, process) as page:
         await page.evaluate(
-            "async () => { const {token} = JSON.parse(localStorage['echoic.callers']).callers.at(-1);"
-            " const headers = {Authorization: `Bearer ${token}`, 'Content-Type': 'application/json'};"
+            "async () => { const {caller} = JSON.parse(localStorage['echoic.callers']).callers.at(-1);"
+            " const headers = {'X-Echoic-Caller': caller, 'Content-Type': 'application/json'};"
             " for (let each = 0; each < 6; each++) await Promise.all(Array.from({length: 10}, (_, place) =>"
             "  fetch('/v1/conversations', {method: 'POST', headers, body: JSON.stringify({id: `${each}-${place}`})}))) }"
         )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic.server import request_callers
-from echoic.server.request_callers import IdentityTokens, TokenRefused
+from echoic.server.credentials import IdentityTokens, TokenRefused
 from echoic.types import Scope
 from server.conftest import settings_of
 

@@ -11,8 +11,11 @@ from openai import AsyncOpenAI
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+import echoic
 from echoic.adapters.connections import Limits
 from echoic.types import Turn
+from memory.test_assurance import PLANTED, QUESTION, plant
+from server.conftest import serving, settings_of
 from server.scripted_model import ScriptedModel, Spoken
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -349,3 +352,51 @@ async def test_what_holds_no_longer_is_listed_with_what_took_its_place(own):
     old, cat = listed["past"]
     assert (old["text"], old["supersededBy"]) == ("Haifa", home["id"])
     assert (cat["text"], cat["supersededBy"], cat["current"]) == ("a cat", None, False)
+
+
+async def test_the_model_is_sent_no_more_than_its_caller_may_be_told(tmp_path, provider):
+    client = AsyncOpenAI(base_url=provider.url, api_key="none", max_retries=0)
+    model = OpenAIChatModel("scripted", provider=OpenAIProvider(openai_client=client))
+    memory = echoic.open(
+        f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": "personal"}
+    )
+    async with serving(memory, settings_of(model=model)) as server:
+        ana = await server.identity()
+        await plant(memory, ana.user)
+        await server.say(ana, QUESTION)
+    await client.close()
+    told = json.dumps(provider.requests).replace(QUESTION, "")
+    assert PLANTED["personal"] in told
+    assert PLANTED["sensitive"] not in told
+
+
+async def test_a_turn_that_a_model_answered_is_shown_with_its_stages_tools_and_what_the_model_was_given(
+    talking, provider, operator
+):
+    def says(request):
+        if any(message["role"] == "tool" for message in request["messages"]):
+            return Spoken(words=("In Haifa, ", "noted."))
+        return Spoken(calls=(("agentMemory", {"operation": "set", "key": "pet", "value": "an axolotl"}),))
+
+    ana = await talking.identity()
+    await talking.say(ana, "I live in Haifa.")
+    provider.says = says
+    said = (await stream(talking, ana, "Where do I live?"))[-1][1]
+    answer = await talking.client.get(
+        f"/api/calls/{said['conversation']}", params={"user": ana.user}, headers=operator
+    )
+    page = answer.json()
+    assert (page["call"]["channel"], page["call"]["model"]) == ("text", "scripted")
+    (exchange,) = page["exchanges"]
+    stages = exchange["stages"]
+    assert exchange["userTurn"] == page["turns"][0]["id"]
+    assert stages["transcript"] <= stages["recall_began"] <= stages["recalled"] <= stages["first_audio"]
+    assert stages["first_audio"] <= stages["generated"]
+    (tool,) = exchange["tools"]
+    assert (tool["name"], tool["outcome"]) == ("agentMemory", "success")
+    assert stages["recalled"] <= tool["beganMs"] <= tool["endedMs"] <= stages["first_audio"]
+    home = next(hit for hit in exchange["recall"]["hits"] if hit["key"] == "home")
+    assert home["fate"] in {"shown", "in_block"}
+    given = {text["role"]: text["text"] for text in exchange["given"]}
+    assert "axolotl" in given["tool-return"]
+    assert "Haifa" in "".join(text["text"] for text in exchange["given"] if text["role"] == "memory")

@@ -71,7 +71,7 @@ async def test_who_needs_what_is_declared(schema):
         "key": "bearer",
         "operator": "bearer",
     }
-    for path, _, operation in operations(schema):
+    for path, method, operation in operations(schema):
         named = {name for need in operation.get("security", []) for name in need}
         if path.startswith(
             (
@@ -83,6 +83,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/audit",
                 "/api/health",
                 "/api/users",
+                "/api/cookies/people",
             )
         ):
             assert named == {"operator"}
@@ -90,7 +91,9 @@ async def test_who_needs_what_is_declared(schema):
         elif path == "/v1/tokens":
             assert named == {"key"}
             assert "401" in operation["responses"]
-        elif path in OPEN:
+        elif path == "/api/cookies/key":
+            assert named == {"identity", "key"}
+        elif path in OPEN or (path, method) == ("/api/cookies", "delete"):
             assert named == set()
         elif path == "/api/memory":
             assert operation["security"] == [{"identity": []}, {}], "or in the body"
@@ -125,8 +128,11 @@ async def test_no_body_may_hold_a_field_that_is_not_declared(server, schema, ana
         }
         sent = {**constants, "deployment": "other"}
         headers = {} if path == "/api/identity" else ana.headers
-        if path in {"/api/global", "/v1/tokens"}:
-            headers = {"Authorization": "Bearer the operator of these tests, and no other"}
+        if path in {"/api/global", "/v1/tokens", "/api/cookies/people"}:
+            headers = {
+                "Authorization": "Bearer the operator of these tests, and no other",
+                "X-Echoic-Caller": "new",
+            }
         url = path.replace("{conversation}", "c").replace("{session}", "s").replace("{key}", "k")
         answer = await server.client.request(method, url, json=sent, headers=headers)
         assert answer.status_code == 422, path

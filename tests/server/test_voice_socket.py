@@ -18,6 +18,7 @@ from server.voice_calling import Page, admitted, calling, connected, connecting,
 
 QUICK = SessionSettings(checkpoint_every_s=0.1)
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
+NEW = {"X-Echoic-Caller": "new"}
 PROVIDERS = pytest.mark.parametrize("provider", ["openai", "gemini"])
 
 
@@ -381,6 +382,41 @@ class TestWhoMay:
                     ),
                 ]
         assert [answer.status_code for answer in answers] == [401, 401]
+
+    async def test_a_page_opens_a_call_with_its_ticket_and_its_cookie_and_nobody_with_one_of_them(
+        self, open_server
+    ):
+        async with providing("openai", Script(open_ended=True)) as (_, model):
+            async with open_server(model, voice_limits=CallLimits(per_user=20)) as server:
+                page, other = [(await server.client.post("/api/cookies", headers=NEW)) for _ in range(2)]
+                caller, cookie = page.json()["caller"], page.headers["set-cookie"].partition(";")[0]
+                theirs = other.json()["caller"], other.headers["set-cookie"].partition(";")[0]
+
+                async def opens(caller, cookie, origin=server.url):
+                    """Whether a new ticket of the page opens a call with them."""
+                    named = {"X-Echoic-Caller": page.json()["caller"]}
+                    given = await server.client.post("/api/voice/sessions", json={}, headers=named)
+                    ticket = f"{given.json()['ticket']}&caller={caller}" if caller else given.json()["ticket"]
+                    headers = {"Cookie": cookie} if cookie else {}
+                    try:
+                        async with connecting(server.url, ticket, origin=origin, headers=headers):
+                            return True
+                    except websockets.InvalidStatus as refused:
+                        return refused.response.status_code != 403
+
+                assert await opens(caller, cookie)
+                assert not await opens(caller, None)
+                assert not await opens(None, None)
+                assert not await opens(None, cookie)
+                assert not await opens(caller, cookie, origin=None)
+                assert not await opens(caller, cookie, origin="https://evil.example")
+                assert not await opens(*theirs), "the ticket is of somebody else"
+                named = {"X-Echoic-Caller": caller}
+                assert (await server.client.post("/api/identity/revoke", headers=named)).status_code == 200
+                assert (
+                    "ticket"
+                    not in (await server.client.post("/api/voice/sessions", json={}, headers=named)).json()
+                )
 
     async def test_an_identity_that_is_revoked_in_mid_call_ends_it(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):

@@ -44,9 +44,9 @@ def address(url, ticket):
     return f"{url.replace('http', 'ws', 1)}/api/voice/socket?ticket={ticket}"
 
 
-def connecting(url, ticket, *, origin=None):
+def connecting(url, ticket, *, origin=None, headers=()):
     """A socket to be opened."""
-    named = {} if origin is None else {"origin": Origin(origin)}
+    named = {"additional_headers": dict(headers)} | ({} if origin is None else {"origin": Origin(origin)})
     return websockets.connect(address(url, ticket), subprotocols=[SUBPROTOCOL], max_size=None, **named)
 
 

@@ -66,12 +66,12 @@ async def main(provider: str, base_url: str, store: str, ledger: str) -> None:
             settings=SETTINGS,
         )
         async with session:
-            frame = bytes(2 * session.profile.input_hz * 20 // 1000)
+            chunk = bytes(2 * session.profile.input_hz * 100 // 1000)
 
             async def mic() -> None:
                 while True:
-                    await session.send_audio(frame)
-                    await asyncio.sleep(0.002)
+                    await session.send_audio(chunk)
+                    await asyncio.sleep(0.01)
 
             async def play() -> None:
                 async for pcm in session.audio():

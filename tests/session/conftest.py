@@ -15,6 +15,8 @@ from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 
 PROVIDERS = ("openai", "gemini")
+MIC_MS = 200
+"""Of audio in a chunk of the microphone's: each costs the processor the same, however short."""
 
 
 def model_at(server):
@@ -63,12 +65,12 @@ class Phone:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _mic(self):
-        frame = bytes(2 * self.session.profile.input_hz * 20 // 1000)
+        chunk = bytes(2 * self.session.profile.input_hz * MIC_MS // 1000)
         while True:
             if not self.muted:
-                await self.session.send_audio(frame)
+                await self.session.send_audio(chunk)
                 self.sent += 1
-            await asyncio.sleep(0.02 / self.speed)
+            await asyncio.sleep(MIC_MS / 1000 / self.speed)
 
     async def _play(self):
         async for pcm in self.session.audio():

@@ -145,14 +145,14 @@ async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, 
                     session.played(min(given, 1300 * 48))
 
         playing = asyncio.create_task(play())
-        silence = bytes(2 * session.profile.input_hz * 20 // 1000)
+        silence = bytes(2 * session.profile.input_hz * 100 // 1000)
         while not session.live.provider.utterances:
             await session.send_audio(silence)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.005)
         await eventually(lambda: given >= len(speech(REPLY).pcm))
         while not server.sessions[0].script_over:
             await session.send_audio(silence)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.005)
         await flushed.wait()
         await eventually(lambda: session.recorder.kept >= 3)
         playing.cancel()

@@ -44,7 +44,7 @@ def miss(spoken, trace, played_ms):
 def test_evenly_spoken_words_are_within_one_of_the_truth_wherever_the_cut(text, lead_words):
     spoken = speech(text)
     trace = traced(spoken, lead_words=lead_words)
-    assert max(miss(spoken, trace, ms) for ms in range(0, spoken.duration_ms + 100, 10)) <= 1
+    assert max(miss(spoken, trace, ms) for ms in range(0, spoken.duration_ms + 100, 25)) <= 1
 
 
 def test_words_of_lengths_as_in_speech_are_within_one_of_the_truth():
@@ -54,7 +54,7 @@ def test_words_of_lengths_as_in_speech_are_within_one_of_the_truth():
         spoken = speech(text, word_ms=lengths)
         for lead in (0, 2):
             trace = traced(spoken, lead_words=lead)
-            assert max(miss(spoken, trace, ms) for ms in range(0, spoken.duration_ms, 10)) <= 1
+            assert max(miss(spoken, trace, ms) for ms in range(0, spoken.duration_ms, 25)) <= 1
 
 
 def test_a_text_that_comes_all_at_once_is_divided_by_its_length():

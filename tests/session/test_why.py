@@ -7,11 +7,12 @@ as `echoic why` asks, from what was written down.
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
-from echoic.session.call_record import exchange_with, why
+from echoic.session.call_record import CallLog, CallRecord, exchange_with, why
 from echoic_loopback.realtime import Says, Script, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
@@ -102,3 +103,10 @@ async def test_where_nothing_is_recalled_that_is_the_reason(
     dog = await memory.user("ana").remember("The dog of my friend is called Rex.")
     turn = await asked(memory, serve, phone, eventually, provider, settings=settings)
     assert await reason(memory, turn, dog.id) == "no_recall"
+
+
+def test_a_call_that_another_process_began_goes_on_counting_from_its_beginning():
+    began = datetime.now(UTC) - timedelta(minutes=1)
+    call = CallRecord(id="w", conversation="w", provider="", model="", started_at=began, agents=["robin"])
+    log = CallLog(call, first=3)
+    assert log.stamp("transcript", log.begin("robin")) >= 60_000

@@ -24,9 +24,10 @@ import echoic.memory.service  # both now: importing reads files, and is not for 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.memory.records import index as real_index
 from echoic.memory.records import memory_of
+from echoic.partition import SEGMENT_ROWS
 from echoic.stores import store_from
 from echoic.stores.base import Drop, Narrows, Store
-from echoic.stores.mongodb import MongoDBStore
+from echoic.stores.mongodb import MongoDBStore, changes
 from echoic.stores.mongodb.schema import packed, unpacked
 from echoic.testing.store_histories import (
     ANA,
@@ -439,17 +440,20 @@ class TestReindexing:
                 assert await loaded(store, scope) == expected(records, {})
             assert (await db.echoic_meta.find_one({"_id": "store"}))["unfinished"] is False
 
-    async def test_a_scope_of_many_parts_is_reindexed_whole(self, url: str) -> None:
+    async def test_a_scope_of_many_parts_is_reindexed_whole(
+        self, url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(changes, "ROWS", 4 * SEGMENT_ROWS)
         async with opened(store_from(url)) as store:
-            for start in range(0, 2300, 230):
+            for start in range(0, 600, 300):
                 await store.write(
-                    ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(start, start + 230)]
+                    ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(start, start + 300)]
                 )
             some = (await store.scan(ANA, "memory"))[::100]
             await store.write(ANA, [attach(r, 2) for r in some])
-            assert await store.reindex(SPEC) == 2300
+            assert await store.reindex(SPEC) == 600
             assert await loaded(store, ANA) == expected(await everything(store, ANA), {})
-            assert len(await store.waiting(5000)) == 2300
+            assert len(await store.waiting(5000)) == 600
 
     async def test_a_scope_that_is_not_done_yet_gives_no_vectors_and_takes_none(self, url: str) -> None:
         async with opened(store_from(url)) as store, database(url) as db:

@@ -36,7 +36,11 @@ class Steps:
 
     def _trace(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event == "call":
-            if frame.f_code.co_filename not in _MEASURED:
+            code = frame.f_code
+            # what is listed of all conversations is made once in a while, beside what is held of one
+            if code.co_filename not in _MEASURED or code.co_qualname.startswith(
+                ("Listings", "PartitionCache")
+            ):
                 return None
             frame.f_trace_opcodes = True
         elif event == "opcode" and self.counts:

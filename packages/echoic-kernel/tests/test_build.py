@@ -41,3 +41,34 @@ def test_one_wheel_serves_every_python_from_3_11_on(tmp_path):
         {"__init__.py", "_kernel.abi3.so"},
         {"__init__.py", "_kernel.pyd"},
     )
+
+
+def same_bits(compiler, folder, *emulator):
+    """Which sets of instructions were compared; it fails where one differs."""
+    made = folder / "same_bits"
+    sources = [PACKAGE / "tests" / "same_bits.c", PACKAGE / "c" / "products.c"]
+    flags = [
+        "-std=c11",
+        "-O3",
+        "-ffp-contract=off",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-static" if emulator else "-O3",
+    ]
+    subprocess.run([compiler, *flags, *sources, "-o", made], check=True)
+    ran = subprocess.run([*emulator, made], capture_output=True, text=True, check=False)
+    assert ran.returncode in {0, 2}, ran.stdout
+    return ran.stdout.split()
+
+
+def test_every_set_of_instructions_gives_the_bits_of_plain_c(tmp_path):
+    kernel = pytest.importorskip("echoic_kernel")
+    assert same_bits(COMPILER, tmp_path) == kernel.instructions()[:-1]
+
+
+def test_neon_gives_the_bits_of_plain_c(tmp_path):
+    compiler, emulator = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
+    if compiler is None or emulator is None:
+        pytest.skip("there is no aarch64-linux-gnu-gcc, or no qemu-aarch64")
+    assert same_bits(compiler, tmp_path, emulator) == ["neon"]

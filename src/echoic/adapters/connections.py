@@ -34,13 +34,13 @@ class Limits:
     connections: int = 896
     """Sockets in all. When they are used up, idle ones go first: those of the address that has most."""
     connections_per_address: int = 384
-    """Likewise of one address; a trusted proxy has as many as it likes."""
+    """Sockets of one address; a trusted proxy may have any number."""
     health_connections: int = 16
     """Sockets beyond `connections`, on which health is asked for and nothing else is answered."""
     requests_per_address: int = 128
     """Being answered, event streams included; more are refused with 429."""
     requests_per_identity: int = 32
-    """Likewise."""
+    """Requests of one caller being answered at once; more are refused with 429."""
     streams: int = 128
     """Pages that are told of memory as it forms. One more ends the oldest of the address that has most."""
     streams_per_address: int = 64

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
+    FunctionToolResultEvent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -25,7 +26,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from echoic.capability.memory import MemoryCapability
+from echoic.capability.memory import CallerMemory
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
@@ -53,12 +54,31 @@ class ToolCall:
     """The model calls a tool."""
 
     name: str
+    call: str = ""
+    """The id of this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """A tool answered."""
+
+    call: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What the model was sent for the answer."""
+
+    messages: Sequence[ModelMessage]
+    block: Mapping[str, str]
+    """The memory block, by the name of the section."""
 
 
 async def pieces(
     events: AsyncIterable[Any], *, after: str = ""
-) -> AsyncGenerator[TextPiece | ToolCall, None]:
-    """The words and tool calls of a run as they come.
+) -> AsyncGenerator[TextPiece | ToolCall | ToolAnswer, None]:
+    """The words of a run, and the tools it calls, as they come.
 
     Pass what `run_stream_events` gives: PydanticAI's own text stream ends at the first words, before a tool.
 
@@ -68,7 +88,9 @@ async def pieces(
     """
     async for event in events:
         if isinstance(event, FunctionToolCallEvent):
-            yield ToolCall(event.part.tool_name)
+            yield ToolCall(event.part.tool_name, event.part.tool_call_id)
+        elif isinstance(event, FunctionToolResultEvent):
+            yield ToolAnswer(event.part.tool_call_id, str(getattr(event.part, "outcome", "retried")))
         text = _text_of(event)
         if not text:
             continue
@@ -121,15 +143,7 @@ class ModelFailed(Exception):
     """The language model gave no answer. What the user said is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServedUser:
-    """Who is served in a run."""
-
-    user: str
-    deployment: str
-
-
-Piece = TextPiece | ToolCall | Reply
+Piece = TextPiece | ToolCall | ToolAnswer | Sent | Reply
 """What an answer comes in; the `Reply` is the last, and whole."""
 
 
@@ -163,7 +177,7 @@ class Talker:
         self._instructions = instructions
         self._timeout_s = timeout_s
         self._recall_deadline_ms = recall_deadline_ms
-        self._agent: Agent[ServedUser, str] | None = None
+        self._agent: Agent[None, str] | None = None
 
     async def __aenter__(self) -> Self:
         """Make the client. Nothing is contacted.
@@ -233,17 +247,18 @@ class Talker:
 
     async def _answer(
         self, memory: UserMemory, conversation: str, text: str, history: Sequence[ModelMessage], steps: Steps
-    ) -> AsyncIterator[TextPiece | ToolCall]:
+    ) -> AsyncIterator[TextPiece | ToolCall | ToolAnswer | Sent]:
         from pydantic_ai import UsageLimits
 
         if self._agent is None:
             raise InvalidInput("the talker is not open: use it with `async with`")
         started = time.perf_counter()
         spoken = False
-        scope = memory.scope
+        # the memory as it was handed over: the caller may be told less than all of it
+        told = CallerMemory(service=self._service, user="", memory=memory, agent=self.name)
         run = self._agent.run_stream_events(
             text,
-            deps=ServedUser(scope.user or "", scope.deployment),
+            capabilities=[told],
             message_history=list(history),
             conversation_id=conversation,
             model_settings={"timeout": self._timeout_s},
@@ -256,6 +271,7 @@ class Talker:
                         spoken = True
                         steps.timings_ms["first words"] = (time.perf_counter() - started) * 1000
                     yield piece
+                yield Sent(events.new_messages(), dict(told.texts))
         except EchoicError:  # could not look: that says nothing of the model
             raise
         except Exception as error:  # whatever a model, its driver or its answer brings about
@@ -264,7 +280,7 @@ class Talker:
         if not spoken:
             raise ModelFailed("it said nothing")
 
-    def _made(self) -> Agent[ServedUser, str]:
+    def _made(self) -> Agent[None, str]:
         from pydantic_ai import Agent
         from pydantic_ai.exceptions import UserError
         from pydantic_ai.models import infer_model
@@ -273,18 +289,7 @@ class Talker:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:
             raise InvalidInput(f"model={brief(self.model)} cannot be used: {error}") from error
-        memory = MemoryCapability(self._service, user="user", deployment=_deployment, agent=self.name)
-        return Agent(
-            model,
-            name=self.name,
-            deps_type=ServedUser,
-            instructions=self._instructions,
-            capabilities=[memory],
-        )
-
-
-def _deployment(deps: Any) -> str:
-    return str(deps.deployment)
+        return Agent(model, name=self.name, instructions=self._instructions)
 
 
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:
@@ -294,4 +299,14 @@ async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> 
     return next((turn for turn in reversed(new) if turn.text.strip() and text.endswith(turn.text)), None)
 
 
-__all__ = ["INSTRUCTIONS", "NAME", "ModelFailed", "Piece", "Talker", "TextPiece", "ToolCall"]
+__all__ = [
+    "INSTRUCTIONS",
+    "NAME",
+    "ModelFailed",
+    "Piece",
+    "Sent",
+    "Talker",
+    "TextPiece",
+    "ToolAnswer",
+    "ToolCall",
+]

@@ -130,7 +130,7 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
     """
     from echoic.embedding import embedder_from
 
-    local = settings.embedder.partition(":")[0] == "local"
+    local = settings.embedder.partition("?")[0].partition(":")[0] == "local"
     return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
 
 

@@ -107,7 +107,7 @@ def aligned(headings: Row, rows: Sequence[Row], width: int) -> list[str]:
 
 
 def separated(rows: Iterable[Row]) -> list[str]:
-    """The same table for a program: one line a row, cells between tabs, nothing cut."""
+    """The table for a program: one line a row, cells between tabs, nothing cut."""
     return ["\t".join(harmless(cell) for cell in row) for row in rows]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -19,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, Protocol, get_args
@@ -47,6 +49,16 @@ QUIET_S = 5.0
 """After so long without a question documents run side by side: a call may need the other processor."""
 _PADDING_WORTH_A_RUN = 16
 """Tokens of padding that take about as long as starting a run of its own (2 ms, fp32, one core)."""
+
+
+LEAST_CLOSENESS: Final = 0.97
+"""Between the vectors of a question in fp32 and in int8, at least."""
+MOST_SHARE: Final = 0.8
+"""Of the time in fp32 that a question may take in int8: without 8-bit dot products it takes about as long."""
+_PROBES = ("What did I say about the dentist?", "When is my daughter's appointment at the clinic in Porto?")
+_ROUNDS: Final = 3
+
+_log = logging.getLogger(__name__)
 
 
 class SupportsRun(Protocol):
@@ -109,6 +121,7 @@ class Runner:
         dimensions: int,
         texts_per_run: int = TEXTS_PER_RUN,
         side_by_side: int = 1,
+        questions: SupportsRun | None = None,
     ) -> None:
         """Start the thread.
 
@@ -117,8 +130,10 @@ class Runner:
             dimensions: of the vectors it makes.
             texts_per_run: how many texts may share a run; 1 where company changes a vector.
             side_by_side: how many runs of documents there may be at once while nobody asks.
+            questions: what runs questions, one at a time; None: the encoder.
         """
         self._encoder = encoder
+        self._questions = questions
         self._dimensions = dimensions
         self._texts_per_run = texts_per_run
         # A SimpleQueue takes no lock that the event loop could wait for.
@@ -275,7 +290,8 @@ class Runner:
                 item.tokens = self._encoder.tokenise(item.text, item.call.kind)
                 ready.append(item)
         ready.sort(key=lambda item: len(item.tokens.ids))
-        return list(_cut(ready, self._texts_per_run))
+        asked = bool(ready) and ready[0].call.kind == "query"
+        return list(_cut(ready, 1 if asked and self._questions else self._texts_per_run))
 
     def _run(self, batch: list[_PendingText], abort: Abort | None = None) -> None:
         wanted = [item for item in batch if not item.call.future.done()]
@@ -283,7 +299,12 @@ class Runner:
             return
         with _failing(wanted):
             hidden = any(item.call.pieces is not None for item in wanted)
-            made = self._encoder.run([item.tokens.ids for item in wanted], hidden=hidden, abort=abort)
+            encoder = (
+                self._encoder
+                if self._questions is None or wanted[0].call.kind != "query"
+                else self._questions
+            )
+            made = encoder.run([item.tokens.ids for item in wanted], hidden=hidden, abort=abort)
             for place, item in enumerate(wanted):
                 item.call.vectors[item.row] = made.pooled[place]
                 if item.call.pieces is not None and made.hidden is not None:
@@ -341,6 +362,24 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
             future.set_result(outcome)
 
 
+def _compared(exact: Encoder, other: Encoder, texts: Sequence[TokenIds]) -> tuple[float, float]:
+    """The least cosine between what both make of each text, and the share of the time the other takes."""
+    closeness, share = 1.0, 0.0
+    for text in texts:
+        # of several rounds the quickest: whatever else runs here slows some of them
+        (one, exact_s), (two, other_s) = (
+            min((_timed(encoder, text) for _ in range(_ROUNDS)), key=itemgetter(1))
+            for encoder in (exact, other)
+        )
+        closeness, share = min(closeness, float(one @ two)), max(share, other_s / exact_s)
+    return closeness, share
+
+
+def _timed(encoder: Encoder, text: TokenIds) -> tuple[Vectors, float]:
+    began = time.perf_counter()
+    return encoder.run([text]).pooled[0], time.perf_counter() - began
+
+
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -358,6 +397,7 @@ class LocalEmbedder:
         variant: Variant = "fp32",
         cache_dir: Path | None = None,
         threads: int = 1,
+        questions: str | None = None,
     ) -> None:
         """Nothing is read before `open()`.
 
@@ -368,18 +408,24 @@ class LocalEmbedder:
                 0.99 to the exact ones, and differing slightly between kinds of CPU.
             cache_dir: where converted weights are kept; None is the user's cache directory.
             threads: how many threads one run may use.
+            questions: "int8" embeds questions with 8-bit weights, beside documents in fp32, so stored vectors
+                stay what they are. Where that is no faster here, or vectors are off, `open()` goes back to
+                fp32. None is `variant`.
 
         Raises:
             InvalidInput: an unknown variant, or fewer than one thread.
         """
         if variant not in get_args(Variant):
             raise InvalidInput(f"unknown variant {variant!r} of the local model: use one of fp32, int8")
+        if questions not in {None, *get_args(Variant)}:
+            raise InvalidInput(f"unknown variant {questions!r} for questions: use one of fp32, int8")
         if threads < 1:
             raise InvalidInput(f"threads must be at least 1, not {threads!r}")
         self._model_dir = model_dir
         self._variant: Variant = variant
         self._cache_dir = cache_dir
         self._threads = threads
+        self._quickly = questions == "int8" and variant == "fp32"
         self._spec = EmbeddingSpec(f"local:{MODEL}:{variant}", DIMENSIONS)
         self._runner: Runner | None = None
         self._opening = threading.Lock()
@@ -452,7 +498,8 @@ class LocalEmbedder:
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
             together = TEXTS_PER_RUN if self._variant == "fp32" else 1
             beside = 2 if self._threads == 1 and _processors() > 1 else 1
-            runner = Runner(encoder, self._spec.dimensions, together, beside)
+            questions = self._quicker(encoder) if self._quickly else None
+            runner = Runner(encoder, self._spec.dimensions, together, beside, questions)
             # An embedder nobody closed must not leave a thread behind, nor a run under way at exit.
             self._abandon = weakref.finalize(self, runner.abandon)
             self._runner = runner
@@ -472,6 +519,24 @@ class LocalEmbedder:
 
     def _files(self) -> ModelFiles:
         return find(self._model_dir, self._variant, self._cache_dir)
+
+    def _quicker(self, exact: Encoder) -> Encoder | None:
+        """The int8 encoder; None where it is not to be had, slower than it should be, or off."""
+        try:
+            found = Encoder(find(self._model_dir, "int8", self._cache_dir), "int8", self._threads)
+        except EmbedderMissing as missing:
+            _log.warning("questions are embedded in fp32: %s", missing)
+            return None
+        texts = [exact.tokenise(text).ids for text in _PROBES]
+        closeness, share = _compared(exact, found, texts)
+        if closeness >= LEAST_CLOSENESS and share <= MOST_SHARE:
+            return found
+        _log.warning(
+            "questions are embedded in fp32: with int8 they take %.2f of the time here, at a cosine of %.3f",
+            share,
+            closeness,
+        )
+        return None
 
 
 class DefaultEmbedder(LocalEmbedder):

@@ -23,7 +23,9 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.memory.assurance import Level
 from echoic.memory.service import MemoryService
+from echoic.memory.user import UserMemory
 from echoic.types import Hit, Turn
 
 T = TypeVar("T")
@@ -41,6 +43,7 @@ class EchoicMemoryService(BaseMemoryService):
         agent: the name under which the agent is kept that serves.
         deadline_ms: how long a search may take.
         limit: how many memories a search gives at most.
+        level: what is known of who its users are, and so what they are told (docs/assurance.md).
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class EchoicMemoryService(BaseMemoryService):
         agent: str | None = None,
         deadline_ms: float = DEADLINE_MS,
         limit: int = 10,
+        level: Level = "account",
     ) -> None:
         self._memory = memory
+        self._level = level
         self._agent = agent
         self._deadline_ms = deadline_ms
         self._limit = limit
@@ -100,7 +105,7 @@ class EchoicMemoryService(BaseMemoryService):
         for entry in memories:
             if text := _text(entry.content):
                 said_at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
-                await self._at_home(self._memory.user(user_id, app_name).remember(text, said_at=said_at))
+                await self._at_home(self._user(app_name, user_id).remember(text, said_at=said_at))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """What is known for `query`, the most relevant first; each entry's metadata has the outcome.
@@ -108,7 +113,7 @@ class EchoicMemoryService(BaseMemoryService):
         Raises:
             StoreUnavailable: memory could not be looked at. An empty answer would say that nothing is known.
         """
-        user = self._memory.user(user_id, app_name)
+        user = self._user(app_name, user_id)
         recall = await self._at_home(user.recall(query, limit=self._limit, deadline_ms=self._deadline_ms))
         if recall.outcome == "unavailable" and not recall.hits:
             raise StoreUnavailable("memory could not be looked through: that nothing was found says nothing")
@@ -117,14 +122,17 @@ class EchoicMemoryService(BaseMemoryService):
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str) -> None:
         """Destroy a memory, or a turn with what was learned from it alone, by the id that a search gave."""
-        await self._at_home(self._memory.user(user_id, app_name).forget(id=memory_id))
+        await self._at_home(self._user(app_name, user_id).forget(id=memory_id))
 
     async def delete_memories(self, *, app_name: str, user_id: str) -> None:
         """Destroy everything that is kept of a user in this app."""
-        await self._at_home(self._memory.user(user_id, app_name).forget())
+        await self._at_home(self._user(app_name, user_id).forget())
+
+    def _user(self, app_name: str, user_id: str) -> UserMemory:
+        return self._memory.user(user_id, app_name, level=self._level)
 
     async def _append(self, app_name: str, user_id: str, session_id: str, turns: Sequence[Turn]) -> None:
-        user = self._memory.user(user_id, app_name)
+        user = self._user(app_name, user_id)
         await (await user.conversation(session_id, agent=self._agent)).append(*turns)
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:

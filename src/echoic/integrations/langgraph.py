@@ -31,6 +31,7 @@ from langgraph.store.base import (
 )
 
 from echoic.errors import NotAllowed
+from echoic.memory.assurance import Level
 from echoic.memory.items import Item as KeptItem
 from echoic.memory.items import Items, name_of, texts_in
 from echoic.memory.recall import MAX_LIMIT
@@ -60,9 +61,11 @@ class EchoicStore(BaseStore):
         deployment: where.
         fields: paths of the values by which an item is found, as LangGraph writes them; None: all texts.
         deadline_ms: how long a search waits for the embedding of its query, without which words find alone.
+        level: what is known of who its users are. Items are for whoever is told everything: at a level that
+            is told less (docs/assurance.md), every operation raises NotAllowed.
     """
 
-    __slots__ = ("_deadline_ms", "_deployment", "_fields", "_loop", "_memory")
+    __slots__ = ("_deadline_ms", "_deployment", "_fields", "_level", "_loop", "_memory")
     supports_ttl = False
 
     def __init__(
@@ -72,8 +75,10 @@ class EchoicStore(BaseStore):
         deployment: str = "default",
         fields: Sequence[str] | None = None,
         deadline_ms: float | None = DEADLINE_MS,
+        level: Level = "account",
     ) -> None:
         self._memory = memory
+        self._level = level
         self._deployment = deployment
         self._fields = fields
         self._deadline_ms = deadline_ms
@@ -111,7 +116,8 @@ class EchoicStore(BaseStore):
     def _items(self, namespace: Sequence[str]) -> Items:
         if not namespace:
             raise InvalidNamespaceError(_WITHOUT_USER.format(namespace=tuple(namespace)))
-        return self._memory.user(namespace[0], self._deployment).items(_KIND, searchable=True)
+        user = self._memory.user(namespace[0], self._deployment, level=self._level)
+        return user.items(_KIND, searchable=True)
 
     async def _read(self, op: Op) -> Result:
         if isinstance(op, PutOp):

@@ -61,7 +61,7 @@ def acting(who: str, why: str, *, role: str = "application") -> Iterator[None]:
 
 
 def act(role: str, who: str, why: str) -> None:
-    """Likewise, for the rest of the task that runs."""
+    """Say on whose behalf the rest of the running task uses memory."""
     _actor.set(Actor(role, who, why))
 
 

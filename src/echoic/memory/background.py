@@ -268,7 +268,7 @@ class Distiller:
             await asyncio.sleep(min(run.again_s, 0.2))
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
-        """The same for every conversation of a deployment, or of all; parked ones only if told to."""
+        """Learn from every conversation of a deployment, or of all of them; parked ones only if told to."""
         from echoic.memory.distilling.reconcile import Distilled
 
         total = Distilled()
@@ -306,7 +306,7 @@ class Distiller:
         )
 
     async def jobs_of(self, scope: Scope) -> Jobs:
-        """The same for one user."""
+        """What waits, fails or is parked of one user."""
         from echoic.memory.distilling.model_reader import PROGRESS
 
         records = await scan_all(self._store, scope, CONVERSATION)

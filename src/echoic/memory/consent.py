@@ -64,7 +64,7 @@ SPOKEN: Final[Mapping[Verdict, str]] = {
         "remember it after all."
     ),
 }
-"""The same, for an agent to say."""
+"""Why nothing is kept, in words for an agent to say."""
 _MOST_TURNS: Final = 2_000
 _MOST_CONVERSATIONS: Final = 1_000
 _LATEST_FOR_S: Final = 12 * 3600.0

@@ -13,7 +13,7 @@ import hmac
 import random
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -236,20 +236,32 @@ class DeploymentKeys:
         Raises:
             StoreUnavailable: could not look; nobody may be let in.
         """
-        read = _FORM.fullmatch(given)
-        if read is None:
+        named = key_id(given)
+        if named is None:
             return None
-        found = await self._store.read(self._scope, KEY, [read[1]])
+        found = await self._store.read(self._scope, KEY, [named])
         known = found[0].data["sha256"] if found else "0" * 64
-        if not hmac.compare_digest(_key_hash(given), known) or not found:
+        if not hmac.compare_digest(_key_hash(given), known):
             return None
-        key = _key_of(found[0])
-        return key if key.good(self._clock()) else None
+        return self._good(found)
+
+    async def named(self, key_id: str) -> DeploymentKey | None:
+        """The key of this id, if it is good, for somebody who gave the key itself before.
+
+        Raises:
+            StoreUnavailable: could not look; nobody may be let in.
+        """
+        return self._good(await self._store.read(self._scope, KEY, [key_id]))
+
+    def _good(self, found: Sequence[Record]) -> DeploymentKey | None:
+        key = _key_of(found[0]) if found else None
+        return key if key is not None and key.good(self._clock()) else None
 
 
-def looks_like_a_key(given: str) -> bool:
-    """Whether `given` has the form of such a key."""
-    return _FORM.fullmatch(given) is not None
+def key_id(given: str) -> str | None:
+    """The id in `given`, if that has the form of such a key."""
+    read = _FORM.fullmatch(given)
+    return read[1] if read else None
 
 
 def _key_hash(key: str) -> str:

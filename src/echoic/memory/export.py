@@ -298,7 +298,7 @@ def check_record(record: Record) -> None:
 
 
 def check_memory(record: Record) -> None:
-    """The same for a memory.
+    """Check the record of a memory.
 
     Raises:
         InvalidInput: likewise.
@@ -323,7 +323,7 @@ def check_memory(record: Record) -> None:
 
 
 def check_conversation(record: Record) -> None:
-    """The same for a conversation.
+    """Check the record of a conversation.
 
     Raises:
         InvalidInput: likewise.

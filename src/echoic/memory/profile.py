@@ -102,7 +102,7 @@ def profile_of(memories: Sequence[Memory]) -> Profile:
 
 
 def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
-    """The same, and the ids of the memories it says in full: they need not be said again beside it."""
+    """The profile, and the ids of the memories it says in full: they need not be said again beside it."""
     view = _ProfileView(memories)
     age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
     profile = Profile(

@@ -304,7 +304,7 @@ class Ledger:
         return found.memory if found else None
 
     async def current(self, key: str, author: str | None) -> Memory | None:
-        """The same, if it still holds."""
+        """The last version of `key` that `author` wrote, if it still holds."""
         memory = await self.newest(key, author)
         return memory if memory and memory.current else None
 

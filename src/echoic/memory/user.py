@@ -90,7 +90,7 @@ class UserMemory:
         self._seen = replace(
             self._parts, store=store if whole else cast("Store", VisibleStore(store, self._visible))
         )
-        """The same parts, with a store that gives what may be told; what is written goes to the other."""
+        """The service's parts with a store that gives what may be told; writes go to the whole one."""
 
     async def withholds(self) -> bool:
         """Whether more is known of the user than may be told, and that may be said."""
@@ -681,7 +681,7 @@ class UserMemory:
 
     @property
     def visible_store(self) -> Store:
-        """The same to read from: it gives what may be told at this level."""
+        """The store to read from: it gives what may be told at this level."""
         return self._seen.store
 
     def tell_tool_use(self, used: ToolUsed) -> None:

@@ -211,7 +211,7 @@ class TermStatistics:
         self.mean_length = max(sum(place.eligible.words for place in places) / count, 1e-9)
         """Content words of a row."""
         self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
-        """Likewise, neighbours weighted in."""
+        """Content words of a row, those of its neighbours weighted in."""
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
         """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, of terms that so many rows say."""

@@ -146,9 +146,9 @@ CLOSE_IN_CALLS = FusionWeights(
     when=0.12,
     many=0.12,
 )
-"""Likewise, where a user speaks with an agent. Found by `scripts/fit_fusion.py` on the telephone corpus's
-training callers, rounded: questions there are less often put in the words that were said, so meaning counts
-for more, and an agent's brief phrases rarely answer."""
+"""The weights for the candidates where a user speaks with an agent. Found by `scripts/fit_fusion.py` on the
+telephone corpus's training callers, rounded: questions there are less often put in the words that were
+said, so meaning counts for more, and an agent's brief phrases rarely answer."""
 
 
 @dataclass(frozen=True, slots=True)

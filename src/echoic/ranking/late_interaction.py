@@ -121,7 +121,7 @@ class Closer(NamedTuple):
     own: list[Floats]
     """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
     likeness: list[Floats]
-    """The same, of the row and its neighbours."""
+    """[candidates, pieces] of each place: of the row and its neighbours."""
     scores: Floats
     """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
 
@@ -150,7 +150,7 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
 
     NaN of rows without pieces.
     """
-    if kernel.compiled is not None:
+    if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)

@@ -225,7 +225,7 @@ class Eligible:
     words: float
     """Content words of all that count."""
     window_words: float
-    """Likewise, neighbours weighted in."""
+    """Content words of all that count, those of their neighbours weighted in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Coarse:
 
     def __init__(self, dimensions: int) -> None:
         """Of no rows yet."""
-        self.halved = kernel.multiplies_halves()
+        self.halved = kernel.multiplies()
         """Whether these are floats of 16 bits; else bytes, each row with its scale."""
         self._rows: NDArray[Any] = np.zeros((0, dimensions), np.float16 if self.halved else np.int8)
         self._scales = np.zeros(0, np.float32)
@@ -53,7 +53,7 @@ class Coarse:
 
         The caller holds the partition's lock.
         """
-        halved = kernel.multiplies_halves()
+        halved = kernel.multiplies()
         if partition.size < LEAST_ROWS or not (halved or _simsimd()):
             return None
         kept = partition.scratch.get(_KEY)

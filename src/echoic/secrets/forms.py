@@ -122,7 +122,7 @@ class Cues:
         return None if spent else meaning
 
     def directly_before(self, place: int) -> Meaning | None:
-        """The same, of a cue that no word parts from `place`."""
+        """The meaning of the cue before `place`, where no word stands between them."""
         index = bisect_right(self._ends, place) - 1
         if index < 0 or any(character.isalnum() for character in self._text[self._ends[index] : place][:40]):
             return None

@@ -1,6 +1,6 @@
 """A text with a marker in place of every secret in it. Pure: no I/O, no clock, no model.
 
-What is a secret is told by what announced it (`labelled_secrets`), by its check digits (`values`) or by how
+What is a secret is told by what announced it (`labels`), by its check digits (`values`) or by how
 it looks (`forms`). What is known already (a number said a moment ago) is found again wherever it is repeated.
 Masking a text again changes nothing.
 """
@@ -262,7 +262,7 @@ def _original(view: View, kind: Secret, start: int, end: int, iban: bool) -> Sec
 
 
 def merged(found: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """The same stretches with no overlap; the longer names what overlaps."""
+    """Merge stretches that overlap; the longer one names the result."""
     united: list[SecretSpan] = []
     for one in sorted(found, key=lambda f: (f.start, -f.end)):
         last = united[-1] if united else None

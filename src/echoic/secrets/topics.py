@@ -1,6 +1,6 @@
 """Secrets that are said near the words for them, not behind them: "the box by the meter, seven oh three one".
 
-`labelled_secrets` reads what a sentence says of a cue. People say more loosely what they know by heart: the
+`labels` reads what a sentence says of a cue. People say more loosely what they know by heart: the
 number comes a clause or a sentence later, or the agent named what it is. A number that is said digit by digit
 identifies something, so the nearest words that say what decide: those for a secret, or those for an order.
 """

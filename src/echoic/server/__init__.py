@@ -1,8 +1,8 @@
 """The HTTP server and its page: arguments, identities and pages. Decides nothing about memory."""
 
 from echoic.server.app import MemoryServer, create_app, uvicorn_config
+from echoic.server.credentials import IdentityTokens, Principal, TokenRefused
 from echoic.server.guards import CellLimiter, Rate
-from echoic.server.request_callers import IdentityTokens, Principal, TokenRefused
 from echoic.server.settings import RateLimiter, ServerSettings
 
 __all__ = [

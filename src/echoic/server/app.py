@@ -22,10 +22,11 @@ from echoic.adapters.connections import guarded
 from echoic.checks import checked_secrets
 from echoic.memory.service import MemoryService
 from echoic.server import problems
+from echoic.server.credentials import IdentityTokens, PageCookies, Principal
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
 from echoic.server.health_watch import HealthWatch
-from echoic.server.request_callers import AppState, IdentityTokens, Principal, called, recognise
+from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
@@ -95,6 +96,7 @@ Memory for voice agents, over HTTP.
 
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
 A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
+Pages of this server keep tokens in cookies instead (`/api/cookies`), named by the header `X-Echoic-Caller`.
 Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
 look or could not keep, never that nothing is known.
 """
@@ -135,18 +137,7 @@ def create_app(
         EmbeddingMismatch: the store holds vectors of another model.
         StoreError: the store cannot be opened.
     """
-    tokens = IdentityTokens(settings)
-    served = AppState(
-        memory=memory,
-        settings=settings,
-        tokens=tokens,
-        verify=_verifier(settings, tokens),
-        live=EventStreams(memory, settings.limits),
-        speculations=Speculations(memory),
-        health=HealthWatch(memory),
-        talker=_talker(memory, settings),
-        voice=voice.switchboard(memory, settings),
-    )
+    served = _state(memory, settings)
     endpoint, protocol = _mcp(served) if mcp else (None, [])
 
     from echoic import __version__
@@ -174,6 +165,22 @@ def create_app(
     app.router.routes += protocol
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _state(memory: MemoryService, settings: ServerSettings) -> AppState:
+    tokens = IdentityTokens(settings)
+    return AppState(
+        memory=memory,
+        settings=settings,
+        tokens=tokens,
+        cookies=PageCookies(settings, tokens),
+        verify=_verifier(settings, tokens),
+        live=EventStreams(memory, settings.limits),
+        speculations=Speculations(memory),
+        health=HealthWatch(memory),
+        talker=_talker(memory, settings),
+        voice=voice.switchboard(memory, settings),
+    )
 
 
 @asynccontextmanager

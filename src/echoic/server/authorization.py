@@ -15,7 +15,7 @@ import jwt
 from jwt.algorithms import has_crypto
 
 from echoic.errors import InvalidInput
-from echoic.server.request_callers import Principal, TokenRefused
+from echoic.server.credentials import Principal, TokenRefused
 from echoic.server.settings import AccountIssuer, AuthorizationServer
 from echoic.types import checked_name
 

@@ -1,24 +1,19 @@
-"""Who asks, and what they may do: identity tokens, and the dependencies that routes declare.
+"""Who asks, and what they may do: the dependencies that routes declare.
 
-A route without one of these dependencies is open to everybody. An identity token is a JSON Web Token (RFC
-7519), HS256 and nothing else; it is the only place where a scope's user comes from. A token is shown to
-nobody but its owner and never logged.
+A route without one of these dependencies is open to everybody.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import uuid4
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Literal, TypeGuard
 
-import jwt
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
@@ -26,10 +21,19 @@ from starlette.requests import HTTPConnection
 from echoic.adapters.connections import address_of
 from echoic.memory.assurance import Level
 from echoic.memory.audit import act
-from echoic.memory.deployment_keys import DeploymentKey, Role, looks_like_a_key
+from echoic.memory.deployment_keys import DeploymentKey, Role, key_id
 from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
+from echoic.server.credentials import (
+    IdentityTokens,
+    PageCookies,
+    PageOrBearer,
+    Principal,
+    StoredKey,
+    TokenRefused,
+    unauthorised,
+)
 from echoic.server.event_stream import EventStreams
 from echoic.server.guards import AddressLimit, counted
 from echoic.server.health_watch import HealthWatch
@@ -42,177 +46,16 @@ if TYPE_CHECKING:
     from echoic.capability.talker import Talker
 
 
-ALGORITHM = "HS256"
-AUDIENCE = "echoic"
-_CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
-_EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
-_NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
-
-
-class TokenRefused(Exception):
-    """The token does not say who is asking. The message is for its holder and names no secret."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """Who is asking."""
-
-    user: str
-    deployment: str
-    token_id: str
-    """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
-    expires_at: datetime
-    renewals: int = 0
-    """How often its identity had been renewed."""
-    renewable: bool = True
-    """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
-
-    @property
-    def level(self) -> Level:
-        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
-        return "device" if self.renewable else "account"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Minted:
-    """A new token, and whose it is."""
-
-    token: str
-    principal: Principal
-
-
-class IdentityTokens:
-    """Gives out identities and recognises them."""
-
-    def __init__(self, settings: ServerSettings) -> None:
-        self._settings = settings
-        self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
-
-    def mint(self, deployment: str) -> Minted:
-        """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
-        return self._minted(deployment, uuid4().hex, uuid4().hex)
-
-    def mint_for(self, user: str, deployment: str, lifetime_s: int) -> Minted:
-        """A token for `user`, asked for by somebody who may act for them. It cannot be renewed."""
-        return self._minted(deployment, user, uuid4().hex, lifetime_s, renewable=False)
-
-    def renew(self, principal: Principal) -> Minted:
-        """The token of `principal` under its id, with a new term. Once it is used, the one before ends."""
-        return self._minted(
-            principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
-        )
-
-    def last_expiry(self) -> datetime:
-        """When every token that is good now will have expired. How long those of others last nobody knows."""
-        if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
-            return datetime.max.replace(tzinfo=UTC)
-        return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
-
-    def _minted(
-        self,
-        deployment: str,
-        user: str,
-        token_id: str,
-        lifetime_s: int | None = None,
-        *,
-        renewals: int = 0,
-        renewable: bool = True,
-    ) -> Minted:
-        now = datetime.now(UTC).replace(microsecond=0)
-        principal = Principal(
-            user=user,
-            deployment=deployment,
-            token_id=token_id,
-            expires_at=now + timedelta(seconds=lifetime_s or self._settings.token_lifetime_s),
-            renewals=renewals,
-            renewable=renewable,
-        )
-        claims: dict[str, Any] = {
-            "sub": principal.user,
-            "dep": principal.deployment,
-            "jti": principal.token_id,
-            "iat": now,
-            "exp": principal.expires_at,
-            "aud": AUDIENCE,
-        }
-        if renewals:
-            claims["renewals"] = renewals
-        if not renewable:
-            claims["renewable"] = False
-        token = jwt.encode(claims, self._settings.secret, algorithm=ALGORITHM)
-        return Minted(token=token, principal=principal)
-
-    def verify(self, token: str, deployment: str | None = None) -> Principal:
-        """Who holds `token`.
-
-        Args:
-            token: as it was given out.
-            deployment: the one that is asked for; None: whichever the token is of.
-
-        Raises:
-            TokenRefused: forged, damaged, expired, or of another deployment.
-        """
-        claims = self._known(token)
-        user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
-        renewals = claims.get("renewals", 0)
-        if type(renewals) is not int or renewals < 0:
-            raise TokenRefused(_NOT_OURS)
-        try:
-            expires_at = datetime.fromtimestamp(claims["exp"], UTC)
-        except (TypeError, ValueError, OverflowError, OSError) as error:
-            raise TokenRefused(_NOT_OURS) from error  # signed by somebody with the secret, but no time
-        if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
-            raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
-        if deployment is not None and deployment != own:
-            raise TokenRefused("this identity is of another deployment; ask for one in this")
-        return Principal(
-            user=user,
-            deployment=own,
-            token_id=token_id,
-            expires_at=expires_at,
-            renewals=renewals,
-            renewable=claims.get("renewable", True) is True,
-        )
-
-    def _known(self, token: str) -> dict[str, Any]:
-        """The claims of a token; its signature is checked once, the time at which it ends always."""
-        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        claims = self._verified.get(name)
-        if claims is None:
-            claims = self._claims(token)
-            self._verified[name] = claims
-            if len(self._verified) > _VERIFIED_KEPT:
-                self._verified.popitem(last=False)
-        else:
-            self._verified.move_to_end(name)
-            if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
-                raise TokenRefused(_EXPIRED)
-        return claims
-
-    def _claims(self, token: str) -> dict[str, Any]:
-        try:
-            if not token.isascii():
-                raise jwt.DecodeError("not a token")
-            return jwt.decode(
-                token,
-                self._settings.secret,
-                algorithms=[ALGORITHM],
-                audience=AUDIENCE,
-                options={"require": _CLAIMS},
-            )
-        except jwt.ExpiredSignatureError as error:
-            raise TokenRefused(_EXPIRED) from error
-        except jwt.InvalidTokenError as error:
-            raise TokenRefused(_NOT_OURS) from error
-
-
 _bearer = HTTPBearer(
     scheme_name="identity",
     bearerFormat="JWT",
     auto_error=False,
     description="The `userCookie` that POST /api/identity gave out.",
 )
-_operator = HTTPBearer(
+_sent_by_page = PageOrBearer(
+    scheme_name="identity", bearerFormat="JWT", auto_error=False, description=_bearer.model.description
+)
+_operator = PageOrBearer(
     scheme_name="operator", auto_error=False, description="The operator key the server was started with."
 )
 _key = HTTPBearer(
@@ -220,13 +63,12 @@ _key = HTTPBearer(
     auto_error=False,
     description="An agent key of the deployment, or the operator key.",
 )
-_VERIFIED_KEPT = 4096
-"""Tokens whose signature was found to be good, by a hash of them: callers send theirs with every request."""
 _REFUSED_KEPT = 1024
 """Addresses kept before those whose time is over are looked for."""
-_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
-Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_sent_by_page)]
+TokenCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+"""For routes that return a token: cookies do not count there, or scripts could read what they hold."""
 OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
 KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
 
@@ -238,6 +80,7 @@ class AppState:
     memory: MemoryService
     settings: ServerSettings
     tokens: IdentityTokens
+    cookies: PageCookies
     verify: Callable[[str, str | None], Principal]
     """Who holds a token that every route takes."""
     live: EventStreams
@@ -273,11 +116,6 @@ async def served(connection: HTTPConnection) -> AppState:
 
 
 Shared = Annotated[AppState, Depends(served)]
-
-
-def unauthorised(error: str) -> Refused:
-    """401."""
-    return Refused(401, "unauthorised", error, headers=_CHALLENGE)
 
 
 def address(connection: HTTPConnection) -> str:
@@ -384,7 +222,7 @@ async def called(shared: AppState, request: HTTPConnection, principal: Principal
 
 
 async def caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:
-    """The holder of the identity token in the Authorization header."""
+    """The holder of the identity token in the Authorization header, or in the page's cookie."""
     token = credentials.credentials if credentials else None
     return await called(shared, request, await recognise(shared, request, token))
 
@@ -411,7 +249,7 @@ async def query_caller(
         str | None, Query(alias="deploymentId", description="Must be the one the identity was given in.")
     ] = None,
 ) -> RequestCaller:
-    """Likewise, of what is asked for without a body."""
+    """Who asks for something without a body."""
     return await _sent(shared, credentials, request, user_cookie, deployment_id)
 
 
@@ -454,10 +292,9 @@ async def _let_in(
     request: Request,
     roles: Sequence[Role],
 ) -> None:
-    given = credentials.credentials if credentials else ""
     by = request.query_params.get("by", "")[:80]
-    if looks_like_a_key(given):
-        key = await _stored(shared, request, given, request.query_params.get("deploymentId"))
+    if _in_store(credentials):
+        key = await _stored(shared, request, credentials, request.query_params.get("deploymentId"))
         if key.role not in roles:
             raise Refused(403, "not_allowed", f"this key is for the role {key.role!r}, which may not do this")
         await limited(shared, "operator")
@@ -472,10 +309,20 @@ async def _let_in(
     act("operator", by, _asked(request))
 
 
+def _in_store(credentials: HTTPAuthorizationCredentials | None) -> TypeGuard[HTTPAuthorizationCredentials]:
+    """Whether a key of the deployment was sent, which the store knows."""
+    return isinstance(credentials, StoredKey) or (
+        credentials is not None and key_id(credentials.credentials) is not None
+    )
+
+
 async def _stored(
-    shared: AppState, request: HTTPConnection, given: str, deployment_id: str | None
+    shared: AppState,
+    request: HTTPConnection,
+    credentials: HTTPAuthorizationCredentials,
+    deployment_id: str | None,
 ) -> DeploymentKey:
-    """The key of the deployment that `given` is.
+    """The key of the deployment that was sent.
 
     Raises:
         Refused: 401, it is not good here; 429, too many were not.
@@ -484,7 +331,10 @@ async def _stored(
     _wait_after_refusals(shared, request)
     deployment = deployment_id or shared.settings.default_deployment
     # in the same words whether it is served here or not
-    key = await shared.memory.keys(deployment).of(given) if shared.settings.serves(deployment) else None
+    key, given = None, credentials.credentials
+    if shared.settings.serves(deployment):
+        keys = shared.memory.keys(deployment)
+        key = await (keys.named(given) if isinstance(credentials, StoredKey) else keys.of(given))
     if key is None:
         await _count_refused(shared, request)
         raise unauthorised("this key is unknown, expired, revoked or of another deployment")
@@ -516,12 +366,12 @@ async def viewer(
     ] = None,
 ) -> Viewer:
     """The holder of an identity token, or of any key of the deployment."""
-    given = credentials.credentials if credentials else ""
-    if looks_like_a_key(given):
-        key = await _stored(shared, request, given, deployment_id)
+    if _in_store(credentials):
+        key = await _stored(shared, request, credentials, deployment_id)
         await limited(shared, key.role)
         act(key.role, f"key {key.id}", _asked(request))
         return Viewer(role=key.role, deployment=operated_deployment(shared, deployment_id))
+    given = credentials.credentials if credentials else ""
     ours = shared.settings
     keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]
     # each is compared, so that the time tells nothing
@@ -566,9 +416,8 @@ async def key_deployment(
     ] = None,
 ) -> str:
     """The deployment whose users the holder of a key acts for. Without any key there is no such route."""
-    given = credentials.credentials if credentials else ""
-    if looks_like_a_key(given):
-        stored = await _stored(shared, request, given, deployment_id)
+    if _in_store(credentials):
+        stored = await _stored(shared, request, credentials, deployment_id)
         named = operated_deployment(shared, deployment_id)
         if stored.role not in {"agent", "operator"}:
             raise Refused(

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, cast
 
 from echoic.memory.records import (
@@ -46,6 +46,10 @@ Stage = Literal[
     "generated",
 ]
 """Of an exchange, in the order in which they usually come."""
+
+
+Channel = Literal["text", "voice", "phone"]
+"""How the caller speaks: by typing, by voice over a page or an application, by telephone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +115,7 @@ class CallRecord:
     conversation: str
     provider: str
     model: str
+    channel: Channel = "voice"
     started_at: datetime
     ended_at: datetime | None = None
     reason: str | None = None
@@ -132,7 +137,8 @@ class CallLog:
         self.enabled = enabled
         self.exchanges: list[Exchange] = []
         self._first = first
-        self._begun_s = time.monotonic()
+        # a call that another process began goes on counting from its beginning
+        self._begun_s = time.monotonic() - self.ms_at(datetime.now(UTC)) / 1000
         self._given: list[Given] = []
         self._givens = 0
         self._changed: dict[int, Exchange] = {}
@@ -142,6 +148,10 @@ class CallLog:
     def now_ms(self) -> float:
         """Since the call began."""
         return round(1000 * (time.monotonic() - self._begun_s), 2)
+
+    def ms_at(self, moment: datetime) -> float:
+        """`moment`, since the call began."""
+        return max(0.0, round(1000 * (moment - self.call.started_at).total_seconds(), 2))
 
     @property
     def current(self) -> Exchange:
@@ -154,11 +164,17 @@ class CallLog:
         self.exchanges.append(Exchange(number=number, agent=agent, at=datetime.now(UTC)))
         return self.touched(self.exchanges[-1])
 
-    def stamp(self, stage: Stage, exchange: Exchange | None = None) -> float:
-        """Note that a stage was reached; the first time counts."""
+    def stamp(self, stage: Stage, exchange: Exchange | None = None, *, at: datetime | None = None) -> float:
+        """Note that a stage was reached, now or `at`; the first time counts."""
         exchange = exchange or self.current
         self.touched(exchange)
-        return exchange.stages.setdefault(stage, self.now_ms)
+        return exchange.stages.setdefault(stage, self.now_ms if at is None else self.ms_at(at))
+
+    def recalled(self, exchange: Exchange, trace: RecallTrace) -> None:
+        """Note what was recalled for the caller's turn, and when."""
+        exchange.recall = replace(trace, turn_id=exchange.user_turn)
+        self.stamp("recall_began", exchange, at=trace.at - timedelta(milliseconds=trace.delay_ms))
+        self.stamp("recalled", exchange, at=trace.at)
 
     def touched(self, exchange: Exchange) -> Exchange:
         """It is to be written again."""
@@ -213,21 +229,32 @@ class CallLog:
         return Record(kind=kind, id=f"{self.call.id}:{number}", key=self.call.conversation, data=data)
 
 
-async def note_typed(
-    memory: UserMemory,
-    call: CallRecord,
-    heard: Turn,
-    recall: RecallTrace | None,
-    took_ms: Mapping[Stage, float],
-) -> None:
-    """Write down one typed turn of a conversation that has no session: its stages, and what was recalled.
+@dataclass(slots=True, kw_only=True)
+class TypedTurn:
+    """What happened at a turn of a conversation without a session. Times are milliseconds since it came."""
+
+    came_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    stages: dict[Stage, float] = field(default_factory=lambda: {"transcript": 0.0})
+    tools: list[ToolRun] = field(default_factory=list)
+    recall: RecallTrace | None = None
+    """What was found for it; None: nothing was searched."""
+    given: Sequence[tuple[str, str, str]] = ()
+    """What the model was given: role, name and text of each."""
+
+    @property
+    def now_ms(self) -> float:
+        """Since it came in."""
+        return 1000 * (datetime.now(UTC) - self.came_at).total_seconds()
+
+
+async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: TypedTurn) -> None:
+    """Write down what happened at a typed turn.
 
     Args:
         memory: whose.
         call: the conversation as a call; what is written of it already stays.
         heard: the turn.
-        recall: what was found for it; None: nothing was searched.
-        took_ms: when each stage was reached, since the turn came in.
+        typed: what happened.
 
     Raises:
         WriteConflict: the conversation was forgotten meanwhile.
@@ -238,9 +265,16 @@ async def note_typed(
     last = await store.scan(scope, EXCHANGE, key=call.conversation, newest_first=True, limit=1)
     log = CallLog(known or call, first=last[0].data["number"] + 1 if last else 0)
     exchange = log.begin(call.agents[-1])
-    began_ms = 1000 * (heard.said_at - log.call.started_at).total_seconds()
-    exchange.user_turn, exchange.recall, exchange.at = heard.id, recall, heard.said_at
-    exchange.stages = {stage: round(began_ms + at_ms, 2) for stage, at_ms in took_ms.items()}
+    began_ms = log.ms_at(typed.came_at)
+    exchange.user_turn, exchange.at = heard.id, typed.came_at
+    exchange.stages = {stage: round(began_ms + at_ms, 2) for stage, at_ms in typed.stages.items()}
+    for tool in typed.tools:
+        ended_ms = None if tool.ended_ms is None else round(began_ms + tool.ended_ms, 2)
+        exchange.tools.append(replace(tool, began_ms=round(began_ms + tool.began_ms, 2), ended_ms=ended_ms))
+    if typed.recall is not None:
+        log.recalled(exchange, typed.recall)
+    for role, name, text in typed.given:
+        log.give(role, name, text)
     with log.news() as news:
         await store.write(scope, [Require(kind=CONVERSATION, id=call.conversation), *news])
 

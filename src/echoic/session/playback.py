@@ -488,7 +488,7 @@ class TextPlayback:
     def broken_off(
         self, earlier: Sequence[SpokenReply], last: str, at: float
     ) -> list[tuple[SpokenReply, str]]:
-        """The same where the line broke, and `last` was heard of the reply under way."""
+        """What was heard of `earlier`, and `last` of the reply under way, where the line broke."""
         return self._paired(earlier, [*broken_off(earlier, at, self._speed), last])
 
     def _paired(self, earlier: Sequence[SpokenReply], parts: Sequence[str]) -> list[tuple[SpokenReply, str]]:

@@ -96,7 +96,7 @@ class ProviderProfile:
         )
 
     def beside(self) -> ProviderProfile:
-        """The same model's profile, beside a call: where playback stopped, it knows by itself."""
+        """The profile of the same model on a WebRTC call: it knows by itself where playback stopped."""
         return replace(self, carries_audio=False, can_cut=False)
 
     def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
@@ -288,11 +288,11 @@ class ProviderSession:
         return self._session.new_messages() if self._session is not None else ()
 
     def all_messages(self) -> Sequence[ModelMessage]:
-        """The same, behind what the provider session was opened with."""
+        """What the provider session was opened with, and what was said and done on it since."""
         return self._session.all_messages() if self._session is not None else ()
 
     def heard_messages(self, *, so_far: bool = False) -> list[ModelMessage]:
-        """The same, agents' words only as far as they were heard; see `as_heard`."""
+        """All messages, with agents' words only as far as they were heard; see `as_heard`."""
         everything, new = self.all_messages(), self.new_messages()
         seeded = everything[: len(everything) - len(new)]
         before = self.setup.behind if self.before is None else self.before.heard_messages(so_far=so_far)

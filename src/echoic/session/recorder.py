@@ -36,6 +36,7 @@ from echoic.prompt.block import estimate_tokens
 from echoic.session.call_record import (
     CallLog,
     CallRecord,
+    Channel,
     Exchange,
     Spoken,
     ToolRun,
@@ -65,6 +66,7 @@ class CallRecorder:
         name: the id of the call.
         agent: who serves.
         conversation: that it is kept in; the call's own where empty.
+        channel: how the caller speaks, for the record.
         model: the provider and the name of the model, for the record.
         keeping: whether what is said is kept as it is said. Otherwise this process holds it until `keep`, and
             loses it with its end.
@@ -85,6 +87,7 @@ class CallRecorder:
         agent: str,
         *,
         conversation: str = "",
+        channel: Channel = "voice",
         model: tuple[str, str] = ("", ""),
         keeping: bool = True,
         words: bool = True,
@@ -107,7 +110,7 @@ class CallRecorder:
         self.lost: Lost | None = None
         """Why nothing more is kept; None: nothing is lost."""
         self._conversation = conversation or name
-        self._agent, self._model, self._record = agent, model, record
+        self._agent, self._channel, self._model, self._record = agent, channel, model, record
         self.log = self._new_log()
         """When what happened, what was recalled, what the model was given."""
         self._summarizer, self._history_tokens = summarizer, history_tokens
@@ -271,11 +274,16 @@ class CallRecorder:
         self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), reason
         self.log.changed()
 
-    def begin(self, turn: Turn, agent: str) -> Exchange:
-        """The caller's turn is complete: a new exchange, in which `agent` serves."""
+    def voiced_by(self, provider: str, model: str) -> None:
+        """A voice model speaks in the call."""
+        self._model = self.log.call.provider, self.log.call.model = provider, model
+        self.log.changed()
+
+    def begin(self, turn: Turn, agent: str, came_at: datetime) -> Exchange:
+        """The caller's turn is complete, and came in at `came_at`: a new exchange; `agent` serves."""
         self._exchange = self.log.begin(agent)
         self._exchange.user_turn = turn.id
-        self.log.stamp("transcript", self._exchange)
+        self.log.stamp("transcript", self._exchange, at=came_at)
         return self._exchange
 
     def seen(self, event: Any, exchange: Exchange | None = None) -> None:
@@ -315,8 +323,7 @@ class CallRecorder:
         self._given = len(history)
         recalled = memory.recalled(block)
         if recalled is not None:
-            self._exchange.recall = replace(recalled, turn_id=self._exchange.user_turn)
-            self.log.stamp("recalled", self._exchange)
+            self.log.recalled(self._exchange, recalled)
 
     def spoken(self, exchange: Exchange | None, turn: Turn, text: str, ms_per_character: float) -> None:
         """Note how much of `text` was heard: the words of `turn`."""
@@ -467,6 +474,7 @@ class CallRecorder:
             conversation=self._conversation,
             provider=provider,
             model=name,
+            channel=self._channel,
             started_at=datetime.now(UTC),
             agents=[self._agent],
         )

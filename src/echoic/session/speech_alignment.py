@@ -148,7 +148,7 @@ def lead_of_arrivals(arrived: Arrivals) -> float | None:
 
 
 def _spoken(arrived: Arrivals) -> Arrivals:
-    """The same as if its pauses took no time: each is a moment."""
+    """`arrived` as if its pauses took no time: each is a moment."""
 
     def at(ms: float) -> float:
         return ms - sum(min(end, ms) - start for start, end in arrived.pauses if start < ms)

@@ -91,6 +91,7 @@ class TextCall(CallTasks):
         self._turns = self._interruptions = 0
         self._replying: asyncio.Task[Any] | None = None
         self._replying_to = ""  # the turn that is being answered, or was last
+        self._came_at = datetime.now(UTC)  # when that turn came in
         self._ending: asyncio.Task[None] | None = None
         self.leaving = asyncio.Event()
         """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
@@ -115,6 +116,7 @@ class TextCall(CallTasks):
             kept_in or memory,
             self.name,
             self.talk.current,
+            channel="phone",
             model=self.talk.model,
             keeping=keeping,
             summarizer=self._summarizer,
@@ -218,12 +220,13 @@ class TextCall(CallTasks):
             confidence: the recogniser's, 0 to 1.
             out: where the words go.
         """
+        came_at = datetime.now(UTC)
         self.unanswered(said, turn)
         words: list[str] = []
 
         noted = _noting(words, out)
         async with self._speaking:
-            self._replying, self._replying_to = asyncio.current_task(), turn
+            self._replying, self._replying_to, self._came_at = asyncio.current_task(), turn, came_at
             try:
                 await asyncio.shield(self.opened)
                 if self.over:
@@ -259,7 +262,7 @@ class TextCall(CallTasks):
         if interim is not self.interim:  # somebody else is served by now
             memory = MemoryInTurn(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
-        exchange = await self._take_in(heard)
+        exchange = await self._take_in(heard, self._came_at)
         self._unanswered.pop(turn, None)
         self.playback.reply = SpokenReply(
             id=f"{self._id(turn)}:agent", said_at=datetime.now(UTC), exchange=exchange
@@ -275,7 +278,7 @@ class TextCall(CallTasks):
             self.leaving.clear()
             await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
-            self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current)
+            self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current, self._came_at)
             await self._run(said, out, MemoryInTurn(self.memory, said, self.name))
 
     async def _run(self, said: str, out: Out, memory: MemoryInTurn) -> None:
@@ -295,10 +298,10 @@ class TextCall(CallTasks):
             if made:
                 self.recorder.ran(made[-1].texts, self.talk.history, memory)
 
-    async def _take_in(self, turn: Turn) -> Exchange:
+    async def _take_in(self, turn: Turn, came_at: datetime) -> Exchange:
         """Keep what the caller said; the exchange that begins with it."""
         self._turns += 1
-        exchange = self._exchange = self.recorder.begin(turn, self.talk.current)
+        exchange = self._exchange = self.recorder.begin(turn, self.talk.current, came_at)
         self._caption("user", turn.id, turn.text, final=True)
         await self.durably(self.recorder.add(turn))
         return exchange
@@ -437,7 +440,8 @@ class TextCall(CallTasks):
             return
         with suppress(EchoicError):
             _, self.moment = await self._screened(said)
-            await self._take_in(turn_of(self.moment, "user", f"{self._id(turn)}:user"))
+            kept = turn_of(self.moment, "user", f"{self._id(turn)}:user")
+            await self._take_in(kept, kept.said_at)
             self._save_soon()
             self.talk.ask(self.moment)
 

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -75,6 +75,16 @@ def whose(
     if found is not None:
         said.remove(found)
     return None, found
+
+
+def _new_parts(
+    provider: ProviderSession, said: list[CallerUtterance], spoken: list[Utterance]
+) -> Iterator[tuple[int, ModelMessage, Any, Utterance | None, CallerUtterance | None]]:
+    """The place of each part that is not kept yet, its message, and `whose` it is: taken out of the lists."""
+    for place, (message, part) in enumerate(parts_of(provider.new_messages())):
+        utterance, who = whose(part, spoken, said)
+        if place >= provider.kept:
+            yield place, message, part, utterance, who
 
 
 def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
@@ -314,12 +324,8 @@ class TurnCollector:
         """Turns in the order they were spoken, up to the first of which more may yet be heard."""
         ripe: list[_Ripe] = []
         for provider in self._live.providers:
-            parts = parts_of(provider.new_messages())
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
-            for place, (message, part) in enumerate(parts):
-                utterance, who = whose(part, spoken, said)
-                if place < provider.kept:
-                    continue
+            for place, message, part, utterance, who in _new_parts(provider, said, spoken):
                 if utterance is not None and not self._is_settled(utterance, message):
                     return ripe
                 if who is None and self._is_ending(part, said, provider):
@@ -473,13 +479,11 @@ class TurnCollector:
         """What is being said and is no turn yet, or is behind what is not settled."""
         turns: list[Turn] = []
         for provider in self._live.providers:
-            parts = parts_of(provider.new_messages())
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
-            for place, (_, part) in enumerate(parts):
-                utterance, who = whose(part, spoken, said)
-                if place < provider.kept:
-                    continue
-                turns.append(self._turn(part, utterance, who, provider, place) or NOTHING)
+            turns += [
+                self._turn(part, utterance, who, provider, place) or NOTHING
+                for place, _, part, utterance, who in _new_parts(provider, said, spoken)
+            ]
             turns += [agent_turn(open_.trace.text, open_, provider, 0) or NOTHING for open_ in spoken]
             turns += [
                 Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)

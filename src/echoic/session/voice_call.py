@@ -178,7 +178,9 @@ class VoiceSession:
             raise InvalidInput(
                 "`sessions` is where checkpoints are stored, and the settings turn checkpoints off"
             )
-        self.recorder = host.recorder if host is not None else self._new_recorder(sessions)
+        self.recorder = self._new_recorder(sessions) if host is None else host.recorder
+        if host is not None:
+            self.recorder.voiced_by(*self._named_model())
         self._call = ProviderCall(id=provider_call) if provider_call else None
         self._captions = captions
         self._limits = limits
@@ -346,7 +348,7 @@ class VoiceSession:
             yield item
 
     async def audio(self) -> AsyncIterator[bytes]:
-        """The same for a player that takes a frame when it has played the one before. One consumer only."""
+        """Audio for a player that takes a frame when it has played the one before. One consumer only."""
         async for item in self.media():
             if isinstance(item, Frame):
                 yield item.pcm
@@ -430,7 +432,7 @@ class VoiceSession:
         await self._at().transfer_to(agent)
 
     def plan_transfer(self, agent: str) -> None:
-        """The same, as soon as the tool that asks has answered."""
+        """Transfer the call as soon as the tool that asks for it has answered."""
         chosen = self.agent(agent)
         if self._running is not None:
             self._running.plan(agent=chosen.name)
@@ -463,13 +465,13 @@ class VoiceSession:
     # -- inside
 
     def _new_recorder(self, sessions: SessionStore | None) -> CallRecorder:
-        settings, model = self.settings, self.agents[self._start].model or self._model
+        settings = self.settings
         return CallRecorder(
             self.memory,
             self.session_id,
             self._start,
             conversation=self.conversation_id,
-            model=(model.system, model.model_name),
+            model=self._named_model(),
             words=settings.history,
             learns=settings.memory,
             record=settings.record,
@@ -479,6 +481,11 @@ class VoiceSession:
             summarizer=self._service.summarizer,
             history_tokens=settings.history_tokens,
         )
+
+    def _named_model(self) -> tuple[str, str]:
+        """Provider and name of the model that speaks first."""
+        model = self.agents[self._start].model or self._model
+        return model.system, model.model_name
 
     def _at(self) -> CallLifecycle:
         if self._running is None or not self._running.began or self._closed.is_set():

@@ -45,7 +45,7 @@ from echoic.stores.base import (
     model_text,
     not_open,
 )
-from echoic.stores.cache import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import EmbeddingSpec, Scope
 
 KeySource = Callable[[str], Sequence[bytes]]

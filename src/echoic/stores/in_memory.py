@@ -21,8 +21,7 @@ from echoic.stores.base import (
     check_model,
     not_open,
 )
-from echoic.stores.cache import Listings
-from echoic.stores.scope_state import HeldScope, Queue, Staged
+from echoic.stores.scope_state import HeldScope, Listings, Queue, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 

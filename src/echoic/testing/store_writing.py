@@ -300,7 +300,7 @@ class StoreWriting:
         await live.write(ANA, [Drop(kind="memory", id=name) for name in "02"])
         assert await loaded(live, ANA) == expected([], {})
 
-    async def test_no_update_is_lost_among_fifty_writers(self, live: Store) -> None:
+    async def test_no_update_is_lost_among_many_writers(self, live: Store) -> None:
         async def count_up(name: str) -> None:
             while True:
                 found = await live.read(ANA, "note", [name])
@@ -311,12 +311,12 @@ class StoreWriting:
                     continue
                 return
 
-        await asyncio.gather(*(count_up("xy"[n % 2]) for n in range(50)))
+        await asyncio.gather(*(count_up("xy"[n % 2]) for n in range(24)))
         counters = await live.read(ANA, "note", ["x", "y"])
-        assert [(r.data["n"], r.version) for r in counters] == [(25, 25), (25, 25)]
+        assert [(r.data["n"], r.version) for r in counters] == [(12, 12), (12, 12)]
         records = await everything(live, ANA)
         assert await loaded(live, ANA) == expected(records, {})
-        assert len(records) == 52
+        assert len(records) == 26
 
     async def test_what_is_appended_at_once_is_all_there_each_in_a_place_of_its_own(
         self, live: Store

@@ -90,7 +90,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
 
 
 def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
-    """The same by how much was played, as a fraction of the answer's letters or as a number of words."""
+    """Where the heard part of each text ends, by the fraction of letters or the number of words played."""
     chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
     if words is not None:
         count = min(words, len(chunks))

@@ -220,7 +220,7 @@ class BrowserCall:
             self._tell(*message)
 
     def caption(self, caption: Caption) -> None:
-        """Likewise for captions."""
+        """Send a caption to the page."""
         self._tell(*captioned(caption))
 
     def _tell(self, kind: str, fields: dict[str, Any]) -> None:

@@ -186,7 +186,7 @@ class CallSocket:
         self._put(written(kind, **fields))
 
     def sound(self, pcm: bytes) -> None:
-        """The same for audio."""
+        """Put audio behind the messages that wait."""
         self.sent_bytes += len(pcm)
         self._put(pcm)
 

@@ -57,6 +57,7 @@ class CallAdmission:
 class _Ticket:
     call: BrowserCall
     until_s: float
+    proof: str
 
 
 class Switchboard:
@@ -135,6 +136,7 @@ class Switchboard:
         is_known: IsKnown | None = None,
         level: Level = "device",
         address: str = "",
+        proof: str = "",
     ) -> CallAdmission:
         """Let a caller open a call, or go on with one.
 
@@ -147,6 +149,7 @@ class Switchboard:
             is_known: whether their identity is still good; asked while the call goes on.
             level: what is known of them.
             address: from where they ask.
+            proof: what must come with the ticket.
 
         A call that was let in and that nobody came for yet makes room, where there are too many: the oldest
         of the address that has most. So tickets that are not used shut nobody out.
@@ -169,13 +172,13 @@ class Switchboard:
             name = uuid4().hex
             call = self._placed(scope, name, name, address, agent=agent)
         call.is_known, call.level = is_known, level
-        ticket = self._ticket(call)
+        ticket = self._ticket(call, proof)
         return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
-    def redeem(self, ticket: str) -> BrowserCall | None:
-        """The call a ticket opens, this once; None: it opens none."""
+    def redeem(self, ticket: str, proof: str = "") -> BrowserCall | None:
+        """The call a ticket opens, this once, with what `admit` was told must come with it; None: none."""
         found = self._tickets.pop(ticket, None)
-        if found is None or found.until_s < time.monotonic() or found.call.over:
+        if found is None or found.until_s < time.monotonic() or found.call.over or found.proof != proof:
             return None
         found.call.awaited = False
         return found.call
@@ -302,14 +305,14 @@ class Switchboard:
             )
         return VoiceSession(self._service, user=user, start=agent, session_id=call.name, **options)
 
-    def _ticket(self, call: BrowserCall) -> str:
+    def _ticket(self, call: BrowserCall, proof: str) -> str:
         now_s = time.monotonic()
         for ticket in [ticket for ticket, kept in self._tickets.items() if kept.until_s < now_s]:
             del self._tickets[ticket]
         while len(self._tickets) >= _TICKETS:
             del self._tickets[next(iter(self._tickets))]
         ticket = secrets.token_urlsafe(32)
-        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s)
+        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s, proof)
         return ticket
 
 

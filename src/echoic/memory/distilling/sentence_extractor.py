@@ -67,7 +67,7 @@ _ONE_LIFE: Final = frozenset({"home", "work"})
 _ABOUT: Final = 0.6
 """Cosine of two sentences from which on they are about the same, where one says that it changed."""
 _SAME_SENTENCE: Final = 0.8
-"""The same, where they differ in little but a value."""
+"""Cosine from which on two sentences say the same and differ in little but a value."""
 _NAMED: Final = 0.45
 """Cosine of two sentences from which on they are about the same, where one says that what it names ended."""
 _VERBS: Final = frozenset("is are was has have had ends starts comes moved got goes went turned".split())

@@ -264,7 +264,7 @@ class KeylessAgent:
         return ASK_NAME
 
     async def greet(self, conversation: OpenConversation) -> str:
-        """The same, said: it is kept as the agent's turn."""
+        """Greet the caller: the greeting is kept as a turn of the agent."""
         text = await self.greeting()
         if conversation.asking:
             text = f"{text} {MAY_I}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -20,6 +19,7 @@ from echoic.server.request_callers import AsReader, Shared
 from echoic.session.call_record import (
     MEANINGS,
     CallRecord,
+    Channel,
     Exchange,
     call_of,
     read_exchanges,
@@ -29,9 +29,6 @@ from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Turn
 
 router = APIRouter(tags=["calls"])
 
-Channel = Literal["text", "voice", "phone"]
-_PHONE: Final = re.compile(r"CA[0-9a-f]{32}")
-"""How a telephone's provider names its calls."""
 _MOST_LOOKED_AT: Final = 1000
 """Conversations whose channel is looked up for one page of a list."""
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
@@ -245,17 +242,16 @@ def _shown(
     user: str, conversation: Conversation, records: Sequence[CallRecord], said_at: datetime | None
 ) -> ShownCall:
     last = records[-1] if records else None
-    channel: Channel = "voice" if last is not None and last.provider else "text"
     return ShownCall(
         id=conversation.id,
         user=user,
-        channel="phone" if _PHONE.fullmatch(conversation.id) else channel,
+        channel=last.channel if last else "text",
         agents=last.agents if last else [conversation.agent] if conversation.agent else [],
         status=conversation.status,
         reason=last.reason if last else None,
         provider=last.provider or None if last else None,
         model=last.model or None if last else None,
-        started_at=conversation.started_at,
+        started_at=min([conversation.started_at, *(record.started_at for record in records)]),
         ended_at=last.ended_at if last else None,
         last_said_at=said_at,
     )

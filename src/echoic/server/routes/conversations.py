@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import fields
-from datetime import UTC, datetime
-from typing import Annotated, Self
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Self
 
 from fastapi import APIRouter, Body
 from fastapi.responses import StreamingResponse
@@ -31,9 +31,12 @@ from echoic.server.models import (
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
-from echoic.session.call_record import CallRecord, Stage, note_typed
-from echoic.session.turn_recall import RecallTrace, found_of
+from echoic.session.call_record import CallRecord, ToolRun, TypedTurn, note_typed
+from echoic.session.turn_recall import MemoryInTurn, RecallTrace, found_of
 from echoic.types import checked_text
+
+if TYPE_CHECKING:
+    from echoic.capability.talker import Piece, Talker
 
 router = APIRouter(tags=["conversation"])
 
@@ -249,14 +252,15 @@ async def _conversation_of(caller: RequestCaller, shared: AppState, asked: Say) 
 
 async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConversation, text: str) -> Reply:
     if shared.talker is None:
+        came_at = datetime.now(UTC)
         agent = KeylessAgent(caller.memory, deadline_ms=shared.settings.recall_deadline_ms)
         reply = await agent.reply(conversation, text)
-        await _noted(caller, conversation, shared.agent, reply)
+        await _noted(caller, conversation, _by_rules(came_at, reply), reply, agent=shared.agent)
         return reply
     from echoic.capability.talker import ModelFailed
 
     try:
-        async for piece in shared.talker.reply(caller.memory, conversation, text):
+        async for piece in _by_model(caller, shared.talker, conversation, text):
             if isinstance(piece, Reply):
                 return piece
     except ModelFailed as error:
@@ -265,48 +269,77 @@ async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConv
     raise AssertionError  # a reply is always the last piece
 
 
-async def _noted(caller: RequestCaller, conversation: OpenConversation, agent: str, reply: Reply) -> None:
-    """Write down what happened at a turn that the rules answered: GET /api/calls shows it."""
-    heard, recall = reply.heard, reply.recall
-    if heard is None or reply.receipt is not None or conversation.silent:
+async def _by_model(
+    caller: RequestCaller, talker: Talker, conversation: OpenConversation, text: str
+) -> AsyncIterator[Piece]:
+    """What the model's answer comes in. What happened is written down before the last piece."""
+    from echoic.capability.talker import Sent, TextPiece, ToolAnswer, ToolCall
+    from echoic.session.history import given_in
+
+    memory, typed = MemoryInTurn(caller.memory, text, conversation.id), TypedTurn()
+    async for piece in talker.reply(memory, conversation, text):
+        if isinstance(piece, TextPiece):
+            typed.stages.setdefault("first_audio", typed.now_ms)
+            typed.stages["generated"] = typed.now_ms
+        elif isinstance(piece, ToolCall):
+            typed.tools.append(ToolRun(call=piece.call, name=piece.name, began_ms=typed.now_ms))
+        elif isinstance(piece, ToolAnswer):
+            for run in typed.tools:
+                if run.call == piece.call:
+                    run.ended_ms, run.outcome = typed.now_ms, piece.outcome
+        elif isinstance(piece, Sent):
+            from echoic.session.history import given_in  # only where there is a model is its package, too
+
+            typed.given, typed.recall = given_in(piece.messages), memory.recalled(piece.block)
+        else:
+            await _noted(caller, conversation, typed, piece, agent=talker.name, model=talker.model)
+        yield piece
+
+
+def _by_rules(came_at: datetime, reply: Reply) -> TypedTurn:
+    """What happened at a turn that the rules answered."""
+    typed, recall, at_ms = TypedTurn(came_at=came_at), reply.recall, 0.0
+    for step, ms in reply.timings.items():
+        at_ms += ms
+        if step == "recall" and recall is not None:
+            typed.recall = RecallTrace(
+                query="",
+                outcome=recall.outcome,
+                found=tuple(found_of(hit, "shown") for hit in recall.apart().hits),
+                cut=recall.cut,
+                delay_ms=ms,
+                at=came_at + timedelta(milliseconds=at_ms),
+            )
+    typed.stages["generated"] = at_ms
+    return typed
+
+
+async def _noted(
+    caller: RequestCaller,
+    conversation: OpenConversation,
+    typed: TypedTurn,
+    reply: Reply,
+    *,
+    agent: str,
+    model: str = "",
+) -> None:
+    """Write down what happened at a turn: GET /api/calls shows it."""
+    if reply.heard is None or reply.receipt is not None or conversation.silent:
         return
-    call = CallRecord(
-        id=conversation.id,
-        conversation=conversation.id,
-        provider="",
-        model="",
-        started_at=(await conversation.info()).started_at,
-        agents=[agent],
-    )
-    trace = (
-        RecallTrace(
-            query="",
-            outcome=recall.outcome,
-            found=tuple(found_of(hit, "shown") for hit in recall.apart().hits),
-            cut=recall.cut,
-            delay_ms=reply.timings.get("recall", 0.0),
-            at=datetime.now(UTC),
-            turn_id=heard.id,
-        )
-        if recall is not None
-        else None
-    )
+    provider, _, name = model.partition(":")
     try:
-        await note_typed(caller.memory, call, heard, trace, _stages(reply.timings))
+        call = CallRecord(
+            id=conversation.id,
+            conversation=conversation.id,
+            provider=provider,
+            model=name,
+            channel="text",
+            started_at=(await conversation.info()).started_at,
+            agents=[agent],
+        )
+        await note_typed(caller.memory, call, reply.heard, typed)
     except EchoicError as error:  # the turn and its answer are kept
         log.warning("what happened at a turn could not be written down: %s", type(error).__name__)
-
-
-def _stages(timings: Mapping[str, float]) -> dict[Stage, float]:
-    """When each stage of a typed turn was reached, in milliseconds since it came in."""
-    stages: dict[Stage, float] = {"transcript": 0.0}
-    at_ms = 0.0
-    for step, ms in timings.items():
-        if step == "recall":
-            stages["recall_began"], stages["recalled"] = at_ms, at_ms + ms
-        at_ms += ms
-    stages["generated"] = at_ms
-    return stages
 
 
 async def _at_once(said: AgentAnswer) -> AsyncIterator[bytes]:
@@ -320,12 +353,12 @@ async def _spoken(
 
     assert shared.talker is not None
     try:
-        async for piece in shared.talker.reply(caller.memory, conversation, text):
+        async for piece in _by_model(caller, shared.talker, conversation, text):
             if isinstance(piece, TextPiece):
                 yield event("text", AnswerPiece(text=piece.text))
             elif isinstance(piece, ToolCall):
                 yield event("tool", Tool(name=piece.name))
-            else:
+            elif isinstance(piece, Reply):
                 yield event("said", AgentAnswer.from_reply(conversation.id, shared.agent, piece))
     # the status has been sent: errors from here on are events
     except ModelFailed as error:

@@ -9,13 +9,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Header, Request, Response
 from pydantic import Field
 
 from echoic.adapters.twilio.callers import PhoneLines
 from echoic.adapters.twilio.proofs import TYPED_DIGITS, LinkCodes, Pins
 from echoic.errors import NotAllowed
 from echoic.memory.deployment_keys import Role
+from echoic.server.credentials import (
+    CALLER_HEADER,
+    CALLER_NAME,
+    MAX_CALLERS,
+    NEW_CALLER,
+    Minted,
+    unauthorised,
+)
 from echoic.server.models import RequestBody, Shown
 from echoic.server.problems import Refused, responses
 from echoic.server.request_callers import (
@@ -24,14 +32,19 @@ from echoic.server.request_callers import (
     AsOperator,
     AsViewer,
     Credentials,
+    KeyCredentials,
     OperatedDeployment,
     RequestCaller,
     Shared,
+    TokenCredentials,
     recognise,
 )
 from echoic.types import checked_name
 
 router = APIRouter(tags=["identity"])
+
+PERSON_S = 900
+"""How long an operator's page acts for a person before it asks again."""
 
 
 class AskIdentity(RequestBody):
@@ -65,7 +78,7 @@ class Identity(Shown):
 )
 async def give_identity(
     shared: Shared,
-    credentials: Credentials,
+    credentials: TokenCredentials,
     request: Request,
     asked: Annotated[AskIdentity | None, Body()] = None,
 ) -> Identity:
@@ -76,11 +89,7 @@ async def give_identity(
     asked = asked or AskIdentity()
     presented = credentials.credentials if credentials else asked.user_cookie
     if presented:
-        principal = await recognise(shared, request, presented, asked.deployment_id)
-        if not principal.renewable:
-            words = "this token cannot be renewed; the backend that gave it out asks for another"
-            raise Refused(403, "not_renewable", words)
-        minted = shared.tokens.renew(principal)
+        minted = await _renewed(shared, request, presented, asked.deployment_id)
     else:
         minted = shared.tokens.mint(_deployment(shared, asked.deployment_id))
     return Identity(
@@ -91,6 +100,14 @@ async def give_identity(
         expires_at=minted.principal.expires_at,
         renewed=bool(presented),
     )
+
+
+async def _renewed(shared: Shared, request: Request, token: str, deployment: str | None = None) -> Minted:
+    principal = await recognise(shared, request, token, deployment)
+    if not principal.renewable:
+        words = "this token cannot be renewed; the backend that gave it out asks for another"
+        raise Refused(403, "not_renewable", words)
+    return shared.tokens.renew(principal)
 
 
 class Access(Shown):
@@ -113,6 +130,137 @@ async def get_access(viewer: AsViewer) -> Access:
     return Access(role=viewer.role, deployment_id=viewer.deployment, user=viewer.user)
 
 
+# -- the page: its tokens and keys are in cookies that no script can read
+
+
+PageHeader = Annotated[
+    str,
+    Header(
+        alias=CALLER_HEADER,
+        description="The `caller` that an earlier answer named; 'new' before there is one. A request with "
+        "this header needs no other credential: it means the cookie of that caller.",
+        pattern=f"^(?:{NEW_CALLER}|{CALLER_NAME.pattern})$",
+    ),
+]
+
+
+class CallerCookie(Shown):
+    """A cookie that the browser keeps, and what to name it by."""
+
+    caller: str = Field(description="Send it as `X-Echoic-Caller`. It is not secret.")
+    user: str
+    deployment_id: str
+    expires_at: datetime
+
+
+@router.post(
+    "/api/cookies",
+    summary="Get or renew the page's identity, as a cookie",
+    responses=responses(401, 403, 409, 413, 422, 429, 503),
+    dependencies=[AsAnybody],
+)
+async def keep_caller(
+    shared: Shared, credentials: Credentials, request: Request, response: Response, _page: PageHeader
+) -> CallerCookie:
+    """As `POST /api/identity` does, for pages of this server: the token is in an HttpOnly cookie, and in no
+    answer. 409: the browser keeps as many callers as it may.
+    """
+    if credentials is not None:
+        minted = await _renewed(shared, request, credentials.credentials)
+    elif shared.cookies.has_room(request):
+        minted = shared.tokens.mint(shared.settings.default_deployment)
+    else:
+        words = f"this browser keeps {MAX_CALLERS} callers already; delete this site's cookies to begin anew"
+        raise Refused(409, "too_many_callers", words)
+    return _kept(shared, request, response, minted)
+
+
+class OpenPerson(RequestBody):
+    """The person to open."""
+
+    user: str = Field(description="The user's id.")
+
+
+@router.post(
+    "/api/cookies/people",
+    tags=["operator"],
+    summary="Act for a person for 15 minutes, by a cookie",
+    responses=responses(401, 403, 404, 413, 422, 429, 503),
+    dependencies=[AsOperator],
+)
+async def keep_person(
+    shared: Shared,
+    deployment: OperatedDeployment,
+    request: Request,
+    response: Response,
+    asked: OpenPerson,
+    _page: PageHeader,
+) -> CallerCookie:
+    """As `POST /v1/tokens` does, for an operator's page."""
+    user = checked_name(asked.user.strip(), "user")
+    return _kept(shared, request, response, shared.tokens.mint_for(user, deployment, PERSON_S))
+
+
+def _kept(shared: Shared, request: Request, response: Response, minted: Minted) -> CallerCookie:
+    who = minted.principal
+    return CallerCookie(
+        caller=shared.cookies.keep(request, response, minted),
+        user=who.user,
+        deployment_id=who.deployment,
+        expires_at=who.expires_at,
+    )
+
+
+class SignedIn(Access):
+    """What the key may see, and what to name its cookie by."""
+
+    caller: str = Field(description="Send it as `X-Echoic-Caller`. It is not secret.")
+
+
+@router.post(
+    "/api/cookies/key",
+    summary="Sign in to the page with a key",
+    responses=responses(401, 403, 404, 422, 429, 503),
+)
+async def keep_key(
+    viewer: AsViewer,
+    key: KeyCredentials,
+    shared: Shared,
+    request: Request,
+    response: Response,
+    _page: PageHeader,
+) -> SignedIn:
+    """Send the key as a bearer token, once. The cookie says for 12 hours, or until the browser is closed,
+    that you gave it, and does not hold it.
+    """
+    if key is None:
+        raise unauthorised("this needs a key, sent as a bearer token")
+    if viewer.role == "user":
+        raise Refused(403, "not_allowed", "this is a user's token: sign in with a key")
+    caller = shared.cookies.keep_key(request, response, key.credentials)
+    return SignedIn(role=viewer.role, deployment_id=viewer.deployment, user=None, caller=caller)
+
+
+class CookieDropped(Shown):
+    """A cookie that the browser is told to forget."""
+
+    dropped: str = Field(description="The `caller` it was named by.")
+
+
+@router.delete(
+    "/api/cookies",
+    summary="Sign out: forget a cookie",
+    responses=responses(403, 422, 429, 503),
+    dependencies=[AsAnybody],
+)
+async def drop_cookie(
+    shared: Shared, request: Request, response: Response, page: PageHeader
+) -> CookieDropped:
+    """Also where what it holds is good no longer. To have the token refused wherever it is, revoke it."""
+    shared.cookies.drop(request, response, page)
+    return CookieDropped(dropped=page)
+
+
 class Revoked(Shown):
     """A revoked token."""
 
@@ -122,10 +270,12 @@ class Revoked(Shown):
 @router.post(
     "/api/identity/revoke", summary="Revoke the presented identity", responses=responses(401, 429, 503)
 )
-async def revoke_identity(caller: AsCaller, shared: Shared) -> Revoked:
+async def revoke_identity(caller: AsCaller, shared: Shared, request: Request, response: Response) -> Revoked:
     """From now on, every server of the store refuses this token and its renewals. The user's memory stays;
     `POST /api/forget` destroys it.
     """
+    if named := request.headers.get(CALLER_HEADER):
+        shared.cookies.drop(request, response, named)
     return await _revoke(shared, caller.principal.deployment, caller.principal.token_id)
 
 

@@ -11,9 +11,18 @@ from starlette.websockets import WebSocket
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
+from echoic.server.credentials import CALLER_HEADER
 from echoic.server.models import RequestBody, Shown
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
-from echoic.server.request_callers import AppState, AsAnybody, AsCaller, Shared, address, is_known_still
+from echoic.server.request_callers import (
+    AppState,
+    AsAnybody,
+    AsCaller,
+    Shared,
+    address,
+    is_known_still,
+    recognise,
+)
 from echoic.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -177,6 +186,7 @@ async def open_call(
             is_known=lambda: is_known_still(shared, who),
             level=who.level,
             address=address(request),
+            proof=request.headers.get(CALLER_HEADER, ""),
         )
     except NoSuchCall as error:
         raise not_found(str(error)) from error
@@ -193,9 +203,15 @@ async def open_call(
 
 
 @sockets.websocket("/api/voice/socket")
-async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> None:
-    """The call's events, and its audio unless that goes over WebRTC; see docs/voice_page.md."""
-    call = shared.voice.redeem(ticket) if shared.voice is not None else None
+async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "", caller: str = "") -> None:
+    """The call's events, and its audio unless that goes over WebRTC; see docs/voice_page.md.
+
+    A ticket that the page got by a cookie opens a socket that brings this cookie, from a page of this server.
+    """
+    if caller and not await _brings_cookie(socket, shared, caller):
+        await socket.close(1008)
+        return
+    call = shared.voice.redeem(ticket, caller) if shared.voice is not None else None
     if call is None:
         await socket.close(1008)  # before it is accepted, so the client sees 403
         return
@@ -204,6 +220,16 @@ async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "") -> N
     offered = socket.scope.get("subprotocols", [])
     await socket.accept(subprotocol=SUBPROTOCOL if SUBPROTOCOL in offered else None)
     await call.serve(socket)
+
+
+async def _brings_cookie(socket: WebSocket, shared: AppState, caller: str) -> bool:
+    """Whether the cookie of that name is there and good. Its origin was compared before, if it named one."""
+    kept = shared.cookies.credentials(socket, caller) if "origin" in socket.headers else None
+    try:
+        await recognise(shared, socket, kept.credentials if kept else None)
+    except Refused:
+        return False
+    return True
 
 
 @router.post(

@@ -1,5 +1,7 @@
 // The server's API. Every failure is an ApiError that says what a person can do about it.
 
+const CALLER_HEADER = "X-Echoic-Caller";
+
 export class ApiError extends Error {
   /**
    * @param {number} status 0 where the server could not be reached
@@ -12,8 +14,8 @@ export class ApiError extends Error {
 }
 
 export class Api {
-  /** The identity token requests are made with; empty for none. */
-  token = "";
+  /** Whose cookie requests mean; empty for none. The token is in the cookie, where no script can read it. */
+  caller = "";
 
   /** @param {string} path with its query */
   get(path) {
@@ -35,8 +37,19 @@ export class Api {
     for await (const { name, data } of events(response)) told(name, data);
   }
 
+  /** Somebody new where nobody is meant; else the cookie is renewed. */
   identity() {
-    return this.#send("POST", "/api/identity", {});
+    return this.#send("POST", "/api/cookies");
+  }
+
+  /** Exchange a key for a cookie. */
+  async signIn(key) {
+    return (await this.#ask("POST", "/api/cookies/key", undefined, undefined, { Authorization: `Bearer ${key}` })).json();
+  }
+
+  /** Have the browser forget the cookie. */
+  signOut() {
+    return this.#send("DELETE", "/api/cookies");
   }
 
   begin() {
@@ -134,7 +147,7 @@ export class Api {
    */
   async offer(session, sdp) {
     const path = `/api/voice/sessions/${encodeURIComponent(session)}/offer`;
-    return (await this.#ask("POST", path, sdp, undefined, "application/sdp")).text();
+    return (await this.#ask("POST", path, sdp, undefined, { "Content-Type": "application/sdp" })).text();
   }
 
   async #send(method, path, body) {
@@ -144,10 +157,8 @@ export class Api {
     return { ...answer, elapsed: performance.now() - started };
   }
 
-  async #ask(method, path, body, signal, type = "application/json") {
-    const headers = {};
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
-    if (body !== undefined) headers["Content-Type"] = type;
+  async #ask(method, path, body, signal, more = {}) {
+    const headers = { [CALLER_HEADER]: this.caller || "new", ...(body !== undefined && { "Content-Type": "application/json" }), ...more };
     const sent = typeof body === "object" ? JSON.stringify(body) : body;
     let response;
     try {

@@ -2,14 +2,11 @@
 // learned. A scrubber replays it.
 
 import { h } from "./dom.js";
-import { agentName, instant, keyWords, length, moment, ms, score } from "./format.js";
+import { agentName, CHANNELS, instant, keyWords, length, moment, ms, place as placeIn, score, STATUSES } from "./format.js";
 import { sourceOf } from "./sources.js";
 
-const CHANNELS = { text: "Text", voice: "Voice", phone: "Telephone" };
-const STATUSES = { active: "going on", created: "not begun", completed: "ended", failed: "failed" };
 const FATES = {
-  shown: "given",
-  in_block: "known already",
+  in_block: "given before",
   repeated: "repeats another",
   over_budget: "did not fit",
   late: "too late",
@@ -24,6 +21,8 @@ const LONGEST_GAP_MS = 4000;
 export function showCall(data, { place, app, alone }) {
   const { call } = data;
   const items = itemsOf(data);
+  // what was given before anybody spoke belongs to no turn
+  const opening = data.exchanges.find((each) => !each.userTurn && !each.spoken.length && each.given.length);
   const list = h("ol", { class: "said-list", "aria-label": "Transcript" }, ...items.map((item) => item.element));
   const replay = new Replay(items);
   const user = app.role === "user" ? "" : call.user;
@@ -44,6 +43,7 @@ export function showCall(data, { place, app, alone }) {
         alone ? null : h("a", { href: app.href({ view: "calls", id: call.id, params: { user } }) }, "This call alone"),
       ),
     ),
+    opening ? h("div", { class: "exchange-done" }, given("What the model was given at the beginning", opening.given)) : null,
     items.length > 1 ? replay.element : null,
     items.length ? list : h("p", { class: "empty" }, "Nothing of what was said is kept."),
     learned(data, (turn) => goTo(turn)),
@@ -69,7 +69,7 @@ function aboutOf(call, data, app) {
     call.agents.map(agentName).join(", then "),
     call.model,
     length(took),
-    call.reason && call.status === "completed" ? `ended: ${call.reason}` : STATUSES[call.status],
+    call.reason && call.reason !== "ended" && call.status === "completed" ? `ended: ${call.reason}` : STATUSES[call.status],
     latencies.length ? `answers after ${ms(middle)} (median)` : "",
   ].filter(Boolean);
 }
@@ -78,8 +78,9 @@ function aboutOf(call, data, app) {
 
 /** Each turn of the caller with what was answered, as one item. */
 function itemsOf(data) {
-  const exchanges = new Map(data.exchanges.filter((each) => each.userTurn).map((each) => [each.userTurn, each]));
-  const spoken = new Map(data.exchanges.flatMap((each) => each.spoken.map((one) => [one.turn, one])));
+  const began = new Date(data.call.startedAt).getTime();
+  const exchanges = new Map(data.exchanges.flatMap((each) => [each.userTurn, ...each.spoken.map((one) => one.turn)].filter(Boolean).map((turn) => [turn, each])));
+  const sounds = data.call.channel === "text" ? new Map() : soundsOf(data.exchanges);
   const groups = [];
   for (const turn of data.turns) {
     if (turn.speaker !== "agent" || !groups.length) groups.push({ turns: [], exchange: exchanges.get(turn.id) ?? null });
@@ -87,24 +88,40 @@ function itemsOf(data) {
   }
   return groups.map(({ turns, exchange }) => ({
     turns: turns.map((turn) => turn.id),
-    at: new Date(turns[0].saidAt).getTime(),
-    ended: new Date(turns.at(-1).saidAt).getTime(),
+    at: sounds.has(turns[0].id) ? began + sounds.get(turns[0].id).from : new Date(turns[0].saidAt).getTime(),
+    ended: sounds.has(turns.at(-1).id) ? began + sounds.get(turns.at(-1).id).to : new Date(turns.at(-1).saidAt).getTime(),
     element: h(
       "li",
       { class: "exchange" },
-      h("div", { class: "exchange-said" }, ...turns.map((turn) => turnOf(turn, spoken.get(turn.id)))),
+      h("div", { class: "exchange-said" }, ...turns.map((turn) => turnOf(turn, sounds.get(turn.id)))),
       h("div", { class: "exchange-done" }, ...doneOf(exchange)),
     ),
   }));
 }
 
-function turnOf(turn, spoken) {
+/** Where in the call each turn sounded, in milliseconds since it began, and how much of it was never played. */
+function soundsOf(exchanges) {
+  const sounds = new Map();
+  for (const { stages, spoken, userTurn } of exchanges) {
+    const from = stages.speech_began ?? stages.transcript;
+    if (userTurn && from !== undefined) sounds.set(userTurn, { from, to: stages.speech_ended ?? from });
+    let at = stages.first_played ?? stages.first_audio;
+    for (const { turn, playedMs, generatedMs, source } of at === undefined ? [] : spoken) {
+      // one that follows another in the same turn of the caller begins when that one was heard
+      sounds.set(turn, { from: at, to: at + playedMs, playedMs, generatedMs, cut: source !== "whole" });
+      at += playedMs;
+    }
+  }
+  return sounds;
+}
+
+function turnOf(turn, sound) {
   const cut = turn.heard !== null && turn.heard.trim() !== turn.text.trim();
   const rest = cut ? turn.text.slice(turn.heard.length) : "";
   const notes = [
-    new Date(turn.saidAt).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" }),
+    sound ? `at ${placeIn(sound.from)}` : new Date(turn.saidAt).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" }),
     turn.confidence === null ? "" : `heard ${percent(turn.confidence)} surely`,
-    cut ? `cut off${spoken ? ` after ${ms(spoken.playedMs)}` : ""}` : "",
+    sound?.cut ? `cut off after ${seconds(sound.playedMs)} of ${seconds(sound.generatedMs)}` : cut ? "cut off" : "",
   ];
   const mine = turn.speaker !== "agent";
   return h(
@@ -117,7 +134,7 @@ function turnOf(turn, spoken) {
 
 function doneOf(exchange) {
   if (!exchange) return [];
-  return [waterfall(exchange), recalled(exchange.recall), given(exchange.given)].filter(Boolean);
+  return [waterfall(exchange), recalled(exchange), given("Text the model was given", exchange.given)].filter(Boolean);
 }
 
 // -- the stages
@@ -162,22 +179,22 @@ function waterfall(exchange) {
 
 // -- what memory did
 
-function recalled(recall) {
+function recalled({ recall, stages }) {
   if (!recall) return null;
   const looked = { complete: "everything was searched", deadline: "the best hits in time", unavailable: "the search was incomplete" }[recall.outcome];
   if (!recall.hits.length) {
     const words = recall.outcome === "complete" ? "Nothing is known about this. Everything was searched." : "The search was incomplete, so something may be known.";
     return h("p", { class: "none" }, words);
   }
-  const notGiven = recall.hits.filter((hit) => hit.fate !== "shown");
-  const shown = recall.hits.filter((hit) => hit.fate === "shown");
+  const [shown, notGiven] = [true, false].map((had) => recall.hits.filter((hit) => (hit.fate === "shown" || hit.fate === "in_block") === had));
+  const after = stages.recalled - (stages.speech_ended ?? stages.transcript);
   return h(
     "div",
     { class: "memory-given" },
     h("h3", {}, shown.length ? "Memory given for this turn" : "Memory that was found, and not given"),
     h("ul", { class: "hit-list" }, ...(shown.length ? shown : notGiven).map(hitOf)),
     shown.length && notGiven.length ? h("details", {}, h("summary", {}, `${notGiven.length} more found, not given`), h("ul", { class: "hit-list" }, ...notGiven.map(hitOf))) : null,
-    h("p", { class: "fine" }, `${looked}${recall.cut.length ? `, without ${recall.cut.join(", ")}` : ""}; ${recall.ready ? "ready before the turn ended" : `${ms(recall.delayMs)} after the turn`}`),
+    h("p", { class: "fine" }, `${looked}${recall.cut.length ? `, without ${recall.cut.join(", ")}` : ""}; ${recall.ready ? "ready before the turn ended" : `${ms(after >= 0 ? after : recall.delayMs)} after the turn`}`),
   );
 }
 
@@ -197,13 +214,13 @@ function hitOf(hit) {
   );
 }
 
-function given(texts) {
+function given(summary, texts) {
   if (!texts.length) return null;
   const tokens = texts.reduce((sum, text) => sum + text.tokens, 0);
   return h(
     "details",
     { class: "given" },
-    h("summary", {}, `Text the model was given, ${tokens} tokens`),
+    h("summary", {}, `${summary}, ${tokens} tokens`),
     ...texts.map((text) => h("div", {}, h("p", { class: "fine" }, [text.role, text.name].filter(Boolean).join(" ")), h("pre", { class: "scroll pipeline", tabindex: "0", role: "region", "aria-label": text.role, dir: "auto" }, text.text))),
   );
 }
@@ -224,6 +241,10 @@ function learned({ learned: memories }, goTo) {
       ),
     );
   return h("section", { class: "learned", "aria-label": "Learned from this call" }, h("h3", {}, "Learned from this call"), h("ul", { class: "cards" }, ...memories.map(card)));
+}
+
+function seconds(milliseconds) {
+  return `${(milliseconds / 1000).toFixed(1)} s`;
 }
 
 function percent(part) {

@@ -1,5 +1,5 @@
-// The callers this browser has been. An identity is a signed token; losing it is losing the way to its memory,
-// so each is kept until it is forgotten or refused.
+// The callers this browser has been. The token of each is in a cookie that no script can read, which `caller` names;
+// losing it is losing the way to a memory, so each is kept until it is forgotten or refused.
 
 const STORED = "echoic.callers";
 
@@ -25,12 +25,10 @@ export class Callers {
     return this.#callers.find((caller) => caller.user === this.#current) ?? this.#callers.at(-1);
   }
 
-  /** Add or renew one, who speaks from now on. */
-  take(user, token) {
+  /** Add one who is not known yet; they speak from now on. */
+  take(user, caller) {
     this.#change(() => {
-      const known = this.#named(user);
-      if (known) known.token = token;
-      else this.#callers.push({ user, token, name: "" });
+      if (!this.#named(user)) this.#callers.push({ user, caller, name: "" });
       this.#current = user;
     });
   }
@@ -46,12 +44,6 @@ export class Callers {
       const caller = this.#named(user);
       if (caller) caller.name = name;
     });
-  }
-
-  /** The token of whoever speaks, as any page of this browser renewed it last. */
-  get newest() {
-    const user = this.current?.user;
-    return stored()?.callers.find((caller) => caller.user === user)?.token ?? this.current?.token ?? "";
   }
 
   drop(user) {
@@ -90,7 +82,7 @@ export class Callers {
 function stored() {
   try {
     const { callers, current = "" } = JSON.parse(localStorage.getItem(STORED));
-    return { callers: callers.filter((c) => c.user && c.token), current };
+    return { callers: callers.filter((c) => c.user && c.caller), current };
   } catch {
     return null;
   }

@@ -47,6 +47,16 @@ export function instant(iso) {
   return new Date(iso).toLocaleString(undefined, { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
 }
 
+/** A place in a call: "0:06", "12:40". */
+export function place(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** How the caller speaks, and how a call stands. */
+export const CHANNELS = { text: "Text", voice: "Voice", phone: "Telephone" };
+export const STATUSES = { active: "going on", created: "not begun", completed: "ended", failed: "failed" };
+
 /** Who serves, as one says it: without a language model it is rules. */
 export function agentName(name) {
   return name === "keyless" ? "rules" : name;

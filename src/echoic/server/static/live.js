@@ -9,7 +9,7 @@ export class Live {
   #state;
   #line = null;
   #wanted = false;
-  #token = "";
+  #caller = "";
 
   /**
    * @param {import("./api.js").Api} api
@@ -27,9 +27,9 @@ export class Live {
 
   /** Listen for whoever is speaking now, and for nobody else any more. */
   follow() {
-    if (this.#line && this.#token === this.#api.token) return;
+    if (this.#line && this.#caller === this.#api.caller) return;
     this.#hangUp();
-    this.#token = this.#api.token;
+    this.#caller = this.#api.caller;
     this.#wanted = true;
     if (!document.hidden) this.#listen();
   }

@@ -68,14 +68,14 @@ function tell(name, detail) {
 /** What the server is, and whom this browser was last; somebody new where it was nobody yet. */
 async function arrive() {
   app.about ??= await app.api.get("/api/about");
-  if (app.caller.token) return;
+  if (app.caller.caller) return;
   if (callers.current) await renew();
   else if (app.role === "user") await meet();
 }
 
 /** Somebody new, who speaks from now on. */
 async function meet() {
-  app.caller.token = "";
+  app.caller.caller = "";
   await take();
 }
 
@@ -86,69 +86,77 @@ async function choose(user) {
 }
 
 async function renew() {
-  app.caller.token = callers.current.token;
+  app.caller.caller = callers.current.caller;
   await take();
 }
 
 async function take() {
   const identity = await app.caller.identity();
-  callers.take(identity.user, identity.userCookie);
-  app.caller.token = identity.userCookie;
+  callers.take(identity.user, identity.caller);
+  app.caller.caller = identity.caller;
   if (app.role === "user") {
-    app.api.token = app.caller.token;
+    app.api.caller = identity.caller;
     app.user = identity.user;
     app.deployment = identity.deploymentId;
   }
   showWho();
 }
 
-/** If another page of this browser renewed this identity, the token here ends: use the new one. */
-function takeRenewed() {
-  const newest = callers.newest;
-  if (!app.caller.token || newest === app.caller.token) return false;
-  app.caller.token = newest;
-  if (app.role === "user") app.api.token = newest;
-  return true;
-}
-
-/** The server knows this identity no longer: it is dropped. Whether another page has renewed it meanwhile. */
+/** The server knows this identity no longer: it is dropped, with its cookie. */
 function refused() {
-  if (takeRenewed()) return true;
-  // without a token nobody was refused: whoever else this browser knows is still good
-  if (app.caller.token && callers.current) callers.drop(callers.current.user);
-  app.caller.token = "";
-  if (app.role === "user") app.api.token = "";
+  // where nobody was meant nobody was refused: whoever else this browser knows is still good
+  if (app.caller.caller && callers.current) {
+    callers.drop(callers.current.user);
+    forget(app.caller.caller);
+  }
+  app.caller.caller = "";
+  if (app.role === "user") app.api.caller = "";
   app.live.stop();
   showWho();
   byId("caller").selectedIndex = -1; // so that any of them can be chosen
-  return false;
+}
+
+/** Have the browser forget a cookie; one that it cannot be told to forget ends by itself. */
+function forget(caller) {
+  const leaving = new Api();
+  leaving.caller = caller;
+  leaving.signOut().catch(() => {});
 }
 
 /** With a key, all that its role may see; without, this browser's caller. */
 async function signIn(key) {
+  signedIn(await new Api().signIn(key));
+}
+
+/** Go on with the key that was given in this tab before. */
+async function stayIn(caller) {
   const asking = new Api();
-  asking.token = key;
-  const access = await asking.get("/api/access");
-  app.api.token = key;
-  Object.assign(app, { role: access.role, user: access.user ?? "", deployment: access.deploymentId });
-  keepKey(key);
+  asking.caller = caller;
+  signedIn({ ...(await asking.get("/api/access")), caller });
+}
+
+function signedIn(access) {
+  app.api.caller = access.caller;
+  Object.assign(app, { role: access.role, user: "", deployment: access.deploymentId });
+  keepKey(access.caller);
   showWho();
 }
 
 function signOut() {
+  forget(app.api.caller);
   keepKey("");
   Object.assign(app, { role: "user", user: callers.current?.user ?? "" });
-  app.api.token = app.caller.token;
+  app.api.caller = app.caller.caller;
   showWho();
 }
 
-/** A key is kept for this tab alone. */
-function keepKey(key) {
+/** Which cookie stands for the key, for this tab alone: other tabs are this browser's callers still. */
+function keepKey(caller) {
   try {
-    if (key) sessionStorage.setItem(KEY, key);
+    if (caller) sessionStorage.setItem(KEY, caller);
     else sessionStorage.removeItem(KEY);
   } catch {
-    // then it is asked for again
+    // then the key is asked for again
   }
 }
 
@@ -259,7 +267,6 @@ function focusHeading(root) {
 
 function listen() {
   addEventListener("hashchange", route);
-  addEventListener("storage", takeRenewed);
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
     const to = shown?.view === "try" ? byId("say") : byId("views");
@@ -300,8 +307,8 @@ async function takeKey(event) {
 async function start() {
   listen();
   showWho();
-  const key = keptKey();
-  if (key) await signIn(key).catch(() => keepKey(""));
+  const caller = keptKey();
+  if (caller) await stayIn(caller).catch(() => keepKey(""));
   await route();
 }
 

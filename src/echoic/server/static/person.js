@@ -9,10 +9,9 @@ import { counted, download, receiptOf } from "./receipt.js";
 
 const PAGE = 60;
 const NEXT_PAGE = 200; // whoever scrolls on wants more of them
-const TOKEN_S = 900;
 const PIECE_BYTES = 100_000;
 
-/** The server as one person: this browser's caller, or whoever an operator's key gets a token for. */
+/** The server as one person: this browser's caller, or whoever an operator's key gets a cookie for. */
 class Acting {
   #api = null;
   #until = 0;
@@ -33,11 +32,11 @@ class Acting {
   async #as() {
     if (this.app.role === "user") return this.app.api;
     if (Date.now() < this.#until) return this.#api;
-    const path = `/v1/tokens?${new URLSearchParams({ deploymentId: this.app.deployment })}`;
-    const given = await this.app.api.send("POST", path, { user: this.user, expiresInS: TOKEN_S });
+    const path = `/api/cookies/people?${new URLSearchParams({ deploymentId: this.app.deployment })}`;
+    const given = await this.app.api.send("POST", path, { user: this.user });
     this.#api = new Api();
-    this.#api.token = given.token;
-    this.#until = Date.now() + (TOKEN_S - 60) * 1000;
+    this.#api.caller = given.caller;
+    this.#until = new Date(given.expiresAt) - 60_000;
     return this.#api;
   }
 }

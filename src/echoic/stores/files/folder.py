@@ -33,11 +33,10 @@ from typing import Any, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
 from echoic.stores.base import Wanted, check_model
-from echoic.stores.cache import Listings
 from echoic.stores.files import disk
 from echoic.stores.files.document import FORMAT, Document, DocumentOrigin
 from echoic.stores.files.layouts import JsonDocument, MarkdownDocument
-from echoic.stores.scope_state import Clock
+from echoic.stores.scope_state import Clock, Listings
 from echoic.types import EmbeddingSpec, Scope
 
 LOOK_AGAIN_S = 2.0

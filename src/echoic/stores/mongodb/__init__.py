@@ -35,7 +35,6 @@ from echoic.stores.base import (
     Wanted,
     not_open,
 )
-from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.mongodb.changes import (
     WITHOUT_VECTORS,
     Adoption,
@@ -64,6 +63,7 @@ from echoic.stores.mongodb.schema import (
     searchable,
     settle,
 )
+from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import EmbeddingSpec, Scope
 from echoic.words import ANALYSIS
 

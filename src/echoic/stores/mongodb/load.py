@@ -236,7 +236,7 @@ def pipelines(
 
 
 def shown(asked: Iterable[list[Document]]) -> tuple[list[Document], ...]:
-    """The same as JSON for people: a vector stands there by its length."""
+    """A pipeline as JSON for people, with the length of a vector in its place."""
     return tuple([_shown(stage) for stage in pipeline] for pipeline in asked)
 
 

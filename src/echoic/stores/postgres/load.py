@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from echoic.errors import StoreCorrupt, StoreError, StoreUnavailable
 from echoic.partition import SEGMENT_ROWS, Flag, Partition, Segment
 from echoic.stores.base import Record, origins
-from echoic.stores.cache import Loaded, PartitionCache
 from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record_of, signed, sounds_of
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
+from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import Scope
 from echoic.words import content_words
 

@@ -35,7 +35,7 @@ from echoic.stores.base import (
     model_text,
     not_open,
 )
-from echoic.stores.cache import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, write_snapshot

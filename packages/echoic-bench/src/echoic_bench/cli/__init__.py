@@ -14,7 +14,7 @@ def embedder_of(settings: Settings, *, vectors_only: bool = False) -> Embedder:
     from echoic.embedding import embedder_from
     from echoic_bench.corpus import VectorsOnly
 
-    local = settings.embedder.partition(":")[0] == "local"
+    local = settings.embedder.partition("?")[0].partition(":")[0] == "local"
     embedder = embedder_from(settings.embedder, model_dir=settings.weights if local else None)
     return VectorsOnly(embedder) if vectors_only else embedder
 

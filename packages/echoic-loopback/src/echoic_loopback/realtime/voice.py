@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from echoic_loopback.realtime.audio import SAMPLE_BYTES, pcm_bytes
+from echoic_loopback.realtime.audio import pcm_bytes
 
 FRAME_MS = 10
 DEFAULT_SILENCE_MS = 500
@@ -46,15 +46,13 @@ class VoiceDetector:
         """The edges that `pcm` brings, in order. A stop is dated to the end of the last loud frame."""
         size = pcm_bytes(FRAME_MS, self.rate_hz)
         self._rest += pcm
-        edges: list[VoiceEdge] = []
-        while len(self._rest) >= size:
-            frame, self._rest = self._rest[:size], self._rest[size:]
-            edges += self._frame(frame)
-        return edges
+        whole = len(self._rest) // size
+        frames, self._rest = self._rest[: whole * size], self._rest[whole * size :]
+        return [edge for level in _levels(frames, whole) for edge in self._frame(level)]
 
-    def _frame(self, frame: bytes) -> list[VoiceEdge]:
+    def _frame(self, level: float) -> list[VoiceEdge]:
         start_ms, self._at_ms = self._at_ms, self._at_ms + FRAME_MS
-        if _level(frame) >= self.level:
+        if level >= self.level:
             started = self._last_voice_ms is None
             self._last_voice_ms = self._at_ms
             return [VoiceEdge(kind="start", at_ms=start_ms)] if started else []
@@ -64,11 +62,13 @@ class VoiceDetector:
         return []
 
 
-def _level(frame: bytes) -> float:
-    samples = np.frombuffer(frame[: len(frame) // SAMPLE_BYTES * SAMPLE_BYTES], dtype="<i2").astype(
-        np.float64
-    )
-    return float(np.sqrt(np.mean((samples / 32768) ** 2))) if len(samples) else 0.0
+def _levels(frames: bytes, count: int) -> list[float]:
+    """The root mean square of each of `count` frames, of full scale."""
+    if not count:
+        return []
+    samples = np.frombuffer(frames, dtype="<i2").astype(np.float64).reshape(count, -1) / 32768
+    levels: list[float] = np.sqrt((samples**2).mean(axis=1)).tolist()
+    return levels
 
 
 __all__ = ["DEFAULT_SILENCE_MS", "VoiceDetector", "VoiceEdge"]

@@ -1,11 +1,9 @@
 // Calls: a list with filters, and one call as a page, or two beside each other.
 
 import { h } from "../dom.js";
-import { agentName, length } from "../format.js";
+import { agentName, CHANNELS, length, STATUSES } from "../format.js";
 import { showCall } from "../call_page.js";
 
-const CHANNELS = { text: "Text", voice: "Voice", phone: "Telephone" };
-const STATUSES = { active: "going on", created: "not begun", completed: "ended", failed: "failed" };
 const FILTERS = ["user", "channel", "status", "since", "until"];
 const PAGE = 50;
 

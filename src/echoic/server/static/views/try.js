@@ -3,11 +3,11 @@
 import { ApiError } from "../api.js";
 import { Calling } from "../calling.js";
 import { byId, h } from "../dom.js";
-import { bytes } from "../format.js";
 import { BlockPanel, JobsPanel, PhonePanel, ProfilePanel } from "../known.js";
 import { MemoryPanel } from "../memories.js";
 import { OperationLog, stepsOfLearned, stepsOfReply } from "../operations.js";
 import { QueriesPanel } from "../queries.js";
+import { receiptOf } from "../receipt.js";
 import { provenance } from "../sources.js";
 import { Tabs } from "../tabs.js";
 import { Transcript } from "../transcript.js";
@@ -108,8 +108,8 @@ function notice(text) {
 
 /** The server knows this identity no longer: the way on is shown. */
 function refused(error) {
-  if (app.refused()) notice("This caller was renewed on another page. Please try again.");
-  else notice(`${error.message} “New caller” begins with a new one.`);
+  app.refused();
+  notice(`${error.message} “New caller” begins with a new one.`);
 }
 
 // -- conversations
@@ -129,10 +129,10 @@ async function begin(title) {
 }
 
 async function showMemories() {
-  const asker = api.token;
+  const asker = api.caller;
   const asked = [api.memories(), api.profile(), api.block(), api.jobs(), api.phones()];
   const [known, who, given, undone, phones] = await Promise.all(asked);
-  if (asker !== api.token) return; // somebody else is speaking by now
+  if (asker !== api.caller) return; // somebody else is speaking by now
   memories.show(known);
   profile.show(who);
   phone.show(phones);
@@ -147,10 +147,10 @@ function showJobs(undone, wait = 800) {
   jobs.show(undone);
   clearTimeout(jobsAgain);
   if (!undone.waiting || document.hidden) return;
-  const asker = api.token;
+  const asker = api.caller;
   jobsAgain = setTimeout(async () => {
     const now = await api.jobs().catch(() => undone);
-    if (asker === api.token) showJobs(now, Math.min(2 * wait, 15000));
+    if (asker === api.caller) showJobs(now, Math.min(2 * wait, 15000));
   }, wait);
 }
 
@@ -277,23 +277,10 @@ async function erase() {
 }
 
 function showReceipt(receipt) {
-  const rows = [
-    ["Memories", receipt.memories],
-    ["Turns", receipt.turns],
-    ["Conversations", receipt.conversations],
-    ["Vectors", receipt.vectors],
-    ["Other records", receipt.other],
-    ["Bytes searched afterwards", bytes(receipt.bytesSearched)],
-  ];
-  byId("receipt").replaceChildren(...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-  const verdict = byId("receipt-verdict");
-  verdict.textContent = receipt.verified
-    ? "Verified: what is stored was searched afterwards and holds none of it."
-    : "Destroyed, but not verified: what is stored could not be searched afterwards.";
-  verdict.className = `verdict ${receipt.verified ? "good" : "bad"}`;
+  byId("receipt").replaceChildren(receiptOf(receipt));
   byId("erasure-ask").hidden = true;
   byId("erasure-done").hidden = false;
-  byId("erasure-done").querySelector("button").focus();
+  byId("erasure-done").querySelector(".actions button").focus();
 }
 
 async function afterErasure() {

@@ -118,7 +118,7 @@ export class Line {
     this.#call = call;
     await this.#told.called(call);
     if (this.#over) return;
-    const socket = new WebSocket(address(call.ticket), PROTOCOL);
+    const socket = new WebSocket(address(call.ticket, this.#api.caller), PROTOCOL);
     socket.binaryType = "arraybuffer";
     this.#socket = socket;
     await this.#untilReady(socket);
@@ -206,9 +206,10 @@ export class Line {
   }
 }
 
-function address(ticket) {
+function address(ticket, caller) {
   const url = new URL("/api/voice/socket", location.href);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("ticket", ticket);
+  url.searchParams.set("caller", caller);
   return url.href;
 }

@@ -1,0 +1,384 @@
+"""What somebody sends to say who they are: identity tokens, and the cookies in which the page keeps its own.
+
+An identity token is a JSON Web Token (RFC 7519), HS256 and nothing else; it is the only place where a scope's
+user comes from. A token is shown to nobody but its owner and never logged. A cookie is sent with every
+request of the browser, so it counts only where the page names it in a header, which no other site's page can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import uuid4
+
+import jwt
+from fastapi import Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
+
+from echoic.memory.assurance import Level
+from echoic.memory.deployment_keys import key_id
+from echoic.server.problems import Refused
+from echoic.server.settings import ServerSettings
+
+ALGORITHM = "HS256"
+AUDIENCE = "echoic"
+_CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
+_VERIFIED_KEPT = 4096
+"""Tokens whose signature was found to be good, by a hash of them: callers send theirs with every request."""
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
+_NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
+
+
+class TokenRefused(Exception):
+    """The token does not say who is asking. The message is for its holder and names no secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who is asking."""
+
+    user: str
+    deployment: str
+    token_id: str
+    """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
+    expires_at: datetime
+    renewals: int = 0
+    """How often its identity had been renewed."""
+    renewable: bool = True
+    """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
+
+    @property
+    def level(self) -> Level:
+        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
+        return "device" if self.renewable else "account"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minted:
+    """A new token, and whose it is."""
+
+    token: str
+    principal: Principal
+
+
+class IdentityTokens:
+    """Gives out identities and recognises them."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+
+    def mint(self, deployment: str) -> Minted:
+        """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
+        return self._minted(deployment, uuid4().hex, uuid4().hex)
+
+    def mint_for(self, user: str, deployment: str, lifetime_s: int) -> Minted:
+        """A token for `user`, asked for by somebody who may act for them. It cannot be renewed."""
+        return self._minted(deployment, user, uuid4().hex, lifetime_s, renewable=False)
+
+    def renew(self, principal: Principal) -> Minted:
+        """The token of `principal` under its id, with a new term. Once it is used, the one before ends."""
+        return self._minted(
+            principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
+        )
+
+    def last_expiry(self) -> datetime:
+        """When every token that is good now will have expired. How long those of others last nobody knows."""
+        if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
+            return datetime.max.replace(tzinfo=UTC)
+        return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
+
+    def _minted(
+        self,
+        deployment: str,
+        user: str,
+        token_id: str,
+        lifetime_s: int | None = None,
+        *,
+        renewals: int = 0,
+        renewable: bool = True,
+    ) -> Minted:
+        now = datetime.now(UTC).replace(microsecond=0)
+        principal = Principal(
+            user=user,
+            deployment=deployment,
+            token_id=token_id,
+            expires_at=now + timedelta(seconds=lifetime_s or self._settings.token_lifetime_s),
+            renewals=renewals,
+            renewable=renewable,
+        )
+        claims: dict[str, Any] = {
+            "sub": principal.user,
+            "dep": principal.deployment,
+            "jti": principal.token_id,
+            "iat": now,
+            "exp": principal.expires_at,
+            "aud": AUDIENCE,
+        }
+        if renewals:
+            claims["renewals"] = renewals
+        if not renewable:
+            claims["renewable"] = False
+        token = jwt.encode(claims, self._settings.secret, algorithm=ALGORITHM)
+        return Minted(token=token, principal=principal)
+
+    def verify(self, token: str, deployment: str | None = None) -> Principal:
+        """Who holds `token`.
+
+        Args:
+            token: as it was given out.
+            deployment: the one that is asked for; None: whichever the token is of.
+
+        Raises:
+            TokenRefused: forged, damaged, expired, or of another deployment.
+        """
+        claims = self._known(token)
+        user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
+        renewals = claims.get("renewals", 0)
+        if type(renewals) is not int or renewals < 0:
+            raise TokenRefused(_NOT_OURS)
+        try:
+            expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+        except (TypeError, ValueError, OverflowError, OSError) as error:
+            raise TokenRefused(_NOT_OURS) from error  # signed by somebody with the secret, but no time
+        if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
+            raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
+        if deployment is not None and deployment != own:
+            raise TokenRefused("this identity is of another deployment; ask for one in this")
+        return Principal(
+            user=user,
+            deployment=own,
+            token_id=token_id,
+            expires_at=expires_at,
+            renewals=renewals,
+            renewable=claims.get("renewable", True) is True,
+        )
+
+    def _known(self, token: str) -> dict[str, Any]:
+        """The claims of a token; its signature is checked once, the time at which it ends always."""
+        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        claims = self._verified.get(name)
+        if claims is None:
+            claims = self._claims(token)
+            self._verified[name] = claims
+            if len(self._verified) > _VERIFIED_KEPT:
+                self._verified.popitem(last=False)
+        else:
+            self._verified.move_to_end(name)
+            if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
+                raise TokenRefused(_EXPIRED)
+        return claims
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        try:
+            if not token.isascii():
+                raise jwt.DecodeError("not a token")
+            return jwt.decode(
+                token,
+                self._settings.secret,
+                algorithms=[ALGORITHM],
+                audience=AUDIENCE,
+                options={"require": _CLAIMS},
+            )
+        except jwt.ExpiredSignatureError as error:
+            raise TokenRefused(_EXPIRED) from error
+        except jwt.InvalidTokenError as error:
+            raise TokenRefused(_NOT_OURS) from error
+
+
+def unauthorised(error: str) -> Refused:
+    """401."""
+    return Refused(401, "unauthorised", error, headers=_CHALLENGE)
+
+
+CALLER_HEADER: Final = "X-Echoic-Caller"
+"""Which of the browser's cookies a request of the page means. No page of another site may send it."""
+NEW_CALLER: Final = "new"
+"""Sent as `CALLER_HEADER` by a page that has no cookie yet."""
+CALLER_NAME: Final = re.compile("(as-|key-)?[0-9a-f]{32}")
+MAX_CALLERS: Final = 16
+"""That one browser keeps: every request brings all of their cookies, and a header line has 8 KiB at most."""
+KEY_COOKIE_S: Final = 12 * 3600
+"""How long somebody is signed in with a key before they must give it again."""
+_PREFIX: Final = "echoic_"
+_SECURE: Final = "__Host-"
+"""Over https: a browser takes a cookie of this name from this very host alone, and from no page over http."""
+_PERSON: Final = "as-"
+_KEY: Final = "key-"
+_KEY_AUDIENCE: Final = "echoic-key"
+_OTHERS: Final = 4
+"""Cookies beside the callers' that are left in place: of people an operator opened, and of other servers."""
+
+
+class StoredKey(HTTPAuthorizationCredentials):
+    """A deployment's key in the store, by its id, for whoever signed in with it. No header makes one."""
+
+
+class PageCookies:
+    """The cookies of the page, each of one caller, of one key, or of one person that an operator opened.
+
+    The name follows from whose it is, so nobody can put the cookie of one in the place of another's.
+
+    Args:
+        settings: of the server.
+        tokens: which recognise what a cookie holds.
+    """
+
+    def __init__(self, settings: ServerSettings, tokens: IdentityTokens) -> None:
+        self._settings, self._tokens = settings, tokens
+
+    def keep(self, connection: HTTPConnection, response: Response, minted: Minted) -> str:
+        """Have the browser keep a token; what names its cookie."""
+        name, principal = self._name_of(minted.principal), minted.principal
+        lifetime_s = round((principal.expires_at - datetime.now(UTC)).total_seconds())
+        self._set(connection, response, name, minted.token, lifetime_s)
+        return name
+
+    def keep_key(self, connection: HTTPConnection, response: Response, key: str) -> str:
+        """Have the browser keep, until it is closed, that somebody has `key`; what names the cookie.
+
+        The cookie holds no key: another service of the same host would be sent it.
+        """
+        name = self._key_name(key)
+        claims: dict[str, Any] = {
+            "sub": name,
+            "aud": _KEY_AUDIENCE,
+            "exp": datetime.now(UTC) + timedelta(seconds=KEY_COOKIE_S),
+        }
+        if stored := key_id(key):
+            claims["key"] = stored
+        value = jwt.encode(claims, self._settings.secret, algorithm=ALGORITHM)
+        self._set(connection, response, name, value, None)
+        return name
+
+    def drop(self, connection: HTTPConnection, response: Response, name: str) -> None:
+        """Have the browser forget a cookie; nothing, where that is the name of none."""
+        if not CALLER_NAME.fullmatch(name):
+            return
+        response.delete_cookie(f"{_SECURE}{_PREFIX}{name}", secure=True, httponly=True, samesite="strict")
+        if not _is_secure(connection):
+            response.delete_cookie(f"{_PREFIX}{name}", httponly=True, samesite="strict")
+
+    def credentials(self, connection: HTTPConnection, name: str) -> HTTPAuthorizationCredentials | None:
+        """What the cookie of that name holds; None: there is none, or it is not what its name says.
+
+        A token may be good no longer: whoever recognises it says so.
+        """
+        value = connection.cookies.get(f"{_SECURE}{_PREFIX}{name}")
+        if value is None and not _is_secure(connection):
+            value = connection.cookies.get(f"{_PREFIX}{name}")
+        if value is None:
+            return None
+        if name.startswith(_KEY):
+            return self._key(name, value)
+        try:
+            principal = self._tokens.verify(value)
+        except TokenRefused:
+            pass
+        else:
+            if self._name_of(principal) != name:
+                return None
+        return HTTPAuthorizationCredentials(scheme="Bearer", credentials=value)
+
+    def has_room(self, connection: HTTPConnection) -> bool:
+        """Whether this browser may have another caller."""
+        return sum(self._is_caller(name, value) for name, value in _ours(connection)) < MAX_CALLERS
+
+    # -- inside
+
+    def _set(
+        self, connection: HTTPConnection, response: Response, name: str, value: str, max_age_s: int | None
+    ) -> None:
+        secure = _is_secure(connection)
+        full = f"{_SECURE if secure else ''}{_PREFIX}{name}"
+        response.set_cookie(full, value, max_age_s, secure=secure, httponly=True, samesite="strict")
+        # a browser names the oldest first
+        others = [
+            each
+            for each, kept in _ours(connection)
+            if each != name and not each.startswith(_KEY) and not self._is_caller(each, kept)
+        ]
+        for each in others[:-_OTHERS]:
+            self.drop(connection, response, each)
+
+    def _key(self, name: str, value: str) -> HTTPAuthorizationCredentials | None:
+        try:
+            claims = jwt.decode(
+                value,
+                self._settings.secret,
+                algorithms=[ALGORITHM],
+                audience=_KEY_AUDIENCE,
+                options={"require": ["sub", "aud", "exp"]},
+            )
+        except jwt.InvalidTokenError:
+            return None
+        if claims["sub"] != name:
+            return None
+        if "key" in claims:
+            return StoredKey(scheme="Bearer", credentials=claims["key"])
+        ours = self._settings
+        for key in (*ours.agent_keys, *([ours.operator_key] if ours.operator_key else [])):
+            if self._key_name(key) == name:
+                return HTTPAuthorizationCredentials(scheme="Bearer", credentials=key)
+        return None
+
+    def _is_caller(self, name: str, value: str) -> bool:
+        try:
+            principal = self._tokens.verify(value)
+        except TokenRefused:
+            return False
+        return principal.renewable and self._name_of(principal) == name
+
+    def _name_of(self, principal: Principal) -> str:
+        hashed = self._hashed("caller", principal.deployment, principal.user)
+        return hashed if principal.renewable else f"{_PERSON}{hashed}"
+
+    def _key_name(self, key: str) -> str:
+        return _KEY + self._hashed("key", key)
+
+    def _hashed(self, *parts: str) -> str:
+        """Nobody without the secret can tell from it what it is of."""
+        secret = self._settings.secret.encode()
+        return hmac.new(secret, json.dumps(parts).encode(), hashlib.sha256).hexdigest()[:32]
+
+
+class PageOrBearer(HTTPBearer):
+    """A bearer token, as an API's client sends it; or of the page, the cookie that `CALLER_HEADER` names."""
+
+    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
+        """What was sent; None: nothing.
+
+        Raises:
+            Refused: 401, a cookie is named that is not there.
+        """
+        sent, name = await super().__call__(request), request.headers.get(CALLER_HEADER)
+        if sent is not None or name in {None, NEW_CALLER}:
+            return sent
+        cookies: PageCookies = request.app.state.served.cookies
+        kept = cookies.credentials(request, name or "")
+        if kept is None:
+            raise unauthorised(
+                "this browser sent no cookie for this caller: it is gone, or cookies are blocked"
+            )
+        return kept
+
+
+def _ours(connection: HTTPConnection) -> list[tuple[str, str]]:
+    """The cookies that this or another server of Echoic set, by what names them."""
+    named = [(name.removeprefix(_SECURE), value) for name, value in connection.cookies.items()]
+    return [(name.removeprefix(_PREFIX), value) for name, value in named if name.startswith(_PREFIX)]
+
+
+def _is_secure(connection: HTTPConnection) -> bool:
+    """Whether the page came over https, be it to a proxy that is not asked for the scheme."""
+    origin = connection.headers.get("origin", "")
+    return connection.url.scheme in {"https", "wss"} or origin.lower().startswith("https://")
