@@ -37,7 +37,7 @@ with contextlib.suppress(ImportError):
 
 # a model is loaded once in each worker, and again when its file is another one
 with contextlib.suppress(ImportError):
-    from echoic.embedding import encoder, word_pieces
+    from echoic.embedding import encoder
 
     _load = encoder._load_session
     _kept = functools.lru_cache(maxsize=2)(lambda _changed, *what: _load(*what))
@@ -47,9 +47,10 @@ with contextlib.suppress(ImportError):
         else _load(onnxruntime, files, threads)
     )
     # and so is its vocabulary
-    _pieces = functools.lru_cache(maxsize=2)(lambda _changed, file: word_pieces.WordPieces(file))
+    _cut = encoder.WordPieces
+    _pieces = functools.lru_cache(maxsize=2)(lambda _changed, file: _cut(file))
     encoder.WordPieces = lambda file: (
-        _pieces(file.stat().st_mtime_ns, file) if file.exists() else word_pieces.WordPieces(file)
+        _pieces(file.stat().st_mtime_ns, file) if file.exists() else _cut(file)
     )
 
 # no deadline for an example: a busy machine would miss it
