@@ -127,7 +127,7 @@ async def newest_memories(
     found: list[tuple[tuple[int, int, int], Memory]] = []
     for at in range(0, len(places), limit + 1):
         part = places[at : at + limit + 1]
-        read = {}
+        read: dict[tuple[int, int], Memory] = {}
         for number, where in enumerate((scope, scope.everyone)):
             rows_there = [row for _, each, row in part if each == number]
             records = await visible.rows(where, rows_there) if rows_there else []
