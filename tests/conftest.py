@@ -37,7 +37,7 @@ with contextlib.suppress(ImportError):
 
 # a model is loaded once in each worker, and again when its file is another one
 with contextlib.suppress(ImportError):
-    from echoic.embedding import encoder
+    from echoic.embedding import encoder, word_pieces
 
     _load = encoder._load_session
     _kept = functools.lru_cache(maxsize=2)(lambda _changed, *what: _load(*what))
@@ -45,6 +45,11 @@ with contextlib.suppress(ImportError):
         _kept(files.onnx.stat().st_mtime_ns, onnxruntime, files, threads)
         if files.onnx.exists()
         else _load(onnxruntime, files, threads)
+    )
+    # and so is its vocabulary
+    _pieces = functools.lru_cache(maxsize=2)(lambda _changed, file: word_pieces.WordPieces(file))
+    encoder.WordPieces = lambda file: (
+        _pieces(file.stat().st_mtime_ns, file) if file.exists() else word_pieces.WordPieces(file)
     )
 
 # no deadline for an example: a busy machine would miss it

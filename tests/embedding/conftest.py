@@ -19,6 +19,7 @@ from blockbuster import blockbuster_ctx
 
 from echoic.embedding import weights
 from embedding.loopback_serving import served
+from embedding.test_custom_model import random_tensors, write_config, write_safetensors
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,16 @@ def published() -> Path:
     """The directory of the installed package that holds the published weights."""
     listed = metadata.distribution(weights.DISTRIBUTION).files or []
     return Path(str(next(file for file in listed if file.name == "model.safetensors").locate())).parent
+
+
+@pytest.fixture(scope="session")
+def small(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `published`, with random weights of a small model: where only what becomes of the files counts."""
+    folder = tmp_path_factory.mktemp("small")
+    write_safetensors(folder / "model.safetensors", random_tensors(seed=1))
+    write_config(folder)
+    (folder / "tokenizer.json").symlink_to(published / "tokenizer.json")
+    return folder
 
 
 @pytest.fixture(scope="session")

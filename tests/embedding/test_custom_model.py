@@ -43,6 +43,19 @@ def write_safetensors(file: Path, tensors: Mapping[str, np.ndarray]) -> None:
     file.write_bytes(len(header).to_bytes(8, "little") + header + data)
 
 
+def write_config(folder: Path) -> None:
+    stated = {
+        "model_type": "bert",
+        "hidden_act": "gelu",
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "hidden_size": WIDTH,
+        "layer_norm_eps": 1e-12,
+        "max_position_embeddings": POSITIONS,
+    }
+    (folder / "config.json").write_text(json.dumps(stated))
+
+
 def random_tensors(seed: int) -> dict[str, np.ndarray]:
     draw = np.random.default_rng(seed)
     sizes = {
@@ -95,20 +108,12 @@ class Shape:
         elif self.projection:
             write_safetensors(home / self.projection, {"linear.weight": projection})
         write_safetensors(home / "model.safetensors", named)
-        config = {
-            "model_type": "bert",
-            "hidden_act": "gelu",
-            "num_hidden_layers": LAYERS,
-            "num_attention_heads": HEADS,
-            "hidden_size": WIDTH,
-            "layer_norm_eps": 1e-12,
-            "max_position_embeddings": POSITIONS,
-        }
+        write_config(home)
         tokenizer = {
             "model": {"type": "WordPiece", "vocab": VOCABULARY, "unk_token": "[UNK]"},
             "normalizer": {"type": "BertNormalizer", "lowercase": True},
         }
-        for file, stated in {"config.json": config, "tokenizer.json": tokenizer, **self.files}.items():
+        for file, stated in {"tokenizer.json": tokenizer, **self.files}.items():
             (home / file).parent.mkdir(exist_ok=True)
             (home / file).write_text(json.dumps(stated))
         if self.onnx:

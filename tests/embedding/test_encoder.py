@@ -30,9 +30,11 @@ TEXTS = [
     "My sister moved to Porto in March. " * 3,
     "a" * 120,
     "The rent is due on the first of the month. " * 12,
-    "supercalifragilistic " * 60,
+    "supercalifragilistic " * 6,
     "word " * 400,
 ]
+BATCH = TEXTS[:-1]
+"""Without the text that is longer than a model reads: what runs together is padded to the longest."""
 
 
 # Between these, `erf` is a straight line to 1e-8; a call of Python a number takes seconds.
@@ -41,7 +43,17 @@ ERF = np.array([math.erf(value) for value in GRID])
 
 
 def gelu(values: np.ndarray) -> np.ndarray:
-    return values * 0.5 * (1 + np.interp(values / math.sqrt(2), GRID, ERF))
+    place = np.clip((values / math.sqrt(2) - GRID[0]) / (GRID[1] - GRID[0]), 0, len(GRID) - 1.001)
+    below = place.astype(np.int64)
+    erf = ERF[below] + (place - below) * (ERF[below + 1] - ERF[below])
+    return values * 0.5 * (1 + erf)
+
+
+def published_tokenizer(folder: Path) -> Tokenizer:
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 class Reference:
@@ -52,8 +64,7 @@ class Reference:
             name: array.astype(np.float64)
             for name, array in read_safetensors(folder / "model.safetensors").items()
         }
-        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self.tokenizer.no_padding()
+        self.tokenizer = published_tokenizer(folder)
         self.tokenizer.enable_truncation(MAX_TOKENS)
 
     def linear(self, x: np.ndarray, name: str) -> np.ndarray:
@@ -118,22 +129,22 @@ def test_fp32_vectors_equal_the_definition_alone(encoder: Encoder, pooled: np.nd
 
 
 def test_fp32_vectors_equal_the_definition_in_a_padded_batch(encoder: Encoder, pooled: np.ndarray) -> None:
-    batch = encoder.run([encoder.tokenise(text).ids for text in TEXTS])
-    assert np.abs(batch.pooled - pooled).max() < 1e-5
+    batch = encoder.run([encoder.tokenise(text).ids for text in BATCH])
+    assert np.abs(batch.pooled - pooled[: len(BATCH)]).max() < 1e-5
     assert batch.hidden is None
 
 
 def test_token_vectors_equal_the_definition(encoder: Encoder, expected: list[np.ndarray]) -> None:
-    ids = [encoder.tokenise(text).ids for text in TEXTS]
-    hidden = encoder.run(ids, hidden=True).hidden
+    several = [TEXTS.index(text) for text in ("ok", "", *TEXTS[3:7], TEXTS[-1])]
+    hidden = encoder.run([encoder.tokenise(TEXTS[n]).ids for n in several], hidden=True).hidden
     assert hidden is not None
-    assert hidden.shape == (len(TEXTS), MAX_TOKENS, WIDTH)
-    for row, wanted in zip(hidden, expected, strict=True):
-        assert np.abs(row[: len(wanted)] - wanted).max() < 1e-4
+    assert hidden.shape == (len(several), MAX_TOKENS, WIDTH)
+    for row, n in zip(hidden, several, strict=True):
+        assert np.abs(row[: len(expected[n])] - expected[n]).max() < 1e-4
 
 
 def test_a_run_can_be_aborted_and_made_again(encoder: Encoder, capfd: pytest.CaptureFixture[str]) -> None:
-    ids = [encoder.tokenise(text).ids for text in TEXTS]
+    ids = [encoder.tokenise(text).ids for text in TEXTS[:7]]
     before = encoder.run(ids, hidden=True)
     stop = encoder.abortable()
     assert not stop.is_set()
@@ -192,8 +203,7 @@ def test_word_pieces_are_a_texts_tokens_on_the_shipped_axes(
 
 
 def test_any_text_is_cut_as_the_published_tokenizer_cuts_it(published: Path) -> None:
-    pieces, reference = WordPieces(published / "tokenizer.json"), Reference(published).tokenizer
-    reference.no_truncation()
+    pieces, reference = WordPieces(published / "tokenizer.json"), published_tokenizer(published)
 
     def is_same(text: str) -> bool:
         whole = reference.encode(text, add_special_tokens=False)
@@ -216,11 +226,12 @@ def test_any_text_is_cut_as_the_published_tokenizer_cuts_it(published: Path) -> 
         assert is_same(text), ascii(text)
 
 
-def test_the_graph_is_valid_onnx(published: Path) -> None:
+def test_the_graph_is_valid_onnx(small: Path) -> None:
+    """It is written the same way for weights of any size."""
     import onnx
 
     for int8 in (False, True):
-        made = build(published / "model.safetensors", published / "config.json", int8=int8)
+        made = build(small / "model.safetensors", small / "config.json", int8=int8)
         onnx.checker.check_model(onnx.load_from_string(made), full_check=True)
 
 
@@ -232,8 +243,7 @@ def test_weights_that_are_no_safetensors_are_refused(published: Path, tmp_path: 
 
 
 def test_tokens_are_counted_to_the_end_of_any_text(encoder: Encoder, published: Path) -> None:
-    whole = Reference(published).tokenizer
-    whole.no_truncation()
+    whole = published_tokenizer(published)
     for text in (*TEXTS, "My sister Ana moved to Porto in March. " * 300):
         assert encoder.count(text) == len(whole.encode(text, add_special_tokens=False).ids)
 
@@ -270,8 +280,8 @@ def test_a_model_as_the_hugging_face_exporters_write_it_is_read_the_same(
     (tmp_path / "tokenizer.json").write_bytes((published / "tokenizer.json").read_bytes())
 
     encoder = Encoder(weights.find(tmp_path, "fp32", None), "fp32", threads=1)
-    batch = encoder.run([encoder.tokenise(text).ids for text in TEXTS])
-    assert np.abs(batch.pooled - pooled).max() < 1e-5
+    batch = encoder.run([encoder.tokenise(text).ids for text in BATCH])
+    assert np.abs(batch.pooled - pooled[: len(BATCH)]).max() < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ async def test_documents_that_questions_interrupt_become_what_they_would_have_be
     local: LocalEmbedder, variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real model, aborted in the middle of its runs; questions are asked until that has happened."""
-    texts = [f"{n} {text} " * 8 for n in range(4) for text in TEXTS[:4]]
+    texts = [f"{n} {text} " * 8 for n in range(2) for text in TEXTS[:4]]
     undisturbed = await local.embed_pieces(texts, "document")
     aborted: list[int] = []
     encode = local._encoder_in_use.run
@@ -193,7 +193,7 @@ async def test_documents_that_questions_interrupt_become_what_they_would_have_be
     monkeypatch.setattr(local._encoder_in_use, "run", run)
     for _ in range(20):
         documents = asyncio.ensure_future(local.embed_pieces(texts, "document"))
-        while not documents.done():
+        while not documents.done() and len(aborted) < 3:
             release = local.hold_documents()
             await local.embed(["a question that cannot wait"], "query")
             release()
