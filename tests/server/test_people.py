@@ -140,3 +140,28 @@ async def test_the_level_of_a_token_and_what_each_level_is_told_can_be_read(own)
     assert told["level"] == "device"
     assert told["levels"]["unattested"] == "open"
     assert list(told["levels"]) == ["device", "unattested", "attested", "linked", "proved", "account"]
+
+
+async def test_a_page_of_memories_is_read_without_reading_all_of_them(own, monkeypatch):
+    caller = await own.identity()
+    memory = own.memory.user(caller.user)
+    for number in range(30):
+        await memory.set(f"key {number}", f"value {number}")
+    store, read = memory.backing_store, []
+    rows, scan = store.rows, store.scan
+
+    async def counted_rows(scope, wanted):
+        read.extend(wanted)
+        return await rows(scope, wanted)
+
+    async def counted_scan(scope, kind, **more):
+        found = await scan(scope, kind, **more)
+        read.extend(found if kind == "memory" else [])
+        return found
+
+    monkeypatch.setattr(store, "rows", counted_rows)
+    monkeypatch.setattr(store, "scan", counted_scan)
+    answer = await own.client.get("/api/memories?limit=4", headers=caller.headers)
+    assert [m["text"] for m in answer.json()["memories"]] == [f"value {n}" for n in (26, 27, 28, 29)]
+    assert answer.json()["total"] == 30
+    assert len(read) <= 5

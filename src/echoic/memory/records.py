@@ -7,19 +7,23 @@ id that follows from what it says, for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
 
+import numpy as np
+
 from echoic.checks import USER, role_of
-from echoic.partition import Entry
-from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn
+from echoic.errors import InvalidInput
+from echoic.partition import MEMORY as MEMORY_ROW
+from echoic.partition import Entry, Flag, number_of
+from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn, source_term
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
-from echoic.words import TAKEN_BACK
+from echoic.words import TAKEN_BACK, fold
 
 Span = tuple[int, int]
 """Where a stretch begins and ends, in characters."""
@@ -75,6 +79,98 @@ async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = N
         found += page
         if len(page) < _PAGE:
             return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPage:
+    """Some of a user's memories, newest first."""
+
+    memories: list[Memory]
+    before: str | None
+    """The place of the page behind it; None: there is none."""
+    total: int
+    """How many there are in all, those that may not be told included."""
+
+
+async def newest_memories(
+    store: Store, visible: Store, scope: Scope, *, past: bool, limit: int, before: str | None = None
+) -> MemoryPage:
+    """The newest memories of a user, what they shared included; the order is known without reading records.
+
+    Args:
+        store: where the rows are.
+        visible: the same store, as far as it may be told.
+        scope: the user's.
+        past: those that were corrected or retracted, in the place of those that hold.
+        limit: how many at most.
+        before: the place that the page before gave.
+
+    Raises:
+        InvalidInput: `before` is not such a place.
+    """
+    places: list[tuple[int, int, int]] = []
+    for number, where in enumerate((scope, scope.everyone)):
+        partition = await store.load(where)
+        with partition.lock:
+            rows = partition.rows
+            wanted = (rows["kind"] == MEMORY_ROW) & (((rows["flags"] & Flag.PAST) != 0) == past)
+            if past or where is not scope:
+                wanted &= rows["speaker"] == number_of(fold(scope.user or ""))
+            there = np.flatnonzero(wanted)
+            moments = rows["said_at"][there].tolist()
+            places += [(at, number, row) for at, row in zip(moments, there.tolist(), strict=True)]
+    places.sort(reverse=True)
+    total = len(places)
+    if before is not None:
+        end = _place(before)
+        places = [place for place in places if place < end]
+    found: list[tuple[tuple[int, int, int], Memory]] = []
+    for at in range(0, len(places), limit + 1):
+        part = places[at : at + limit + 1]
+        read: dict[tuple[int, int], Memory] = {}
+        for number, where in enumerate((scope, scope.everyone)):
+            rows_there = [row for _, each, row in part if each == number]
+            records = await visible.rows(where, rows_there) if rows_there else []
+            read |= {(number, record.seq): memory_of(record) for record in records}
+        for place in part:
+            memory = read.get(place[1:])
+            # it may have changed since the rows were looked at
+            if memory is None or memory.current is past:
+                continue
+            if memory.author == scope.user or not (past or place[1]):
+                found.append((place, memory))
+        if len(found) > limit:
+            break
+    page = found[:limit]
+    behind = ".".join(map(str, page[-1][0])) if len(found) > limit else None
+    return MemoryPage(memories=[memory for _, memory in page], before=behind, total=total)
+
+
+def _place(written: str) -> tuple[int, int, int]:
+    try:
+        moment, number, row = map(int, written.split("."))
+    except ValueError as error:
+        raise InvalidInput("`cursor` is not one that an answer gave") from error
+    return moment, number, row
+
+
+async def memories_learned_from(
+    store: Store, visible: Store, scope: Scope, turns: Sequence[Turn]
+) -> list[Memory]:
+    """The user's memories that state what was said in `turns`, in the order of their writing."""
+    if not turns:
+        return []
+    partition = await store.load(scope)
+    said = {turn.id for turn in turns}
+    moments = [Entry.milliseconds(turn.said_at) for turn in turns]
+    with partition.lock:
+        rows = partition.rows
+        docs, terms, _ = partition.postings
+        here = (rows["said_at"] >= min(moments)) & (rows["said_at"] <= max(moments))
+        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # said here once more
+        wanted = np.flatnonzero(here & (rows["kind"] == MEMORY_ROW)).tolist()
+    known = [memory_of(record) for record in await visible.rows(scope, wanted)] if wanted else []
+    return [memory for memory in known if said.intersection(memory.source)]
 
 
 async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None:

@@ -170,6 +170,11 @@ def source_facet(turn_id: str) -> Word:
     return Word(facet, facet, ())
 
 
+def source_term(turn_id: str) -> int:
+    """The term of the `source_facet` of a turn."""
+    return zlib.crc32(source_facet(turn_id).stem.encode())
+
+
 def key_facet(words: Iterable[Word]) -> Word:
     """The word that says which key a memory stands under, or which key `words` of a question would name.
 

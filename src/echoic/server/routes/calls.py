@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
-from echoic.memory.records import CALL, MEMORY, TURN, memory_of, scan_all, turn_of
+from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, memory_of, scan_all, turn_of
 from echoic.memory.tasks import read_task
 from echoic.memory.user import UserMemory
 from echoic.server.models import Shown, ShownMemory, ShownTurn
@@ -207,7 +207,10 @@ async def get_call(
         call=_shown(of, task.conversation, records, task.turns[-1].said_at if task.turns else None),
         turns=[ShownTurn.of(turn) for turn in task.turns],
         exchanges=[_exchange(each, hits, given.get(each.number, [])) for each in exchanges],
-        learned=await _learned(memory, task.turns),
+        learned=[
+            ShownMemory.of(each)
+            for each in await memories_learned_from(store, memory.visible_store, scope, task.turns)
+        ],
         transfer_gaps_ms=[gap for record in records for gap in record.gaps_ms],
     )
 
@@ -337,9 +340,3 @@ def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) 
         else None,
         given=given,
     )
-
-
-async def _learned(memory: UserMemory, turns: Sequence[Turn]) -> list[ShownMemory]:
-    said = {turn.id for turn in turns}
-    known = (memory_of(record) for record in await scan_all(memory.visible_store, memory.scope, MEMORY))
-    return [ShownMemory.of(each) for each in known if said.intersection(each.source)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self, assert_never
 
 from fastapi import APIRouter, Body, Request
@@ -18,6 +18,7 @@ from echoic.errors import InvalidInput, StoreError
 from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.records import newest_memories
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.block import counter_of
 from echoic.server.event_stream import BEAT, Told, described, event, streamed
@@ -290,9 +291,9 @@ async def list_memories(
     ] = None,
 ) -> Memories:
     """Every current memory. With `history`, also those that were corrected or deleted."""
-    facts = await (caller.memory.facts() if state == "current" else caller.memory.past())
     if limit is not None or cursor is not None:
-        return _page(facts, limit or 1000, cursor)
+        return await _page(caller.memory, state == "past", limit or 1000, cursor)
+    facts = await (caller.memory.facts() if state == "current" else caller.memory.past())
     shown = [ShownMemory.of(memory) for memory in facts]
     if not history:
         return Memories(memories=shown)
@@ -302,22 +303,14 @@ async def list_memories(
     return Memories(memories=shown, history=versions, past=past)
 
 
-def _page(memories: list[Memory], limit: int, cursor: str | None) -> Memories:
-    """The newest of `memories` before `cursor`, which names a place in time: a memory may go meanwhile."""
-    ordered = sorted(memories, key=_place)
-    if cursor is not None:
-        moment, _, name = cursor.partition(" ")
-        try:
-            end = datetime.fromisoformat(moment).astimezone(UTC)
-        except (ValueError, OverflowError) as error:
-            raise InvalidInput("cursor is not one that an answer gave") from error
-        ordered = [memory for memory in ordered if _place(memory) < (end, name)]
-    page = ordered[-limit:]
-    older = len(page) < len(ordered)
+async def _page(memory: UserMemory, past: bool, limit: int, cursor: str | None) -> Memories:
+    store, visible = memory.backing_store, memory.visible_store
+    page = await newest_memories(store, visible, memory.scope, past=past, limit=limit, before=cursor)
+    total = page.total
+    if not memory.sees_everything:  # how much is withheld is not told
+        total = len(await (memory.past() if past else memory.facts()))
     return Memories(
-        memories=[ShownMemory.of(memory) for memory in page],
-        cursor=f"{page[0].valid_from.isoformat()} {page[0].id}" if older else None,
-        total=len(memories),
+        memories=[ShownMemory.of(each) for each in reversed(page.memories)], cursor=page.before, total=total
     )
 
 
