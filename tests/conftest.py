@@ -49,9 +49,7 @@ with contextlib.suppress(ImportError):
     # and so is its vocabulary
     _cut = encoder.WordPieces
     _pieces = functools.lru_cache(maxsize=2)(lambda _changed, file: _cut(file))
-    encoder.WordPieces = lambda file: (
-        _pieces(file.stat().st_mtime_ns, file) if file.exists() else _cut(file)
-    )
+    encoder.WordPieces = lambda file: _pieces(file.stat().st_mtime_ns, file) if file.exists() else _cut(file)
 
 # no deadline for an example: a busy machine would miss it
 # where CI is set, Hypothesis would draw the same examples each time and look at no seed
