@@ -19,7 +19,7 @@ from datetime import timedelta
 
 import echoic
 from echoic import Turn
-from echoic_corpus import Caller, Trap, read_all, splits
+from echoic_corpus import DATA, Caller, Trap, read, splits
 from echoic_corpus.digits import runs
 
 _LEAST_PART = 6
@@ -44,11 +44,14 @@ class Kept:
         return [(caller, trap) for caller, trap, kept in self.secrets if kept]
 
 
-def callers_of(split: str) -> list[Caller]:
-    callers, problems = read_all()
-    assert not problems, problems[:3]
-    side = splits()
-    return [caller for caller in callers if side[caller.id] == split]
+def callers_of(split: str, *names: str) -> list[Caller]:
+    """The callers of a split, or those that are named."""
+    callers = []
+    for name in [name for name, side in splits().items() if side == split and (not names or name in names)]:
+        caller, problems = read(DATA / "callers" / f"{name}.txt")
+        assert not problems, problems[:3]
+        callers.append(caller)
+    return callers
 
 
 async def kept_of(callers: Sequence[Caller]) -> Kept:

@@ -209,15 +209,25 @@ async def play(story: Story, folder: Path) -> list[tuple[Step, dict[str, bool]]]
     return rows
 
 
+_PLAYED: dict[str, list[tuple[Step, dict[str, bool]]]] = {}
+
+
+async def played(story: Story) -> list[tuple[Step, dict[str, bool]]]:
+    """What became of a story: it is played once in a process."""
+    if story.name not in _PLAYED:
+        with TemporaryDirectory() as name:
+            _PLAYED[story.name] = await play(story, Path(name))
+    return _PLAYED[story.name]
+
+
 async def table() -> str:
     """All of them, as Markdown."""
     lines = [f"| | {' | '.join(LOOKS)} |", f"|---|{':-:|' * len(LOOKS)}"]
     for number, story in enumerate(STORIES, 1):
         lines.append(f'| **{number}. {story.name}**: of "{story.word}" | {" | ".join([""] * len(LOOKS))} |')
-        with TemporaryDirectory() as name:
-            for step, shown in await play(story, Path(name)):
-                cells = " | ".join("tells" if shown[look] else "–" for look in LOOKS)
-                lines.append(f"| {step.does} | {cells} |")
+        for step, shown in await played(story):
+            cells = " | ".join("tells" if shown[look] else "–" for look in LOOKS)
+            lines.append(f"| {step.does} | {cells} |")
     return "\n".join(lines)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from memory.forgetting_story import BEGIN, END, LOOKS, PAGE, RECALL, STORIES, play, table
+from memory.forgetting_story import BEGIN, END, LOOKS, PAGE, RECALL, STORIES, played, table
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-async def test_what_is_forgotten_is_shown_by_nothing_and_what_is_taken_back_by_no_recall(story, tmp_path):
+async def test_what_is_forgotten_is_shown_by_nothing_and_what_is_taken_back_by_no_recall(story):
     assert len(STORIES) == 16
     was_told = False
-    for step, shown in await play(story, tmp_path):
+    for step, shown in await played(story):
         silent = {"": (), "recall": RECALL, "everywhere": LOOKS}[step.gone]
         assert not [look for look in silent if shown[look]], f"{step.does}: {shown}"
         was_told = was_told or any(shown[look] for look in RECALL)

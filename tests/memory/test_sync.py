@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 import echoic
 import echoic.sync
+import forked
 from echoic import blocking
 from echoic.embedding import Embedder, embedder_from
 from echoic.memory.service import MemoryService
@@ -143,7 +143,7 @@ def test_bad_arguments_are_refused_as_by_open():
 
 def test_the_types_of_what_is_handed_out_are_those_of_the_asynchronous_classes():
     script = Path(__file__).parents[2] / "scripts" / "blocking.py"
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
