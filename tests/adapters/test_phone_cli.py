@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import wave
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,17 @@ def running(environment, *words):
     with serving:
         yield serving.stdout.readline().strip().rstrip("/")
         serving.terminate()
-        assert serving.wait(20) == 0
+        assert serving.wait(60) == 0
+
+
+@asynccontextmanager
+async def ended_in_a_thread(serving):
+    """Wait for its end beside the loop, where who is played there is told of it."""
+    url = serving.__enter__()
+    try:
+        yield url
+    finally:
+        await asyncio.to_thread(serving.__exit__, None, None, None)
 
 
 @pytest.fixture
@@ -131,7 +141,7 @@ async def test_a_recording_is_played_to_a_voice_model_and_its_answer_recorded(en
     async with OpenAIRealtimeServer(script) as voice:
         provider = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": voice.base_url}
         words = ["--agent", AGENT, "--channel", "media", "--voice", "openai:gpt-realtime"]
-        with running({**environment, **provider}, *words) as url:
+        async with ended_in_a_thread(running({**environment, **provider}, *words)) as url:
             heard = tmp_path / "heard.wav"
             call = ["phone", "simulate", "--url", url, "--record", str(heard), "--json"]
             lines = f"/play {tmp_path}/ask.wav\n"
