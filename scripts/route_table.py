@@ -37,6 +37,7 @@ BY_GUARD: Final[Mapping[Callable[..., Any], str]] = {
     request_callers.operator: "The operator key, or a key with the role operator (reading: read-only)",
     request_callers.auditor: "The operator key, or a key with the role operator or auditor",
     request_callers.viewer: "A user's token, or any key of the deployment",
+    request_callers.key_holder: "Any key of the deployment",
     request_callers.reader: "A user's token, for what is theirs; the operator key, or a key with the role "
     "operator or read-only",
     request_callers.key_deployment: "An agent or operator key",
@@ -132,7 +133,10 @@ def rows(app: FastAPI) -> list[Row]:
 
 
 def _who(path: str, route: BaseRoute) -> str:
-    said = {BY_GUARD[guard] for guard in _guards(route) if guard in BY_GUARD}
+    guards = {guard for guard in _guards(route) if guard in BY_GUARD}
+    if request_callers.key_holder in guards:  # it asks that one first
+        guards.discard(request_callers.viewer)
+    said = {BY_GUARD[guard] for guard in guards}
     if path in DECLARED:
         said.add(DECLARED[path])
     if len(said) != 1:

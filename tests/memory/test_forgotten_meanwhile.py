@@ -78,25 +78,6 @@ class TestForgottenAndWrittenAnew:
             assert await memory.proposals().list() == []
             assert [m.text for m in await ana.history("store_hours")] == [self.SATURDAYS]
 
-    async def test_while_a_second_judge_is_asked_what_is_written_anew_is_judged_by_itself(self, url):
-        asked = []
-
-        class Second:
-            async def classify(self, text, key):
-                asked.append(text)
-                if text == HOURS[1]:
-                    await ana.forget(key="store_hours")
-                    await ana.set("store_hours", TestForgottenAndWrittenAnew.SATURDAYS)
-                return Verdict("global" if text == HOURS[1] else "private", "model")
-
-        made = MemoryService(store_from(url), LexicalEmbedder(), second_judge=Second())
-        async with made as memory:
-            ana = memory.user("ana")
-            await ana.set(*HOURS)
-            await memory._parts.judge.settle()
-            assert asked == [HOURS[1], self.SATURDAYS]
-            assert await memory.proposals().list() == []
-
     @pytest.mark.parametrize("approved", [False, True], ids=["before it is adopted", "after"])
     async def test_while_it_is_approved(self, overtaking, approved):
         store, overtake = overtaking

@@ -137,6 +137,7 @@ class _Cut(InMemoryStore):
             raise StoreUnavailable("cut")
 
 
+@pytest.mark.histories
 @pytest.mark.parametrize("after", [False, True])
 async def test_cut_at_any_write_the_next_run_copies_exactly_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, after: bool

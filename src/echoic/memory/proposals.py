@@ -319,8 +319,7 @@ def put_proposal(proposal: Memory) -> Put:
 
 
 JUDGEMENT = "judgement"
-"""The kind of what waits to be judged: under the memory's id and key, since when, or how often it was tried.
-No text."""
+"""The kind of what waits to be judged: under the memory's id and key, how often it was tried. No text."""
 RETRY_S = 30.0
 ATTEMPTS = 3
 """How often a classifier that fails is asked about one memory; then it stays private until it is set
@@ -338,9 +337,7 @@ SWEEP_AFTER_S = 2.0
 
 def waits(memory: Memory) -> Put:
     """The change that has `memory` judged, to be written together with it."""
-    # the moment tells it from what waits for another wording under the same id: a verdict is of one of them
-    data = {"since": memory.valid_from.isoformat()}
-    return Put(record=Record(kind=JUDGEMENT, id=memory.id, key=memory.key, data=data))
+    return Put(record=Record(kind=JUDGEMENT, id=memory.id, key=memory.key, data={}))
 
 
 @dataclass(frozen=True, slots=True)

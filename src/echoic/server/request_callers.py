@@ -388,6 +388,13 @@ async def viewer(
     return Viewer(role="agent", deployment=ours.agent_keys[found[0]])
 
 
+async def key_holder(viewer: Annotated[Viewer, Depends(viewer)]) -> Viewer:
+    """The holder of any key of the deployment."""
+    if viewer.role == "user":
+        raise Refused(403, "not_allowed", "this is a user's token: sign in with a key")
+    return viewer
+
+
 async def reader(
     shared: Shared,
     credentials: Credentials,
@@ -503,6 +510,7 @@ AsCaller = Annotated[RequestCaller, Depends(caller)]
 AsBodyCaller = Annotated[RequestCaller, Depends(body_caller)]
 AsQueryCaller = Annotated[RequestCaller, Depends(query_caller)]
 AsViewer = Annotated[Viewer, Depends(viewer)]
+AsKeyHolder = Annotated[Viewer, Depends(key_holder)]
 AsReader = Annotated[Viewer, Depends(reader)]
 AsOperator = Depends(operator)
 AsAuditor = Depends(auditor)

@@ -29,6 +29,7 @@ from echoic.server.problems import Refused, responses
 from echoic.server.request_callers import (
     AsAnybody,
     AsCaller,
+    AsKeyHolder,
     AsOperator,
     AsViewer,
     Credentials,
@@ -223,7 +224,7 @@ class SignedIn(Access):
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 async def keep_key(
-    viewer: AsViewer,
+    viewer: AsKeyHolder,
     key: KeyCredentials,
     shared: Shared,
     request: Request,
@@ -235,8 +236,6 @@ async def keep_key(
     """
     if key is None:
         raise unauthorised("this needs a key, sent as a bearer token")
-    if viewer.role == "user":
-        raise Refused(403, "not_allowed", "this is a user's token: sign in with a key")
     caller = shared.cookies.keep_key(request, response, key.credentials)
     return SignedIn(role=viewer.role, deployment_id=viewer.deployment, user=None, caller=caller)
 
