@@ -243,7 +243,7 @@ class SQLiteStore:
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
         """See `Lists`."""
         where = ["r.kind = 'conversation'", "s.deployment = ?"]
-        values = [wanted.deployment]
+        values: list[Any] = [wanted.deployment]
         for field, how, given in (
             (
                 "status",
