@@ -18,7 +18,7 @@ from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learnin
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.door import Door, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
+from echoic.memory.hooks import CallWritten, Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -146,7 +146,7 @@ class MemoryService:
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
-        guarded = self._guarded(store, telemetry, door, recaller, compliance)
+        guarded = self._guarded(store, telemetry, door, recaller, compliance=compliance, hooks=hooks)
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
@@ -180,7 +180,9 @@ class MemoryService:
         telemetry: Telemetry,
         door: Door,
         recaller: Recaller,
+        *,
         compliance: Compliance | None,
+        hooks: Hooks,
     ) -> Store:
         observed = ObservedStore(
             store,
@@ -191,6 +193,7 @@ class MemoryService:
             compliance=compliance,
             audit=self.audit,
             written=recaller.written,
+            hooks=hooks,
         )
         return cast("Store", observed)
 
@@ -328,6 +331,11 @@ class MemoryService:
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
         self._parts.hooks.add(ToolUsed, hook)
+        return hook
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+        self._parts.hooks.add(CallWritten, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
