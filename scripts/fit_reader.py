@@ -48,7 +48,7 @@ from echoic.memory.distilling.clause_reader import (
     terms_of,
     with_bias,
 )
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"

@@ -39,7 +39,7 @@ from echoic.testing.store_histories import (
     unit,
 )
 from echoic.types import Scope
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 
 SECRET = "the secret is a blue giraffe named Aurelio"
 

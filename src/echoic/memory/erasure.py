@@ -51,7 +51,7 @@ from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
-from echoic.words import FORGOTTEN, content_words, fold
+from echoic.text.analysis import FORGOTTEN, content_words, fold
 
 
 async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:

@@ -26,7 +26,7 @@ from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
 from echoic.types import Memory, Scope, Turn
-from echoic.words import MARKER
+from echoic.text.analysis import MARKER
 
 MAX_TURNS: Final = 4
 """Turns of people that one request may reach. More of them fit a word like "work": then it is not clear."""

@@ -15,7 +15,7 @@ from echoic.secrets import values
 from echoic.secrets.values import Span
 from echoic.text import END, START, any_of, word_lists
 from echoic.text.spoken_numbers import View
-from echoic.words import STOP
+from echoic.text.analysis import STOP
 
 _WORDS = word_lists("echoic.secrets")
 

@@ -34,7 +34,7 @@ from echoic.partition import AXES, MEMORY, TURN, Entry, Flag, Partition, number_
 from echoic.stores.base import Attach, Change, Drop, Put, Record, Require, Store
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 
 SPEC = EmbeddingSpec("test:eight", 8)
 OTHER_SPEC = EmbeddingSpec("test:twelve", 12)

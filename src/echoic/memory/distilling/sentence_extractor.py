@@ -39,7 +39,7 @@ from echoic.memory.distilling.known_facts import statement_of
 from echoic.memory.distilling.reconcile import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.distilling.rule_reader import told_by_user
 from echoic.types import Memory, Turn
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 
 _GIVEN_UP: Final = (
     r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"

@@ -28,7 +28,7 @@ from echoic.memory.records import (
 )
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Memory, Scope, Turn
-from echoic.words import fold
+from echoic.text.analysis import fold
 
 THRESHOLD: Final = 0.7
 """A recogniser's confidence below which a delicate word is not to be relied on. A default, not a measurement:

@@ -29,7 +29,7 @@ from echoic.types import (
     checked_name,
     checked_text,
 )
-from echoic.words import STOP, content_words, cut
+from echoic.text.analysis import STOP, content_words, cut
 
 MAX_LESSONS_PER_KIND: Final = 12
 """Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned

@@ -23,7 +23,7 @@ from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
 from echoic.types import Memory, Receipt, Turn
-from echoic.words import fold
+from echoic.text.analysis import fold
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
 _ERASE: Final = re.compile(

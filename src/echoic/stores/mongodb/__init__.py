@@ -65,7 +65,7 @@ from echoic.stores.mongodb.schema import (
 )
 from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
+from echoic.text.analysis import ANALYSIS
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions: about 50,000 memories with 384-dimension vectors and word pieces."""

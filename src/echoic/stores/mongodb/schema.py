@@ -32,7 +32,7 @@ from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Record, check_model
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
+from echoic.text.analysis import ANALYSIS
 
 Document = dict[str, Any]
 

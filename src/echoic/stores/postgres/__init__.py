@@ -45,7 +45,7 @@ from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, co
 from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
+from echoic.text.analysis import ANALYSIS
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions, with their records."""

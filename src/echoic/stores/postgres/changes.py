@@ -25,7 +25,7 @@ from echoic.stores.postgres import schema
 from echoic.stores.postgres.database import SLOW_S, Connection
 from echoic.stores.postgres.schema import Names
 from echoic.types import Scope
-from echoic.words import Word
+from echoic.text.analysis import Word
 
 RECORD = "seq, kind, name, key, version, data"
 VECTOR_HEADER = struct.Struct(">HH")

@@ -33,7 +33,7 @@ from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
 from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import Scope
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 
 _AT_ONCE = 32
 """Segments read by one statement: 1,024 rows, about 2 MB and 5 ms."""

@@ -40,7 +40,7 @@ from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, write_snapshot
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
+from echoic.text.analysis import ANALYSIS
 
 T = TypeVar("T")
 _UNKNOWN = -1
