@@ -1,4 +1,4 @@
-"""Fit the weights of `echoic.memory.distilling.clause_reader`, and write them beside it.
+"""Fit the weights of `echoic.memory.extraction.clause_reader`, and write them beside it.
 
     PYTHONPATH=packages/echoic-corpus/src python scripts/fit_reader.py --cache /tmp/reader-vectors
 
@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding import embedder_from
-from echoic.memory.distilling import clause_reader
-from echoic.memory.distilling.clause_reader import (
+from echoic.memory.extraction import clause_reader
+from echoic.memory.extraction.clause_reader import (
     CATEGORIES,
     PIECE_SCALE,
     PIECES,

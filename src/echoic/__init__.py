@@ -54,7 +54,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
@@ -148,7 +148,7 @@ _HANDED_OUT = {
     "Block": "echoic.prompt.block",
     "DeploymentKey": "echoic.memory.deployment_keys",
     "DeploymentKeys": "echoic.memory.deployment_keys",
-    "Distilled": "echoic.memory.distilling.reconcile",
+    "Distilled": "echoic.memory.extraction.reconciliation",
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",
     "Forgotten": "echoic.memory.hooks",

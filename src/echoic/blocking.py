@@ -20,7 +20,7 @@ from echoic.memory.background import Jobs
 from echoic.memory.consent import Verdict
 from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
-from echoic.memory.distilling.reconcile import Distilled
+from echoic.memory.extraction.reconciliation import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
 from echoic.memory.items import FoundItems, Item

@@ -14,7 +14,7 @@ import pytest
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
-from echoic.memory.distilling.reconcile import Add, Fact
+from echoic.memory.extraction.reconciliation import Add, Fact
 from echoic.memory.hooks import BACKLOG, Hooks, Trouble
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

@@ -38,7 +38,7 @@ from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.asyncio_runner import DeferredEmbedder
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.export import CopiedMemory
     from echoic.memory.service import MemoryService
 

@@ -36,7 +36,7 @@ from echoic.types import Conversation, Receipt, Scope, Turn, checked_name, check
 from echoic.text.analysis import STOP, cut, sound
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.extraction.reconciliation import Distilled
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.model_reader import PROGRESS, progress_id
-from echoic.memory.distilling.turns import conversation_record, standing
+from echoic.memory.extraction.model_reader import PROGRESS, progress_id
+from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.experience import unlearn
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten

@@ -19,7 +19,7 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
-from echoic.memory.distilling.turns import Stretch, of_user, takes_back
+from echoic.memory.extraction.turns import Stretch, of_user, takes_back
 from echoic.memory.mentions import Span, cut_up, joined, stem_of
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide

@@ -14,9 +14,9 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.reconcile import Change as Proposed
-from echoic.memory.distilling.reconcile import TakeBack
-from echoic.memory.distilling.turns import RECENT, Stretch, hushes, of_user, takes_back
+from echoic.memory.extraction.reconciliation import Change as Proposed
+from echoic.memory.extraction.reconciliation import TakeBack
+from echoic.memory.extraction.turns import RECENT, Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,

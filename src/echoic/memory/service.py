@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
-    from echoic.memory.distilling.third_parties import ThirdParties
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
+    from echoic.memory.extraction.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals

@@ -26,7 +26,7 @@ from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
-from echoic.memory.distilling import Summarizer
+from echoic.memory.extraction import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange

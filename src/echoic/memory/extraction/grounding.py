@@ -16,7 +16,7 @@ from echoic.english.listener import by_an_agent
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
-from echoic.memory.distilling.reconcile import (
+from echoic.memory.extraction.reconciliation import (
     FACT_CATEGORIES,
     Add,
     Change,
