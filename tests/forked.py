@@ -52,7 +52,7 @@ MODULES = (
     "echoic.memory.revocations",
     "echoic.models",
     "echoic.models.extractor",
-    "echoic.opening",
+    "echoic.factory",
     "echoic.server",
     "echoic.server.routes.voice",
     "echoic.session.voice_call",

@@ -26,7 +26,7 @@ from echoic.errors import (
     StoreUnavailable,
     WriteConflict,
 )
-from echoic.opening import open  # noqa: A004 - echoic.open is the way in
+from echoic.factory import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import (
     Category,
     Consent,

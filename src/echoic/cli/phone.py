@@ -15,7 +15,7 @@ import click
 from echoic.checks import checked_secrets
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import CommandGroup, command
-from echoic.cli.hosting import (
+from echoic.cli.server_process import (
     SECRET,
     announced,
     bound,

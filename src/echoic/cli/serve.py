@@ -17,7 +17,7 @@ import click
 from echoic.checks import checked_secrets, is_loopback
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command, output_of
-from echoic.cli.hosting import (
+from echoic.cli.server_process import (
     AGENT_KEY,
     OPERATOR_KEY,
     SECRET,

@@ -449,7 +449,7 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which forgets again; how many erasures, and how many are listed."""
     from echoic.memory.compliance import Compliance
-    from echoic.opening import compliance_folder
+    from echoic.factory import compliance_folder
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
         again = memory.forgotten_again

@@ -13,7 +13,7 @@ from echoic.memory import door, keyed_memories
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
 from echoic.memory.sharing.gate import contacts, holds_secret
-from echoic.memory.sharing.wording import names_among, words_of
+from echoic.memory.sharing.person_names import names_among, words_of
 
 from .conftest import lines
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from echoic.english.lexicon import COMMON
 from echoic.memory.sharing.gate import contacts, hides_something, holds_secret
-from echoic.memory.sharing.wording import (
+from echoic.memory.sharing.person_names import (
     LISTS,
     NAMES,
     VOCABULARY,

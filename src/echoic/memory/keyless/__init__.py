@@ -13,7 +13,7 @@ from typing import Final
 from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless.wording import (
+from echoic.memory.keyless.intents import (
     Intent,
     QuestionSubject,
     Steps,

@@ -21,7 +21,7 @@ from typing import Final, Literal, Protocol, get_args, runtime_checkable
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.business import looks_like_business, personal_in
 from echoic.memory.sharing.evidence import fact_in, kinds_stated
-from echoic.memory.sharing.wording import (
+from echoic.memory.sharing.person_names import (
     LISTS,
     NAMES,
     JudgedWord,
