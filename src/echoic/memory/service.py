@@ -16,7 +16,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.door import Door, Instructions, Secrets
+from echoic.memory.write_filter import WriteFilter, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
 from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
 from echoic.memory.recall import Recaller, Shares
@@ -136,7 +136,7 @@ class MemoryService:
             raise TypeError(f"a memory has no option {', '.join(sorted(unknown))}: see echoic.MemoryOptions")
         telemetry, hooks, third = telemetry or Telemetry(), Hooks(), options.get("third_parties", "keep")
         kinds = _kinds(options.get("global_writes", "propose"), options.get("global_kinds"))
-        door = Door(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
+        write_filter = WriteFilter(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
         self._home, self._embedder = HomeLoop(), embedder
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None
@@ -145,14 +145,14 @@ class MemoryService:
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
-        guarded = self._guarded(store, telemetry, door, recaller, compliance)
+        guarded = self._guarded(store, telemetry, write_filter, recaller, compliance)
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._parts = Parts(
             store=guarded,
-            door=door,
+            write_filter=write_filter,
             embedder=embedder,
             recaller=recaller,
             distiller=distiller,
@@ -177,14 +177,14 @@ class MemoryService:
         self,
         store: Store,
         telemetry: Telemetry,
-        door: Door,
+        write_filter: WriteFilter,
         recaller: Recaller,
         compliance: Compliance | None,
     ) -> Store:
         observed = ObservedStore(
             store,
             telemetry,
-            door,
+            write_filter,
             self._meter,
             self._home,
             compliance=compliance,
@@ -384,7 +384,7 @@ class MemoryService:
             parts.store,
             Scope(deployment, None),
             parts.clock,
-            door=parts.door,
+            write_filter=parts.write_filter,
             background=parts.background,
         )
 

@@ -1,6 +1,6 @@
-"""The door of memory: every change on its way to the store passes here and loses the secrets in it.
+"""The filter of writes: every change on its way to the store passes it and loses the secrets in it.
 
-There is no other way in: what writes, writes through the service's store, and that calls `Door.prepare`. What
+There is no other way in: what writes, writes through the service's store, and that calls `WriteFilter.prepare`. What
 is written are markers, so no reader of the store, and nothing that is learned from it, ever meets a secret.
 """
 
@@ -79,13 +79,13 @@ _PASSED: Final = 64
 
 
 class CheckedChanges(list[Change]):
-    """Changes that passed the door."""
+    """Changes that passed the write filter."""
 
     rewritten: bool = False
     """Whether something kept before is replaced: what stood there has to leave the bytes."""
 
 
-class Door:
+class WriteFilter:
     """Masks what is about to be kept.
 
     What was masked is known for a while, in this process alone, so that it is found again when it is
