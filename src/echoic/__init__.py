@@ -58,7 +58,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
-    from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
+    from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Failure
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
@@ -131,7 +131,7 @@ __all__ = [
     "TaskMessage",
     "ToolUsed",
     "Transcript",
-    "Trouble",
+    "Failure",
     "Turn",
     "UserMemory",
     "WriteConflict",
@@ -172,7 +172,7 @@ _HANDED_OUT = {
     "TaskMessage": "echoic.memory.tasks",
     "ToolUsed": "echoic.memory.hooks",
     "Transcript": "echoic.memory.conversation",
-    "Trouble": "echoic.memory.hooks",
+    "Failure": "echoic.memory.hooks",
     "UserMemory": "echoic.memory.user",
 }
 

@@ -22,7 +22,7 @@ from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.extraction.reconciliation import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Recalled, ToolUsed, Failure
 from echoic.memory.items import FoundItems, Item
 from echoic.memory.proposals import Decision
 from echoic.memory.tasks import Result, Task
@@ -65,7 +65,7 @@ class BlockingMemoryService(Protocol):
         """What makes the vectors."""
 
     @property
-    def embedding_trouble(self) -> str | None:
+    def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
@@ -77,7 +77,7 @@ class BlockingMemoryService(Protocol):
     def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
         """Tell `hook` of every erasure, with its receipt."""
 
-    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+    def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
         """Tell `hook` of every failure to embed or to distil."""
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:

@@ -27,7 +27,7 @@ from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hooks import Extraction, Hooks, Trouble
+from echoic.memory.hooks import Extraction, Hooks, Failure
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, index, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Attach, Record, Store, Waiting
@@ -213,7 +213,7 @@ class Distiller:
             if run.failed:
                 doing.outcome, doing.error = "failed", run.failed
         if run.failed:
-            trouble = Trouble(
+            trouble = Failure(
                 what="distilling",
                 reason=run.failed,
                 scope=scope,
@@ -408,7 +408,7 @@ class Background:
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why embedding does not get on, such as "EmbedderUnavailable"; None while it does."""
 
     def start(self) -> None:
@@ -444,7 +444,7 @@ class Background:
         self.poke()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._settled(), timeout_s)
-        return self._idle.is_set() and self._runs.idle and self.trouble is None
+        return self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
         await self._idle.wait()
@@ -480,11 +480,11 @@ class Background:
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
             if failed is None:
-                self.trouble, retry_s = None, FIRST_RETRY_S
+                self.failure, retry_s = None, FIRST_RETRY_S
             else:
-                self.trouble = type(failed).__name__
+                self.failure = type(failed).__name__
                 level = logging.DEBUG if isinstance(failed, EmbedderMissing) else logging.WARNING
-                log.log(level, "%s: what waits is tried again in %.0f s", self.trouble, retry_s)
+                log.log(level, "%s: what waits is tried again in %.0f s", self.failure, retry_s)
                 asyncio.get_running_loop().call_later(retry_s, self._wake.set)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():
@@ -549,7 +549,7 @@ class Background:
         try:
             made = await embedded_documents(self._embedder, texts)
         except EmbedderError as error:
-            self._hooks.emit(Trouble(what="embedding", reason=type(error).__name__))
+            self._hooks.emit(Failure(what="embedding", reason=type(error).__name__))
             raise
         tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}

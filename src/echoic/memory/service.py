@@ -18,7 +18,7 @@ from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learnin
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.write_filter import WriteFilter, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Failure
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -298,9 +298,9 @@ class MemoryService:
         return self._embedder
 
     @property
-    def embedding_trouble(self) -> str | None:
+    def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
-        return self._parts.background.trouble
+        return self._parts.background.failure
 
     # -- hooks: see `hooks` for when and how they are called
 
@@ -319,9 +319,9 @@ class MemoryService:
         self._parts.hooks.add(Forgotten, hook)
         return hook
 
-    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+    def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
         """Tell `hook` of every failure to embed or to distil."""
-        self._parts.hooks.add(Trouble, hook)
+        self._parts.hooks.add(Failure, hook)
         return hook
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
@@ -523,7 +523,7 @@ class MemoryService:
             **facts,
             "embedder": embedder.spec.model,
             "semantic": embedder.semantic,
-            "embedding_trouble": self._parts.background.trouble,
+            "embedding_failure": self._parts.background.failure,
         }
 
 

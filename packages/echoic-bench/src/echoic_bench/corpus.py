@@ -265,8 +265,8 @@ async def settled(memory: MemoryService, rows: int, progress: Progress = silent)
     while waiting := int((facts := await memory.check())["waiting"]):
         if waiting < least:
             least, fell_at = waiting, time.monotonic()
-        if facts["embedding_trouble"] or time.monotonic() - fell_at > _STALLED_S:
-            trouble = facts["embedding_trouble"] or f"nothing happened for {_STALLED_S:g} s"
+        if facts["embedding_failure"] or time.monotonic() - fell_at > _STALLED_S:
+            trouble = facts["embedding_failure"] or f"nothing happened for {_STALLED_S:g} s"
             raise EmbedderUnavailable(f"{waiting} records wait to be embedded, and do not get on: {trouble}")
         progress(max(0, rows - waiting), rows)
         if not await memory.settle(_LOOK_S):

@@ -156,7 +156,7 @@ class HealthView(ResponseModel):
     at: datetime
     store: Literal["ok", "unavailable"]
     embedder: str
-    embedding_trouble: str | None = Field(description="Why embedding fails; null if it works.")
+    embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
     waiting: int = Field(description="Conversations that are still to be read.")
     failing: int = Field(description="Conversations that wait for a retry of the model.")
     parked: int = Field(description="Conversations that were given up.")
@@ -205,7 +205,7 @@ async def _health(shared: AppState, deployment: str) -> HealthView:
         at=now.at,
         store=now.store,
         embedder=shared.memory.embedder.spec.model,
-        embedding_trouble=now.embedding_trouble,
+        embedding_failure=now.embedding_failure,
         waiting=now.waiting,
         failing=now.failing,
         parked=now.parked,

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from echoic.errors import InvalidInput, StoreError
 from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Failure
 from echoic.memory.records import newest_memories
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.block import counter_of
@@ -574,7 +574,7 @@ class JobsView(ResponseModel):
     parked: list[ParkedView] = Field(
         description="Conversations that were given up; an operator can retry them."
     )
-    embedding_trouble: str | None = Field(
+    embedding_failure: str | None = Field(
         description="Why embedding fails; null if it works.", examples=["EmbedderUnavailable"]
     )
 
@@ -632,7 +632,7 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> JobsView:
         waiting=jobs.waiting,
         failing=jobs.failing,
         parked=[ParkedView.of(job) for job in jobs.parked],
-        embedding_trouble=shared.memory.embedding_trouble,
+        embedding_failure=shared.memory.embedding_failure,
     )
 
 
@@ -644,7 +644,7 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> JobsView:
         **described(
             "`learned`: memories were added, corrected, confirmed or retracted, by which reader and how "
             "fast. `tool`: a model used a memory tool, with its input and result. "
-            "`forgotten`: memories were destroyed (`{what}`). `trouble`: a background job fails. "
+            "`forgotten`: memories were destroyed (`{what}`). `failure`: a background job fails. "
             "The stream starts with new events; the current state is at /api/memories."
         ),
         **responses(401, 429, 503),
@@ -680,5 +680,5 @@ def _event(told: Told) -> bytes:
         return event("forgotten", MemoryDestroyed.of(told))
     if isinstance(told, ToolUsed):
         return event("tool", Used.of(told))
-    assert isinstance(told, Trouble)
-    return event("trouble", Stuck.of(told))
+    assert isinstance(told, Failure)
+    return event("failure", Stuck.of(told))

@@ -306,7 +306,7 @@ class SQLiteStore:
         except StoreUnavailable as error:
             refused = str(error)
         trouble = self._writer.suspect or refused
-        return {**facts, "writable": trouble is None, "trouble": trouble}
+        return {**facts, "writable": trouble is None, "failure": trouble}
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:
