@@ -54,11 +54,11 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys, Revocations
-    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.experience import AgentExperience
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
-    from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Failure
+    from echoic.memory.hooks import Extraction, Failure, Forgotten, Recalled, ToolUsed
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
@@ -91,6 +91,7 @@ __all__ = [
     "EmbeddingSpec",
     "Experience",
     "Extraction",
+    "Failure",
     "Forgotten",
     "FoundItems",
     "GlobalFacts",
@@ -131,7 +132,6 @@ __all__ = [
     "TaskMessage",
     "ToolUsed",
     "Transcript",
-    "Failure",
     "Turn",
     "UserMemory",
     "WriteConflict",

@@ -15,7 +15,7 @@ import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.extraction.reconciliation import Add, Fact
-from echoic.memory.hooks import BACKLOG, Hooks, Failure
+from echoic.memory.hooks import BACKLOG, Failure, Hooks
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.types import Turn

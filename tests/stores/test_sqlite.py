@@ -38,8 +38,8 @@ from echoic.testing.store_histories import (
     told,
     unit,
 )
-from echoic.types import Scope
 from echoic.text.analysis import content_words
+from echoic.types import Scope
 
 SECRET = "the secret is a blue giraffe named Aurelio"
 

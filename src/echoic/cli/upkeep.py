@@ -38,8 +38,8 @@ from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.asyncio_runner import DeferredEmbedder
-    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.export import CopiedMemory
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
@@ -448,8 +448,8 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which forgets again; how many erasures, and how many are listed."""
-    from echoic.memory.compliance import Compliance
     from echoic.factory import compliance_folder
+    from echoic.memory.compliance import Compliance
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
         again = memory.forgotten_again

@@ -17,9 +17,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.text import analysis
 from echoic.embedding.base import EmbeddingSpec, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
+from echoic.text import analysis
 
 # Shares of a word's squared length: enough in the stem that whole words decide, enough in spelling and sound
 # that a word heard or typed wrongly still finds its like.

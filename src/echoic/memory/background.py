@@ -27,7 +27,7 @@ from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hooks import Extraction, Hooks, Failure
+from echoic.memory.hooks import Extraction, Failure, Hooks
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, index, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Attach, Record, Store, Waiting

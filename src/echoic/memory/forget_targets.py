@@ -25,8 +25,8 @@ from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
-from echoic.types import Memory, Scope, Turn
 from echoic.text.analysis import MARKER
+from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
 """Turns of people that one request may reach. More of them fit a word like "work": then it is not clear."""

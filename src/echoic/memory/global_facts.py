@@ -15,9 +15,9 @@ from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import from_what_is_kept
-from echoic.memory.write_filter import WriteFilter
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
+from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 

@@ -23,7 +23,6 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.consent import CONSENT, admitted
-from echoic.memory.write_filter import WriteFilter
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
     CALL_PARTS,
@@ -38,6 +37,7 @@ from echoic.memory.records import (
     TURN,
 )
 from echoic.memory.telemetry import Telemetry
+from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 

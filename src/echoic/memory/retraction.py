@@ -35,8 +35,8 @@ from echoic.memory.records import (
 )
 from echoic.ranking.indexing import AGENT
 from echoic.stores.base import Change, Put, Record, Store
-from echoic.types import Memory, Scope, Turn
 from echoic.text.analysis import TAKEN_BACK, fold, visible
+from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|wip|drop|no longer|won't)"

@@ -16,9 +16,8 @@ from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.write_filter import WriteFilter, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Failure
+from echoic.memory.hooks import Extraction, Failure, Forgotten, Hook, Hooks, Recalled, ToolUsed
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -26,6 +25,7 @@ from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
+from echoic.memory.write_filter import Instructions, Secrets, WriteFilter
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
+    from echoic.memory.experience import AgentExperience
     from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
     from echoic.memory.extraction.third_parties import ThirdParties
-    from echoic.memory.experience import AgentExperience
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
 
@@ -136,7 +136,9 @@ class MemoryService:
             raise TypeError(f"a memory has no option {', '.join(sorted(unknown))}: see echoic.MemoryOptions")
         telemetry, hooks, third = telemetry or Telemetry(), Hooks(), options.get("third_parties", "keep")
         kinds = _kinds(options.get("global_writes", "propose"), options.get("global_kinds"))
-        write_filter = WriteFilter(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
+        write_filter = WriteFilter(
+            store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third
+        )
         self._home, self._embedder = HomeLoop(), embedder
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None

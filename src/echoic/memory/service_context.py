@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background, Distiller
     from echoic.memory.compliance import Compliance
-    from echoic.memory.write_filter import WriteFilter
     from echoic.memory.proposals import Judge
     from echoic.memory.sharing import Classifier
     from echoic.memory.telemetry import Telemetry
+    from echoic.memory.write_filter import WriteFilter
     from echoic.stores.base import Store
 
 

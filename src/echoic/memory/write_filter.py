@@ -1,7 +1,7 @@
 """The filter of writes: every change on its way to the store passes it and loses the secrets in it.
 
-There is no other way in: what writes, writes through the service's store, and that calls `WriteFilter.prepare`. What
-is written are markers, so no reader of the store, and nothing that is learned from it, ever meets a secret.
+There is no other way in: every write goes through the service's store, which calls `WriteFilter.prepare`.
+Markers are written, so no reader of the store, and nothing that is learned from it, ever meets a secret.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from echoic.partition import ITEM, MEMORY, TURN, Entry, Flag, number_of
-from echoic.types import Category, Memory, Turn
 from echoic.text.analysis import Word, content_words, cut, fold, visible
+from echoic.types import Category, Memory, Turn
 
 USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from echoic.adapters.connections import Limits
-from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Failure
+from echoic.memory.hooks import Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
 

@@ -27,8 +27,8 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
-from echoic.types import Memory, Turn, checked_name, checked_text
 from echoic.text.analysis import content_words, cut, fold
+from echoic.types import Memory, Turn, checked_name, checked_text
 
 MAX_CHARACTERS: Final = 400
 """The longest text of a fact: two or three sentences. What is longer is no fact but a transcript."""

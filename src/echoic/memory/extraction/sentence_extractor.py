@@ -38,8 +38,8 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
-from echoic.types import Memory, Turn
 from echoic.text.analysis import content_words
+from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
     r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"

@@ -29,8 +29,8 @@ from echoic.memory.keyless.intents import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
-from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 from echoic.text.analysis import content_words
+from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
 UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
 NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."

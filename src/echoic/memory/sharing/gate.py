@@ -34,8 +34,8 @@ from echoic.memory.sharing.person_names import (
 )
 from echoic.secrets import MARKER, mask
 from echoic.text import END, START, any_of
-from echoic.text.spoken_numbers import View, readings, tokens, written
 from echoic.text.analysis import STOP
+from echoic.text.spoken_numbers import View, readings, tokens, written
 
 Contact = Literal["PHONE", "EMAIL", "ADDRESS"]
 """What is taken out of a text that is shared; "[PHONE]" and so on stand in its place."""

@@ -13,7 +13,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, memory_of, scan_all, turn_of
 from echoic.memory.tasks import read_task
 from echoic.memory.user import UserMemory
-from echoic.server.models import ResponseModel, MemoryView, TurnView
+from echoic.server.models import MemoryView, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsReader, Shared
 from echoic.session.call_record import (

@@ -21,12 +21,12 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
 from echoic.server.event_stream import described, event, streamed
 from echoic.server.models import (
-    RequestBody,
-    ResponseModel,
     ConversationView,
     MemoryView,
     RecallView,
     ReceiptView,
+    RequestBody,
+    ResponseModel,
     TurnView,
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses

@@ -15,7 +15,7 @@ from pydantic import Field
 from echoic.errors import InvalidInput
 from echoic.memory.global_facts import GlobalFact
 from echoic.memory.proposals import Decided
-from echoic.server.models import RequestBody, ResponseModel, MemoryView
+from echoic.server.models import MemoryView, RequestBody, ResponseModel
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsAuditor, AsOperator, OperatedDeployment, Shared
 from echoic.types import Category, ExperienceKind, Lesson, LessonState
@@ -179,9 +179,7 @@ async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> Prop
 
 
 @router.post("/api/proposals/{proposal}/approve", summary="Approve a proposal", responses=_DECIDES)
-async def approve(
-    shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None
-) -> MemoryView:
+async def approve(shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None) -> MemoryView:
     """Make it global. From then on it belongs to the deployment, not to its author."""
     with _or_not_found("proposal"):
         return MemoryView.of(await shared.memory.proposals(deployment).approve(proposal, by=by))

@@ -17,18 +17,18 @@ from pydantic_core import PydanticCustomError
 from echoic.errors import InvalidInput, StoreError
 from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Failure
+from echoic.memory.hooks import Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.records import newest_memories
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.block import counter_of
 from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import (
-    RequestBody,
-    ResponseModel,
     HitView,
     MemoryView,
     RecallView,
     ReceiptView,
+    RequestBody,
+    ResponseModel,
     SearchView,
     TurnView,
 )

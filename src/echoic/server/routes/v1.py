@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field
 from echoic.errors import InvalidInput
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.models import RequestBody, ResponseModel, ConversationView, MemoryView, TurnView
+from echoic.server.models import ConversationView, MemoryView, RequestBody, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories

@@ -44,8 +44,8 @@ from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
-from echoic.types import EmbeddingSpec, Scope
 from echoic.text.analysis import ANALYSIS
+from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions, with their records."""

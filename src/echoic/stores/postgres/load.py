@@ -32,8 +32,8 @@ from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
 from echoic.stores.scope_state import Loaded, PartitionCache
-from echoic.types import Scope
 from echoic.text.analysis import content_words
+from echoic.types import Scope
 
 _AT_ONCE = 32
 """Segments read by one statement: 1,024 rows, about 2 MB and 5 ms."""

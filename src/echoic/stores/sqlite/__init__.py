@@ -39,8 +39,8 @@ from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, write_snapshot
-from echoic.types import EmbeddingSpec, Scope
 from echoic.text.analysis import ANALYSIS
+from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
 _UNKNOWN = -1
