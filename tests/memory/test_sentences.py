@@ -14,9 +14,9 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.embedding.base import Embedded
 from echoic.english import listen
-from echoic.memory.distilling import clause_reader
-from echoic.memory.distilling.clause_reader import CATEGORIES, clauses, read_clauses, weights
-from echoic.memory.distilling.sentence_extractor import SentenceExtractor, Statement, replaces
+from echoic.memory.extraction import clause_reader
+from echoic.memory.extraction.clause_reader import CATEGORIES, clauses, read_clauses, weights
+from echoic.memory.extraction.sentence_extractor import SentenceExtractor, Statement, replaces
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
 
@@ -197,7 +197,7 @@ async def test_what_is_over_as_the_caller_says_is_not_kept(learned_from, texts, 
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):
     assert 0 < weights().floor <= weights().sure <= 1
     never_sure = replace(weights(), sure=2.0)
-    monkeypatch.setattr("echoic.memory.distilling.sentence_extractor.weights", lambda: never_sure)
+    monkeypatch.setattr("echoic.memory.extraction.sentence_extractor.weights", lambda: never_sure)
     said = "I take blood pressure tablets every day."
     assert [memory.confirmed for memory in await learned_from(said)] == [False]
     assert [memory.confirmed for memory in await learned_from(said, said)] == [True]

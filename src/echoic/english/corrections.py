@@ -22,7 +22,7 @@ from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, word
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
 from echoic.english.spoken_values import Value
-from echoic.words import fold, sound
+from echoic.text.analysis import fold, sound
 
 _MARK: Final = re.compile(
     r"(?:(?:(?:well |or )?(?:(?:i|we) )?used to (?:but )?(?:now|these days|nowadays)|"

@@ -23,7 +23,7 @@ from echoic.english.corrections import repaired
 from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
 from echoic.english.listener import Ground, by_an_agent, jokes, staged
 from echoic.english.sentences import Sentence, sentences
-from echoic.memory.distilling.rule_reader import MASKED
+from echoic.memory.extraction.rule_reader import MASKED
 from echoic.secrets import MARKER
 from echoic.types import Category
 
@@ -217,7 +217,7 @@ def attention(projected: Floats, heads: Floats) -> Floats:
 @functools.cache
 def weights() -> Weights:
     """Those that ship with the package."""
-    with files("echoic.memory.distilling").joinpath("clause_reader.npz").open("rb") as stored:
+    with files("echoic.memory.extraction").joinpath("clause_reader.npz").open("rb") as stored:
         held = np.load(stored, allow_pickle=False)
         arrays = "term direct axes heads pooled sentence around out kinds".split()
         return Weights(

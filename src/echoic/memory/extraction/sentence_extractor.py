@@ -24,7 +24,7 @@ from echoic.english import listen
 from echoic.english.lexicon import NUMBERS
 from echoic.english.listener import asks_to_remember
 from echoic.english.sentences import sentences
-from echoic.memory.distilling.clause_reader import (
+from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
     Floats,
@@ -34,12 +34,12 @@ from echoic.memory.distilling.clause_reader import (
     read_clauses,
     weights,
 )
-from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
-from echoic.memory.distilling.known_facts import statement_of
-from echoic.memory.distilling.reconcile import Add, Change, Fact, Reading, Retract, Supersede
-from echoic.memory.distilling.rule_reader import told_by_user
+from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
+from echoic.memory.extraction.known_facts import statement_of
+from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
+from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.text.analysis import content_words
 from echoic.types import Memory, Turn
-from echoic.words import content_words
 
 _GIVEN_UP: Final = (
     r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"
