@@ -7,6 +7,7 @@ tests want to stop, kill and start it themselves. Proves nothing by itself.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import importlib.util
 import os
@@ -16,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -23,6 +25,8 @@ import pytest
 _READY_S = 60.0
 _NOT_ROOT = "nobody"
 """PostgreSQL refuses to run as root; then it runs as this one."""
+_TEMPLATE = Path(tempfile.gettempdir()) / f"echoic-pg-{uuid4().hex}"
+"""Holds a new data folder, made by the first server of a run and copied by the others; workers inherit its name."""
 
 
 class PostgresServer:
@@ -38,26 +42,12 @@ class PostgresServer:
         self, *, durable: bool = False, settings: tuple[str, ...] = (), folder: str | None = None
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="echoic-pg-", dir=folder))
-        self._as = {"user": _NOT_ROOT, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
-        self._binaries = self._readable(_binaries())
+        self._as = _other_user()
+        self._binaries = _template()
         self._process: subprocess.Popen[bytes] | None = None
         self._data = self.folder / "data"
-        if self._as:
-            shutil.chown(self.folder, _NOT_ROOT, "nogroup")
-        self.folder.chmod(0o755)
-        self._run(
-            "initdb",
-            "-D",
-            self._data,
-            "-U",
-            "postgres",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-locale",
-            "--no-sync",
-        )
+        _open_to_other_user(self.folder)
+        subprocess.run(["cp", "-a", _TEMPLATE / "data", self._data], check=True)
         lines = [
             "listen_addresses = ''",
             f"unix_socket_directories = '{self.folder}'",
@@ -71,23 +61,8 @@ class PostgresServer:
         with (self._data / "postgresql.conf").open("a") as file:
             file.write("\n".join(["", *lines, ""]))
 
-    def _readable(self, binaries: Path) -> Path:
-        """`binaries`, or a copy where the other user may not go."""
-        looked = subprocess.run(
-            [binaries / "postgres", "--version"], capture_output=True, check=False, **self._as
-        )
-        if looked.returncode == 0:
-            return binaries
-        copy = self.folder / "postgres"
-        shutil.copytree(binaries.parent, copy, symlinks=True)
-        return copy / "bin"
-
     def _run(self, program: str, *arguments: object) -> None:
-        command = [str(self._binaries / program), *map(str, arguments)]
-        ran = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=self.folder, **self._as
-        )
-        assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
+        _run(self._binaries / program, *arguments, folder=self.folder)
 
     def start(self) -> None:
         """Start it and wait until it answers."""
@@ -164,6 +139,61 @@ def _binaries() -> Path:
         key=lambda path: len(str(path)),
     )
     return newest.parent
+
+
+def _run(program: Path, *arguments: object, folder: Path) -> None:
+    command = [str(program), *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, **_other_user())
+    assert ran.returncode == 0, f"{program.name}: {ran.stdout}{ran.stderr}"
+
+
+def _other_user() -> dict[str, Any]:
+    """What starts a process as somebody who is not root."""
+    return {"user": _NOT_ROOT, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def _open_to_other_user(folder: Path) -> None:
+    if _other_user():
+        shutil.chown(folder, _NOT_ROOT, "nogroup")
+    folder.chmod(0o755)
+
+
+@functools.cache
+def _template() -> Path:
+    """The programs, once there is a data folder to copy in `_TEMPLATE`."""
+    with Path(f"{_TEMPLATE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = _TEMPLATE / "made"
+        if not made.exists():
+            shutil.rmtree(_TEMPLATE, ignore_errors=True)  # of a process that was killed while it made it
+            _TEMPLATE.mkdir()
+            _open_to_other_user(_TEMPLATE)
+            binaries = _readable(_binaries())
+            options = "-U postgres -A trust -E UTF8 --no-locale --no-sync".split()
+            _run(binaries / "initdb", "-D", _TEMPLATE / "data", *options, folder=_TEMPLATE)
+            made.write_text(str(binaries))
+        return Path(made.read_text())
+
+
+def _remove_template() -> None:
+    shutil.rmtree(_TEMPLATE, ignore_errors=True)
+    Path(f"{_TEMPLATE}.lock").unlink(missing_ok=True)
+
+
+# workers, forked later, drop what was registered before: only the process that collected removes it
+atexit.register(_remove_template)
+
+
+def _readable(binaries: Path) -> Path:
+    """`binaries`, or a copy where the other user may not go."""
+    looked = subprocess.run(
+        [binaries / "postgres", "--version"], capture_output=True, check=False, **_other_user()
+    )
+    if looked.returncode == 0:
+        return binaries
+    copy = _TEMPLATE / "postgres"
+    shutil.copytree(binaries.parent, copy, symlinks=True)
+    return copy / "bin"
 
 
 @functools.cache

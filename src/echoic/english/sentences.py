@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english.lexicon import pattern, table, words
-from echoic.words import fold
+from echoic.text.analysis import fold
 
 FILLERS: Final = words("sentences.fillers")
 
@@ -147,6 +147,8 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
             if low and len(word) <= _MAX_WORD:
                 tokens.append(Token(word, _CONTRACTIONS.get(low, low), gap or "(" in opening, quotes.inside))
                 gap = False
+            if not closing:
+                continue
             quotes.close(closing)
             gap = gap or any(c in closing for c in ",:)–—")
             if _ends(word, closing):
@@ -173,6 +175,8 @@ def _said_again(start: str, following: list[str]) -> bool:
 
 def _stripped(chunk: str) -> tuple[str, str, str]:
     """The word of `chunk`, and the punctuation before and after it; a word broken off keeps its hyphen."""
+    if chunk.isalnum():
+        return chunk, "", ""
     if chunk.lower().replace("’", "'").startswith(_CLIPPED):
         chunk = chunk[1:]
     body = chunk.lstrip(_OPENING + ",.;:!?")
@@ -221,33 +225,32 @@ def _mended(raw: list[Token]) -> list[Token]:
     gap = False
     skip = False
     for index, token in enumerate(raw):
-        before = raw[index - 1].low if index else ""
-        after = raw[index + 1].low if index + 1 < len(raw) else ""
-        if skip or token.low in FILLERS or _is_you_know(before, token.low, after, _after(raw, index + 2)):
+        if skip or token.low in FILLERS or (token.low == "you" and _is_you_know(raw, index)):
             skip = not skip and token.low == "you"
             gap = gap or token.gap
             continue
-        tokens.append(Token(token.text, token.low, token.gap or gap, token.quoted))
+        tokens.append(replace(token, gap=True) if gap else token)
         gap = False
         _unstammered(tokens)
         _restarted(tokens)
     return tokens
 
 
-def _after(raw: list[Token], index: int) -> str:
-    return raw[index].low if index < len(raw) else ""
-
-
-def _is_you_know(before: str, word: str, after: str, then: str) -> bool:
-    if (word, after) != ("you", "know") or before in _KNOWN_AFTER:
+def _is_you_know(raw: list[Token], index: int) -> bool:
+    """Whether the "you" at `index` begins a "you know" that means nothing."""
+    behind = [token.low for token in raw[index + 1 : index + 3]]
+    if behind[:1] != ["know"] or (index and raw[index - 1].low in _KNOWN_AFTER):
         return False
+    then = "".join(behind[1:])
     return then not in _KNOWN_BEFORE or then in {"i", "i'm", "my"}
 
 
 def _unstammered(tokens: list[Token]) -> None:
     """Drop small words that the last ones only repeat: "in in", "my name my name", "i i'm"."""
-    if len(tokens) > 1 and tokens[-1].low.startswith(tokens[-2].low + "'") and tokens[-2].low in _REPEATABLE:
+    if len(tokens) > 1 and tokens[-2].low in _REPEATABLE and tokens[-1].low.startswith(tokens[-2].low + "'"):
         del tokens[-2]
+    if tokens[-1].low not in _REPEATABLE:
+        return
     for size in (3, 2, 1):
         last = [token.low for token in tokens[-size:]]
         if (

@@ -78,7 +78,7 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Failure:
     """Work behind the scenes did not get on. Nothing is lost: it waits in the store."""
 
     what: Literal["embedding", "distilling"]
@@ -117,8 +117,8 @@ class ToolUsed:
     duration_ms: float
 
 
-Event = Extraction | Recalled | Forgotten | Trouble | ToolUsed
-E = TypeVar("E", Extraction, Recalled, Forgotten, Trouble, ToolUsed)
+Event = Extraction | Recalled | Forgotten | Failure | ToolUsed
+E = TypeVar("E", Extraction, Recalled, Forgotten, Failure, ToolUsed)
 Hook = Callable[[E], object]
 """Called with an event; what an async one returns is awaited, anything else is ignored."""
 
