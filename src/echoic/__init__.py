@@ -26,7 +26,7 @@ from echoic.errors import (
     StoreUnavailable,
     WriteConflict,
 )
-from echoic.opening import open  # noqa: A004 - echoic.open is the way in
+from echoic.factory import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import (
     Category,
     Consent,
@@ -54,11 +54,11 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
-    from echoic.memory.hooks import CallWritten, Extraction, Forgotten, Recalled, ToolUsed, Trouble
+    from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
@@ -93,6 +93,7 @@ __all__ = [
     "EmbeddingSpec",
     "Experience",
     "Extraction",
+    "Failure",
     "Forgotten",
     "FoundItems",
     "GlobalFacts",
@@ -134,7 +135,6 @@ __all__ = [
     "TaskMessage",
     "ToolUsed",
     "Transcript",
-    "Trouble",
     "Turn",
     "UserMemory",
     "WriteConflict",
@@ -152,7 +152,7 @@ _HANDED_OUT = {
     "ConversationPage": "echoic.memory.tasks",
     "DeploymentKey": "echoic.memory.deployment_keys",
     "DeploymentKeys": "echoic.memory.deployment_keys",
-    "Distilled": "echoic.memory.distilling.reconcile",
+    "Distilled": "echoic.memory.extraction.reconciliation",
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",
     "Forgotten": "echoic.memory.hooks",
@@ -177,7 +177,7 @@ _HANDED_OUT = {
     "TaskMessage": "echoic.memory.tasks",
     "ToolUsed": "echoic.memory.hooks",
     "Transcript": "echoic.memory.conversation",
-    "Trouble": "echoic.memory.hooks",
+    "Failure": "echoic.memory.hooks",
     "UserMemory": "echoic.memory.user",
     "acting": "echoic.memory.audit",
 }

@@ -15,8 +15,8 @@ import click
 
 from echoic.cli.calls import with_unheard
 from echoic.cli.command import command, output_of
-from echoic.cli.hosting import OPERATOR_KEY, operator_key
 from echoic.cli.output import Output, columns_of, harmless
+from echoic.cli.server_process import OPERATOR_KEY, operator_key
 from echoic.cli.settings import Settings, settings_of
 from echoic.errors import InvalidInput, StoreUnavailable
 

@@ -15,9 +15,9 @@ from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import from_what_is_kept
-from echoic.memory.door import Door
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
+from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 
@@ -68,13 +68,13 @@ class GlobalFacts:
         everyone: Scope,
         clock: Callable[[], datetime],
         *,
-        door: Door,
+        write_filter: WriteFilter,
         background: Background,
     ) -> None:
         self._store = store
         self._everyone = everyone
         self._clock = clock
-        self._door = door
+        self._write_filter = write_filter
         self._background = background
 
     async def list(self) -> Sequence[Memory]:
@@ -173,7 +173,7 @@ class GlobalFacts:
             valid_from=self._clock(),
             reason="operator",
         )
-        return self._door.memory(self._everyone, memory)
+        return self._write_filter.memory(self._everyone, memory)
 
     async def _write(self, wanted: Sequence[Memory], by: str) -> _Written:
         async def attempt() -> _Written:

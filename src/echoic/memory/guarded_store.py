@@ -23,7 +23,6 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.consent import CONSENT, admitted
-from echoic.memory.door import Door
 from echoic.memory.hooks import CallWritten, Hooks
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
@@ -40,6 +39,7 @@ from echoic.memory.records import (
     TURN,
 )
 from echoic.memory.telemetry import Telemetry
+from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Erasable, Erased, Put, Record, Store
 from echoic.types import Scope
 
@@ -389,7 +389,7 @@ class HomeLoop:
 
 
 class ObservedStore:
-    """`store`, its writes masked at `door`, traced and counted, and refused where `meter` says so.
+    """`store`, its writes masked at `write_filter`, traced and counted, and refused where `meter` says so.
 
     Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
     done with it in `audit`. `written` is told every scope once the store has its write; `hooks` are
@@ -400,7 +400,7 @@ class ObservedStore:
         self,
         store: Store,
         telemetry: Telemetry,
-        door: Door,
+        write_filter: WriteFilter,
         meter: Meter,
         home: HomeLoop,
         *,
@@ -415,7 +415,7 @@ class ObservedStore:
         self._audit = audit
         self._compliance = compliance
         self._telemetry = telemetry
-        self._door = door
+        self._write_filter = write_filter
         self._meter = meter
         self._home = home
 
@@ -435,7 +435,7 @@ class ObservedStore:
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         self._home.check()
-        prepared = await self._door.prepare(scope, changes)
+        prepared = await self._write_filter.prepare(scope, changes)
         allowed = await admitted(self._observed, scope, prepared)
         if len(allowed) < len(prepared):
             if not allowed:
@@ -468,14 +468,14 @@ class ObservedStore:
     async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
         self._home.check()
         if key is not None and kind == MEMORY:
-            key = self._door.key(scope, key)
+            key = self._write_filter.key(scope, key)
         if self._audit is not None:
             self._audit.note("read", scope, kind)
         return cast("list[Record]", await self._observed.scan(scope, kind, key=key, **options))
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         self._home.check()
-        self._door.forget(scope)
+        self._write_filter.forget(scope)
         if self._audit is not None:
             await self._note_erasure(scope, changes)
         try:

@@ -21,8 +21,8 @@ from echoic.ranking.relevance import TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
+from echoic.text.analysis import content_words
 from echoic.types import Hit, Memory, Rank, Scope, Turn
-from echoic.words import content_words
 
 _SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[^.!?…]+[.!?…]*")

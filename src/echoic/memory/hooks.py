@@ -79,7 +79,7 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Failure:
     """Work behind the scenes did not get on. Nothing is lost: it waits in the store."""
 
     what: Literal["embedding", "distilling"]
@@ -128,8 +128,8 @@ class CallWritten:
     """Of the kind "turn" or "call_exchange"; its key is the conversation."""
 
 
-Event = Extraction | Recalled | Forgotten | Trouble | ToolUsed | CallWritten
-E = TypeVar("E", Extraction, Recalled, Forgotten, Trouble, ToolUsed, CallWritten)
+Event = Extraction | Recalled | Forgotten | Failure | ToolUsed | CallWritten
+E = TypeVar("E", Extraction, Recalled, Forgotten, Failure, ToolUsed, CallWritten)
 Hook = Callable[[E], object]
 """Called with an event; what an async one returns is awaited, anything else is ignored."""
 

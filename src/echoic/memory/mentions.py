@@ -24,8 +24,8 @@ from echoic.english import listen
 from echoic.english.lexicon import wordlike
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
+from echoic.text.analysis import MARKER, STOP, fold, word_of
 from echoic.types import Memory, Turn
-from echoic.words import MARKER, STOP, fold, word_of
 
 _WORD: Final = re.compile(r"[eE]-mails?|[^\W_]+(?:['’][^\W_]+)*")
 LONG: Final = 4

@@ -250,7 +250,7 @@ class Recaller:
         self._fusion = fusion
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
-        self._tells_trouble = hasattr(store, "trouble")
+        self._tells_failure = hasattr(store, "failure")
         self._narrows = store if isinstance(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
         """What was searched and is still in memory."""
@@ -419,7 +419,7 @@ class Recaller:
 
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
-        return not self._tells_trouble or getattr(self._store, "trouble", None) is None
+        return not self._tells_failure or getattr(self._store, "failure", None) is None
 
     def check_loop(self) -> None:
         """See `UserMemory.check_loop`."""

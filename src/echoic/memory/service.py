@@ -16,9 +16,8 @@ from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.door import Door, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import CallWritten, Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Hooks, Recalled, ToolUsed
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -26,6 +25,7 @@ from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
+from echoic.memory.write_filter import Instructions, Secrets, WriteFilter
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
-    from echoic.memory.distilling.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
+    from echoic.memory.extraction.third_parties import ThirdParties
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
     from echoic.memory.tasks import ConversationPage
@@ -137,7 +137,9 @@ class MemoryService:
             raise TypeError(f"a memory has no option {', '.join(sorted(unknown))}: see echoic.MemoryOptions")
         telemetry, hooks, third = telemetry or Telemetry(), Hooks(), options.get("third_parties", "keep")
         kinds = _kinds(options.get("global_writes", "propose"), options.get("global_kinds"))
-        door = Door(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
+        write_filter = WriteFilter(
+            store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third
+        )
         self._home, self._embedder = HomeLoop(), embedder
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None
@@ -146,14 +148,14 @@ class MemoryService:
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
-        guarded = self._guarded(store, telemetry, door, recaller, compliance=compliance, hooks=hooks)
+        guarded = self._guarded(store, telemetry, write_filter, recaller, compliance=compliance, hooks=hooks)
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._parts = Parts(
             store=guarded,
-            door=door,
+            write_filter=write_filter,
             embedder=embedder,
             recaller=recaller,
             distiller=distiller,
@@ -178,7 +180,7 @@ class MemoryService:
         self,
         store: Store,
         telemetry: Telemetry,
-        door: Door,
+        write_filter: WriteFilter,
         recaller: Recaller,
         *,
         compliance: Compliance | None,
@@ -187,7 +189,7 @@ class MemoryService:
         observed = ObservedStore(
             store,
             telemetry,
-            door,
+            write_filter,
             self._meter,
             self._home,
             compliance=compliance,
@@ -302,9 +304,9 @@ class MemoryService:
         return self._embedder
 
     @property
-    def embedding_trouble(self) -> str | None:
+    def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
-        return self._parts.background.trouble
+        return self._parts.background.failure
 
     # -- hooks: see `hooks` for when and how they are called
 
@@ -323,9 +325,9 @@ class MemoryService:
         self._parts.hooks.add(Forgotten, hook)
         return hook
 
-    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+    def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
         """Tell `hook` of every failure to embed or to distil."""
-        self._parts.hooks.add(Trouble, hook)
+        self._parts.hooks.add(Failure, hook)
         return hook
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
@@ -393,7 +395,7 @@ class MemoryService:
             parts.store,
             Scope(deployment, None),
             parts.clock,
-            door=parts.door,
+            write_filter=parts.write_filter,
             background=parts.background,
         )
 
@@ -570,7 +572,7 @@ class MemoryService:
             **facts,
             "embedder": embedder.spec.model,
             "semantic": embedder.semantic,
-            "embedding_trouble": self._parts.background.trouble,
+            "embedding_failure": self._parts.background.failure,
         }
 
 

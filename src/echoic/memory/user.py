@@ -269,7 +269,7 @@ class UserMemory:
             doing.outcome = recall.outcome
             doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
             if parts.telemetry.captures_content:
-                query = parts.door.value(self.scope, text)
+                query = parts.write_filter.value(self.scope, text)
                 doing.content = content_of(map(_found, recall.hits), query)
         parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
         return recall
@@ -413,7 +413,7 @@ class UserMemory:
                 conversation are named; nothing was changed.
         """
         named = {"agent": for_agent, "conversation": for_conversation}
-        self._parts.door.refuse_instructions("a directive", *directives.values())
+        self._parts.write_filter.refuse_instructions("a directive", *directives.values())
         return await change_directives(self._parts.store, self.scope, directives, **named)
 
     # -- conversations, which are tasks as well
@@ -492,7 +492,7 @@ class UserMemory:
 
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
-        masked = partial(self._parts.door.value, self.scope)
+        masked = partial(self._parts.write_filter.value, self.scope)
         return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
@@ -529,7 +529,7 @@ class UserMemory:
         from echoic.memory.export import restore_scope
 
         def check(memory: Memory) -> None:
-            self._parts.door.refuse_instructions(
+            self._parts.write_filter.refuse_instructions(
                 f"memory {brief(memory.id)}", memory.text, memory.statement, memory.context, key=memory.key
             )
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import StoreCorrupt
-from echoic.words import Word
+from echoic.text.analysis import Word
 
 MEMORY = 1
 TURN = 2

@@ -14,8 +14,8 @@ from typing import Literal, get_args
 from echoic.secrets import values
 from echoic.secrets.values import Span
 from echoic.text import END, START, any_of, word_lists
+from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View
-from echoic.words import STOP
 
 _WORDS = word_lists("echoic.secrets")
 

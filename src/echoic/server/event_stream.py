@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from echoic.adapters.connections import Limits
-from echoic.memory.hooks import CallWritten, Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
 
@@ -43,7 +43,7 @@ def described(what: str) -> dict[int | str, dict[str, Any]]:
 
 BACKLOG: Final = 100
 """Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
-Told = Extraction | Forgotten | Trouble | ToolUsed | CallWritten
+Told = Extraction | Forgotten | Failure | ToolUsed | CallWritten
 
 
 class EventStreams:
@@ -62,7 +62,7 @@ class EventStreams:
         self._closed = False
         self._memory.on_memory_extraction(self._tell)
         self._memory.on_forgotten(self._tell)
-        self._memory.on_trouble(self._tell)
+        self._memory.on_failure(self._tell)
         self._memory.on_tool_use(self._tell)
 
     def close(self) -> None:

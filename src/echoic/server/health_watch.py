@@ -72,7 +72,7 @@ class Health:
 
     at: datetime
     store: Literal["ok", "unavailable"]
-    embedding_trouble: str | None
+    embedding_failure: str | None
     waiting: int
     failing: int
     parked: int
@@ -128,7 +128,7 @@ class HealthWatch:
         now = Health(
             at=datetime.now(UTC),
             store=store,
-            embedding_trouble=self._memory.embedding_trouble,
+            embedding_failure=self._memory.embedding_failure,
             waiting=waiting,
             failing=failing,
             parked=parked,
@@ -198,9 +198,9 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
         ),
         (
-            now.embedding_trouble is not None,
+            now.embedding_failure is not None,
             "critical",
-            f"Embedding fails ({now.embedding_trouble}): recall finds by words alone",
+            f"Embedding fails ({now.embedding_failure}): recall finds by words alone",
             "Check the embedder's key and network with `echoic doctor`. What waits is embedded by itself.",
         ),
         (

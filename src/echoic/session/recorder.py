@@ -29,7 +29,7 @@ from echoic.memory.checkpoints import (
 )
 from echoic.memory.concurrency import until_written
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.distilling import Summarizer
+from echoic.memory.extraction import Summarizer
 from echoic.memory.records import CONVERSATION
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens

@@ -133,8 +133,8 @@ class PhoneCall(TextCall):
             input_tokens=usage.input_tokens,
             cached_tokens=usage.cache_read_tokens,
             output_tokens=usage.output_tokens,
-            recalls=sum(interim.recalls for interim in self._interims),
-            recalls_ready=sum(interim.ready for interim in self._interims),
+            recalls=sum(recall.statistics.finals for recall in self._recalls),
+            recalls_ready=sum(recall.statistics.ready for recall in self._recalls),
             language=self.language,
             kept=self.recorder.keeping,
         )

@@ -23,8 +23,8 @@ from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.recorder import CallRecorder
+from echoic.text.analysis import STOP, content_words, cut, sound
 from echoic.types import Conversation, Turn
-from echoic.words import STOP, content_words, cut, sound
 
 CLOSE: Final = 0.05
 """Two keys whose likeness to what was said differs by no more are not told apart by it."""

@@ -18,6 +18,7 @@ from echoic.memory.experience.check import objection, repeats, suspects
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.text.analysis import STOP, content_words, cut
 from echoic.types import (
     EXPERIENCE_KINDS,
     Experience,
@@ -29,7 +30,6 @@ from echoic.types import (
     checked_name,
     checked_text,
 )
-from echoic.words import STOP, content_words, cut
 
 MAX_LESSONS_PER_KIND: Final = 12
 """Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned

@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from echoic.memory.sharing import wording
-from echoic.memory.sharing.wording import (
+from echoic.memory.sharing import person_names
+from echoic.memory.sharing.person_names import (
     LISTS,
     JudgedWord,
     listed,
@@ -378,12 +378,12 @@ def _of_somebody(text: str, explained: str) -> str | None:
     """What else makes `words` personal: somebody near, an illness, a wish, an order, an episode."""
     happening = _HAPPENINGS.sub("~", text)
     stems = frozenset(stem(one) for one in happening.split())
-    if stems & wording.RELATIONS or not wording.TITLES.isdisjoint(text.split()):
+    if stems & person_names.RELATIONS or not person_names.TITLES.isdisjoint(text.split()):
         return "relation"
-    ill = [one for one in text.split() if stem(one) in wording.HEALTH]
+    ill = [one for one in text.split() if stem(one) in person_names.HEALTH]
     if ill and not (_OFFERED.search(text) and _MANY_OF_HEALTH.issuperset(ill)):
         return "health"
-    liked = stems & wording.PREFERENCES - {"usual"}
+    liked = stems & person_names.PREFERENCES - {"usual"}
     if liked and not re.search(r"\b(?:who|you|if you) (?:want|wish|prefer|need|would like)\b", text):
         return "preference"
     return _of_one(text, explained)
@@ -393,22 +393,22 @@ def _of_one(text: str, explained: str) -> str | None:
     texts = text.split()
     opens = next((one for one in texts if one[0].isalpha()), "")
     for_us = explained.startswith(("call ~", "contact ~", "email ~"))
-    if opens in _ORDERED or wording.is_instruction(texts, open_to=_REACH if for_us else frozenset()):
+    if opens in _ORDERED or person_names.is_instruction(texts, open_to=_REACH if for_us else frozenset()):
         return "instruction"
-    if wording.is_somebody(re.sub(r"\bemploys? [0-9]+ (?:people|men|women)\b", "employs", text).split()):
+    if person_names.is_somebody(re.sub(r"\bemploys? [0-9]+ (?:people|men|women)\b", "employs", text).split()):
         return "person"
     lasting = re.sub(r"(?<!\S)(?:~|you|to|can|and) rent(?= [a-z]+s\b| out\b)", "~ hire", explained)
     lasting = lasting.replace("~", "any")
-    if wording.is_owned(lasting.split()):
+    if person_names.is_owned(lasting.split()):
         return "belonging"
     past = _LASTING_PAST.sub("is", text.replace("no questions asked", ""))
     past = re.sub(r"\bhave been\b", "are", past)
     past = re.sub(
         r"\b(be|are|is) (?:sent|taken|paid|left|sold|bought|told|written|brought|moved)\b", r"\1 done", past
     )
-    if wording.is_episode(past.split()):
+    if person_names.is_episode(past.split()):
         return "episode"
-    return "doubt" if "?" in texts or not wording.DOUBTS.isdisjoint(texts) else None
+    return "doubt" if "?" in texts or not person_names.DOUBTS.isdisjoint(texts) else None
 
 
 def _is_company(text: str) -> bool:

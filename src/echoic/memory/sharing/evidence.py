@@ -3,7 +3,7 @@
 `fact_in` looks for one kind, which is enough for a text to be proposed. `kinds_stated` finds every kind,
 clause by clause, so that a deployment can say which need no operator: "Open from 9 to 5, and refunds are
 never given" states hours and a policy. What the rules do not understand is "other". Whether a text speaks
-of a person is asked elsewhere (`wording`).
+of a person is asked elsewhere (`person_names`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from echoic.errors import InvalidInput, brief
-from echoic.memory.sharing.wording import LISTS, JudgedWord, listed_stems, stem, stems
+from echoic.memory.sharing.person_names import LISTS, JudgedWord, listed_stems, stem, stems
 from echoic.text import any_of
 
 

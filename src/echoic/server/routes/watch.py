@@ -12,10 +12,10 @@ from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import Field
 
-from echoic.memory.hooks import CallWritten, Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.records import TURN, turn_of
 from echoic.server.event_stream import BEAT, Told, described, event, streamed
-from echoic.server.models import Shown, ShownTurn
+from echoic.server.models import ResponseModel, TurnView
 from echoic.server.problems import responses
 from echoic.server.request_callers import (
     AppState,
@@ -26,7 +26,7 @@ from echoic.server.request_callers import (
     address,
     is_let_in_still,
 )
-from echoic.server.routes.calls import ShownTool
+from echoic.server.routes.calls import ToolView
 from echoic.server.routes.memories import MemoryDestroyed, MemoryLearned, Stuck, Used
 from echoic.session.call_record import Exchange, exchange_of
 from echoic.types import Outcome, Scope
@@ -36,7 +36,7 @@ _KEY_LOOKED_AT_S: Final = 5.0
 """How often it is looked up whether the listener's key is still good."""
 
 
-class WatchedRecall(Shown):
+class WatchedRecall(ResponseModel):
     """How the recall for a turn went."""
 
     outcome: Outcome
@@ -46,7 +46,7 @@ class WatchedRecall(Shown):
     shown: int = Field(description="How many of those the model was given for this turn.")
 
 
-class WatchedExchange(Shown):
+class WatchedExchange(ResponseModel):
     """What happened at a turn of the caller; told anew when more of it is known."""
 
     number: int
@@ -54,7 +54,7 @@ class WatchedExchange(Shown):
     user_turn: str
     latency_ms: float | None
     recall: WatchedRecall | None
-    tools: list[ShownTool]
+    tools: list[ToolView]
 
     @classmethod
     def of(cls, noun: Exchange) -> Self:
@@ -67,7 +67,7 @@ class WatchedExchange(Shown):
             found=len(recall.found),
             shown=sum(hit.fate == "shown" for hit in recall.found),
         )
-        tools = [ShownTool.of(each) for each in noun.tools]
+        tools = [ToolView.of(each) for each in noun.tools]
         return cls(
             number=noun.number,
             agent=noun.agent,
@@ -78,13 +78,13 @@ class WatchedExchange(Shown):
         )
 
 
-class Watched(Shown):
+class WatchedEvent(ResponseModel):
     """Something that happened in a deployment."""
 
     at: datetime
     user: str
     conversation: str | None
-    data: ShownTurn | WatchedExchange | MemoryLearned | MemoryDestroyed | Stuck | Used
+    data: TurnView | WatchedExchange | MemoryLearned | MemoryDestroyed | Stuck | Used
 
 
 @router.get(
@@ -142,13 +142,13 @@ def _watched_event(told: Told, user: str) -> bytes:
     name, data = _told(told)
     if isinstance(told, CallWritten):
         conversation = told.record.key
-    return event(name, Watched(at=datetime.now(UTC), user=user, conversation=conversation, data=data))
+    return event(name, WatchedEvent(at=datetime.now(UTC), user=user, conversation=conversation, data=data))
 
 
 def _told(told: Told) -> tuple[str, Any]:
     match told:
         case CallWritten(record=record) if record.kind == TURN:
-            return "turn", ShownTurn.of(turn_of(record))
+            return "turn", TurnView.of(turn_of(record))
         case CallWritten(record=record):
             return "exchange", WatchedExchange.of(exchange_of(record))
         case Extraction():
@@ -157,6 +157,6 @@ def _told(told: Told) -> tuple[str, Any]:
             return "tool", Used.of(told)
         case Forgotten():
             return "forgotten", MemoryDestroyed.of(told)
-        case Trouble():
+        case Failure():
             return "trouble", Stuck.of(told)
     assert_never(told)

@@ -64,8 +64,8 @@ from echoic.stores.mongodb.schema import (
     settle,
 )
 from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions: about 50,000 memories with 384-dimension vectors and word pieces."""

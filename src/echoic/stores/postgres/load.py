@@ -32,8 +32,8 @@ from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
 from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.text.analysis import content_words
 from echoic.types import Scope
-from echoic.words import content_words
 
 _AT_ONCE = 32
 """Segments read by one statement: 1,024 rows, about 2 MB and 5 ms."""
@@ -268,7 +268,7 @@ class FreshPartitions:
         self._rest_until = 0.0
         self._drops = 0
         """How often something was let go of because it was erased."""
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why the database could not be asked the last time; None while it can."""
         self.listening = False
 
@@ -426,15 +426,15 @@ class FreshPartitions:
         return loaded
 
     def _missed(self, error: StoreUnavailable) -> None:
-        if self.trouble is None:
+        if self.failure is None:
             log.warning("PostgreSQL cannot be asked; going on with what is loaded")
-        self.trouble = str(error)
+        self.failure = str(error)
         self._rest_until = time.monotonic() + _REST_S
 
     def _reached(self) -> None:
-        if self.trouble is not None:
+        if self.failure is not None:
             log.warning("PostgreSQL can be asked again")
-        self.trouble, self._rest_until = None, 0.0
+        self.failure, self._rest_until = None, 0.0
 
     def _tell(self, scope: Scope) -> None:
         self._news.add(scope)

@@ -39,8 +39,8 @@ from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, write_snapshot
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 T = TypeVar("T")
 _UNKNOWN = -1
@@ -315,7 +315,7 @@ class SQLiteStore:
         except StoreUnavailable as error:
             refused = str(error)
         trouble = self._writer.suspect or refused
-        return {**facts, "writable": trouble is None, "trouble": trouble}
+        return {**facts, "writable": trouble is None, "failure": trouble}
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:

@@ -17,8 +17,8 @@ from echoic.english import SelfStatement, listen
 from echoic.english.sentences import completed
 from echoic.english.slots import rivals
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.known_facts import known_of
-from echoic.memory.distilling.reconcile import (
+from echoic.memory.extraction.known_facts import known_of
+from echoic.memory.extraction.reconciliation import (
     Add,
     Change,
     Distilled,
@@ -28,8 +28,8 @@ from echoic.memory.distilling.reconcile import (
     TakeBack,
     Unlearn,
 )
-from echoic.memory.distilling.third_parties import ThirdParties
-from echoic.memory.distilling.turns import (
+from echoic.memory.extraction.third_parties import ThirdParties
+from echoic.memory.extraction.turns import (
     RECENT,
     affirmed,
     conversation_record,

@@ -27,8 +27,8 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Put, Record, Store
+from echoic.text.analysis import fold
 from echoic.types import Memory, Scope, Turn
-from echoic.words import fold
 
 THRESHOLD: Final = 0.7
 """A recogniser's confidence below which a delicate word is not to be relied on. A default, not a measurement:
