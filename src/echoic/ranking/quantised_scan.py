@@ -2,9 +2,9 @@
 
 A query reads every vector of a scope, and in a large scope memory bandwidth is what takes the time. With the
 compiled kernel, vectors are 16-bit floats (half the bytes), and cosines are right to 0.0001. Without it,
-`simsimd` (the extra "fast") multiplies signed bytes (a quarter), and the nearest rows are computed exactly. Both
-are optional. Cosines are exact without them, in scopes below `LEAST_ROWS`, and until the first queries have
-quantised the vectors, a few segments each.
+`simsimd` (the extra "fast") multiplies signed bytes (a quarter), and the nearest rows are computed exactly.
+Both are optional. Cosines are exact without them, in scopes below `LEAST_ROWS`, and until the first queries
+have quantised the vectors, a few segments each.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Coarse:
 
 
 def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Quantise to int8, shape [n, dimensions], with a scale for each row, shape [n]: 127 steps of its largest axis."""
+    """Quantise to int8 [n, dimensions], with the scale of each row [n]: its largest axis has 127 steps."""
     largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
     steps = np.divide(_MOST, largest, out=np.zeros_like(largest), where=largest > 0)
     scaled = vectors * steps[:, None]
