@@ -369,7 +369,7 @@ class HomeLoop:
         self._loop = None
 
     def check(self) -> None:
-        """Nothing, where the running loop is the home, or there is none.
+        """Check that the running loop, if any, is the home.
 
         Raises:
             NotOpen: it is another one.

@@ -174,7 +174,7 @@ class Hooks:
         return all(task.done() for task in tasks)
 
     async def aclose(self) -> None:
-        """Let hooks finish, within `CLOSE_S`. May be called twice."""
+        """Wait for hooks to finish, at most `CLOSE_S`. May be called twice."""
         await self.settle()
         for task in self._tasks():
             task.cancel()

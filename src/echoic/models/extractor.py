@@ -219,7 +219,7 @@ class ModelExtractor:
         await self._asking.open()
 
     async def aclose(self) -> None:
-        """Let go of the client; one that was passed ready-made stays its owner's."""
+        """Close the client, unless it was passed in ready-made."""
         await self._asking.aclose()
 
     async def extract(self, reading: Reading) -> Sequence[Change]:

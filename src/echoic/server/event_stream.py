@@ -75,7 +75,7 @@ class EventStreams:
                 _put(queue, None)
 
     async def listen(self, scope: Scope, *, beat_s: float, address: str = "") -> AsyncIterator[Told | None]:
-        """What happens to the memory of `scope` from now on; None every `beat_s` in which nothing does.
+        """Yield events of the memory of `scope` as they happen, and None after each `beat_s` without one.
 
         Args:
             scope: whose memory; of no user: of every user of the deployment, and what is said in their calls.

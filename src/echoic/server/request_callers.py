@@ -120,7 +120,7 @@ Shared = Annotated[AppState, Depends(served)]
 
 
 def address(connection: HTTPConnection) -> str:
-    """Where a request comes from, as it is counted."""
+    """The address of a request, as rate limits count it."""
     return address_of(connection.client.host if connection.client else None)
 
 

@@ -297,7 +297,7 @@ class UserFile(NamedTuple):
 
 
 class Folder:
-    """Where the files lie. `open` before use.
+    """The folder of the files. Call `open` before use.
 
     Args:
         root: the folder; created if need be.
@@ -350,7 +350,7 @@ class Folder:
         check_model(found, spec, repr(str(self.root)))
 
     def change_model(self, spec: EmbeddingSpec) -> None:
-        """From now on vectors of `spec` are kept here; those of another are no longer looked at."""
+        """Change the embedding model to `spec`: vectors of another model are ignored."""
         with disk.translated(self.root, "written"), disk.locked(self.root / _LOCK):
             self._write_settings(spec)
 
