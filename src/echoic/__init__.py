@@ -63,7 +63,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
     from echoic.memory.speculation import Speculation
-    from echoic.memory.tasks import Result, Task, TaskMessage
+    from echoic.memory.tasks import ConversationPage, ListedConversation, Result, Task, TaskMessage
     from echoic.memory.user import UserMemory
     from echoic.prompt.answer import Packed
     from echoic.prompt.block import Block
@@ -77,6 +77,7 @@ __all__ = [
     "Category",
     "Consent",
     "Conversation",
+    "ConversationPage",
     "Cut",
     "DeploymentKey",
     "DeploymentKeys",
@@ -101,6 +102,7 @@ __all__ = [
     "Items",
     "Jobs",
     "Lesson",
+    "ListedConversation",
     "Memory",
     "MemoryOptions",
     "MemoryService",
@@ -143,9 +145,9 @@ __all__ = [
 
 # These are imported when they are named, as in an annotation: `import echoic` stays light.
 _HANDED_OUT = {
-    "acting": "echoic.memory.audit",
     "AgentExperience": "echoic.memory.experience",
     "Block": "echoic.prompt.block",
+    "ConversationPage": "echoic.memory.tasks",
     "DeploymentKey": "echoic.memory.deployment_keys",
     "DeploymentKeys": "echoic.memory.deployment_keys",
     "Distilled": "echoic.memory.extraction.reconciliation",
@@ -157,6 +159,7 @@ _HANDED_OUT = {
     "Item": "echoic.memory.items",
     "Items": "echoic.memory.items",
     "Jobs": "echoic.memory.background",
+    "ListedConversation": "echoic.memory.tasks",
     "MemoryOptions": "echoic.memory.service",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
@@ -174,6 +177,7 @@ _HANDED_OUT = {
     "Transcript": "echoic.memory.conversation",
     "Failure": "echoic.memory.hooks",
     "UserMemory": "echoic.memory.user",
+    "acting": "echoic.memory.audit",
 }
 
 

@@ -15,7 +15,7 @@ from echoic.memory.global_facts import Filled, GlobalFact
 from echoic.memory.hooks import Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
 from echoic.memory.items import FoundItems, Item
 from echoic.memory.proposals import Decision
-from echoic.memory.tasks import Result, Task
+from echoic.memory.tasks import ConversationPage, Result, Task
 from echoic.memory.user import P
 from echoic.partition import Partition
 from echoic.prompt.answer import Packed
@@ -122,6 +122,20 @@ class BlockingMemoryService(Protocol):
         until: datetime | None = None,
     ) -> list[tuple[str, Conversation]]:
         """The conversations of a deployment, each with its user, oldest first. For operators."""
+
+    def newest_conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a deployment that began last, page by page, newest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn now from every conversation with turns that were not learned from yet."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from echoic.memory.extraction.third_parties import ThirdParties
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
+    from echoic.memory.tasks import ConversationPage
 
 log = logging.getLogger(__name__)
 
@@ -460,6 +461,44 @@ class MemoryService:
             return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
         named: dict[str, Any] = {"agent": agent, "status": status, "since": since, "until": until}
         return await read_all_conversations(self._parts.store, deployment, chosen, **named)
+
+    async def newest_conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a deployment that began last, page by page, newest first. For operators.
+
+        Args:
+            deployment: where.
+            user: of this user only.
+            agent: who served it.
+            status: how it stands.
+            since: it began then or later (aware).
+            until: it began before then (aware).
+            limit: how many at most.
+            before: the `place` of the last one of the page before.
+        """
+        from echoic.memory.tasks import newest_conversations
+
+        return await newest_conversations(
+            self._parts.store,
+            deployment,
+            user=user if user is None else checked_name(user, "user"),
+            agent=agent,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            before=before,
+        )
 
     async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn now from every conversation with turns that were not learned from yet.

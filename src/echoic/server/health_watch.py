@@ -161,12 +161,12 @@ class HealthWatch:
 
     async def _turns(self, deployment: str) -> Turns:
         since = datetime.now(UTC) - timedelta(minutes=MINUTES)
-        recent = await self._memory.conversations(deployment, since=since)
+        recent = await self._memory.newest_conversations(deployment, since=since, limit=_CALLS_READ)
         count = ready = 0
         first: list[float] = []
-        for user, conversation in recent[-_CALLS_READ:]:
-            memory = self._memory.user(user, deployment)
-            for each in await read_exchanges(memory.backing_store, memory.scope, conversation.id):
+        for listed in recent.conversations:
+            memory = self._memory.user(listed.user, deployment)
+            for each in await read_exchanges(memory.backing_store, memory.scope, listed.conversation.id):
                 if each.latency_ms is not None:
                     first.append(each.latency_ms)
                 if each.recall is not None and "speech_ended" in each.stages:

@@ -279,9 +279,12 @@ async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: T
         await store.write(scope, [Require(kind=CONVERSATION, id=call.conversation), *news])
 
 
-async def read_calls(store: Store, scope: Scope) -> list[CallRecord]:
-    """Every call of a user, oldest first."""
-    return [call_of(record) for record in await scan_all(store, scope, CALL)]
+async def read_calls(store: Store, scope: Scope, *, newest: int | None = None) -> list[CallRecord]:
+    """Every call of a user, or the `newest` so many, oldest first."""
+    if newest is None:
+        return [call_of(record) for record in await scan_all(store, scope, CALL)]
+    records = await store.scan(scope, CALL, newest_first=True, limit=newest)
+    return [call_of(record) for record in reversed(records)]
 
 
 async def read_call(store: Store, scope: Scope, name: str) -> CallRecord | None:
@@ -295,7 +298,7 @@ async def read_exchanges(
 ) -> list[Exchange]:
     """The exchanges of a conversation, or of one call in it, in order."""
     records = await scan_all(store, scope, EXCHANGE, key=conversation)
-    return [_exchange_of(r) for r in records if call is None or r.id.startswith(f"{call}:")]
+    return [exchange_of(r) for r in records if call is None or r.id.startswith(f"{call}:")]
 
 
 async def read_given(store: Store, scope: Scope, conversation: str, call: str) -> list[Given]:
@@ -329,7 +332,8 @@ def _exchange_data(exchange: Exchange) -> dict[str, Any]:
     return {**asdict(exchange), "at": exchange.at.isoformat(), "recall": kept}
 
 
-def _exchange_of(record: Record) -> Exchange:
+def exchange_of(record: Record) -> Exchange:
+    """The exchange that a record of kind EXCHANGE holds."""
     data = dict(record.data)
     return Exchange(
         **{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -51,7 +52,9 @@ class CallView(ResponseModel):
     ended_at: datetime | None = Field(
         description="Null while it goes on, and where its end was not recorded."
     )
-    last_said_at: datetime | None = Field(description="When something was last said in it.")
+    last_said_at: datetime | None = Field(
+        description="When something was last said in it; null in a list where its end was recorded."
+    )
 
 
 class CallList(ResponseModel):
@@ -157,22 +160,31 @@ async def list_calls(
     """Newest first. A user's token lists that user's calls; a key those of its deployment. A conversation
     without a recorded call, such as one that was typed, is listed too.
     """
-    of = viewer.user or user
-    found = await shared.memory.conversations(
-        viewer.deployment, user=of, status=status, since=since, until=until
-    )
-    newest = [item for item in reversed(found) if cursor is None or _place(item) < _parsed(cursor)]
     shown: list[CallView] = []
-    last: tuple[str, Conversation] | None = None
-    for looked_at, item in enumerate(newest):
-        if len(shown) == limit or looked_at == _MOST_LOOKED_AT:
-            break
-        last = item
-        call = await _listed(shared.memory.user(item[0], viewer.deployment), item[1])
-        if channel in {None, call.channel}:
-            shown.append(call)
-    more = last is not None and last is not newest[-1]
-    return CallList(calls=shown, next="|".join(_place(last)) if more and last else None)
+    for _ in range(_MOST_LOOKED_AT // limit):
+        page = await shared.memory.newest_conversations(
+            viewer.deployment,
+            user=viewer.user or user,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            before=cursor,
+        )
+        found = page.conversations
+        calls = await asyncio.gather(
+            *(_listed(shared.memory.user(each.user, viewer.deployment), each.conversation) for each in found)
+        )
+        for each, call in zip(found, calls, strict=True):
+            if channel in {None, call.channel}:
+                shown.append(call)
+            cursor = each.place
+            if len(shown) == limit:
+                more = page.more or each is not found[-1]
+                return CallList(calls=shown, next=cursor if more else None)
+        if not page.more:
+            return CallList(calls=shown, next=None)
+    return CallList(calls=shown, next=cursor)
 
 
 @router.get("/api/calls/{call:path}", summary="Get a call", responses=_READS)
@@ -215,18 +227,6 @@ async def get_call(
     )
 
 
-def _place(item: tuple[str, Conversation]) -> tuple[str, str, str]:
-    user, conversation = item
-    return conversation.started_at.isoformat(), user, conversation.id
-
-
-def _parsed(cursor: str) -> tuple[str, str, str]:
-    parts = cursor.split("|", 2)
-    if len(parts) != 3:
-        raise InvalidInput("`cursor` is not one that a list of calls gave")
-    return parts[0], parts[1], parts[2]
-
-
 async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
     found = await scan_all(memory.backing_store, memory.scope, CALL, key=conversation)
     return [call_of(record) for record in found]
@@ -234,10 +234,11 @@ async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
 
 async def _listed(memory: UserMemory, conversation: Conversation) -> CallView:
     records = await _records(memory, conversation.id)
-    last = await memory.backing_store.scan(
-        memory.scope, TURN, key=conversation.id, newest_first=True, limit=1
-    )
-    said_at = turn_of(last[0]).said_at if last else None
+    said_at = None
+    if not records or records[-1].ended_at is None:
+        store = memory.backing_store
+        last = await store.scan(memory.scope, TURN, key=conversation.id, newest_first=True, limit=1)
+        said_at = turn_of(last[0]).said_at if last else None
     return _shown(memory.scope.user or "", conversation, records, said_at)
 
 

@@ -251,8 +251,15 @@ class PostgresStore:
             if given is not None:
                 asked.append(given)
                 where += f""" and (r.data->>'{field}') collate "C" {how.replace("{n}", str(len(asked)))}"""
+        if wanted.user is not None:
+            asked.append(wanted.user)
+            where += f" and s.usr = ${len(asked)}"
+        if wanted.newest is not None:
+            asked.append(wanted.newest)
+            where += f""" order by (r.data->>'started_at') collate "C" desc limit ${len(asked)}"""
+        whose = None if wanted.user is None else Scope(wanted.deployment, wanted.user)
         async with self._at_work():
-            found = await self._fetch(None, _LISTED + where, *asked) if wanted.kind == LISTED else []
+            found = await self._fetch(whose, _LISTED + where, *asked) if wanted.kind == LISTED else []
         return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
