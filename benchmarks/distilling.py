@@ -12,7 +12,7 @@ both.
 The conversations were written before the rules were run on them, and the rules were not changed afterwards;
 of the labels, three were renamed to the slot the rules use (a daughter is a `child`) and one that had been
 forgotten was added. The pairs of statements in `duplicates_set.jsonl` are what the threshold in
-`memory/distilling/known_facts.py` was chosen on.
+`memory/extraction/known_facts.py` was chosen on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 import echoic
 from benchmarks import machine
 from echoic.embedding import embedder_from
-from echoic.memory.distilling.known_facts import ALIKE, same_meaning, same_words
+from echoic.memory.extraction.known_facts import ALIKE, same_meaning, same_words
 from echoic.types import Memory, Turn
 
 SET = Path(__file__).parent / "distilling_set.jsonl"

@@ -1,4 +1,4 @@
-"""Writes src/echoic/blocking.py from the asynchronous classes; with --check says whether it is current."""
+"""Writes src/echoic/blocking.pyi from the asynchronous classes; with --check says whether it is current."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from echoic.memory import (
 from echoic.memory.experience import lessons
 from echoic.stores import base as stores
 
-MODULE = Path(__file__).resolve().parent.parent / "src" / "echoic" / "blocking.py"
+MODULE = Path(__file__).resolve().parent.parent / "src" / "echoic" / "blocking.pyi"
 HANDLES = (
     service.MemoryService,
     user.UserMemory,
@@ -45,16 +45,7 @@ NAMES = frozenset(handle.__name__ for handle in HANDLES)
 ENTERED = frozenset({service.MemoryService, speculation.Speculation})
 """What is used with `with`."""
 
-OPENING = '''\
-"""What `echoic.sync` hands out, as types: every verb of the asynchronous classes, blocking.
-
-Written by `scripts/blocking.py` from those classes, whose docstrings say more; change them, then run it.
-
-    from echoic.blocking import BlockingUserMemory
-
-    def greet(caller: BlockingUserMemory) -> str: ...
-"""
-'''
+OPENING = "# Written by scripts/blocking.py from the asynchronous classes, whose docstrings say more."
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -91,7 +82,7 @@ class Written:
     def text(self) -> str:
         """All of it."""
         lines = [f"from {module} import {', '.join(sorted(names))}" for module, names in self.imports.items()]
-        raw = "\n".join([OPENING, "from __future__ import annotations", *lines, *self.classes, self._all()])
+        raw = "\n".join([OPENING, *lines, *self.classes, self._all()])
         raw = _ruff(raw, "check", "--fix", "--select=I,F401", "--quiet")
         return _ruff(raw, "format", "--quiet")
 

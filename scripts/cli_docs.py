@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from echoic.cli.hosting import AGENT_KEY, OPERATOR_KEY, SECRET
 from echoic.cli.output import MEANINGS
 from echoic.cli.phone import AUTH_TOKEN
 from echoic.cli.root import root
+from echoic.cli.server_process import AGENT_KEY, OPERATOR_KEY, SECRET
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH = 100

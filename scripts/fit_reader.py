@@ -1,4 +1,4 @@
-"""Fit the weights of `echoic.memory.distilling.clause_reader`, and write them beside it.
+"""Fit the weights of `echoic.memory.extraction.clause_reader`, and write them beside it.
 
     PYTHONPATH=packages/echoic-corpus/src python scripts/fit_reader.py --cache /tmp/reader-vectors
 
@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding import embedder_from
-from echoic.memory.distilling import clause_reader
-from echoic.memory.distilling.clause_reader import (
+from echoic.memory.extraction import clause_reader
+from echoic.memory.extraction.clause_reader import (
     CATEGORIES,
     PIECE_SCALE,
     PIECES,
@@ -48,7 +48,7 @@ from echoic.memory.distilling.clause_reader import (
     terms_of,
     with_bias,
 )
-from echoic.words import content_words
+from echoic.text.analysis import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"

@@ -164,7 +164,7 @@ def test_a_plain_set_and_query_load_nothing_that_they_do_not_use(tmp_path):
         "print(*(name for name in sys.modules if name.startswith('echoic.')))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    unused = {"distilling", "experience", "erasure", "forget_targets", "retraction", "export", "global_facts"}
+    unused = {"extraction", "experience", "erasure", "forget_targets", "retraction", "export", "global_facts"}
     unused |= {"proposals", "block", "keyless", "capability", "session", "server", "cli", "models"}
     assert not [name for name in out.stdout.split() if set(name.split(".")) & unused]
 

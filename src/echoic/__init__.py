@@ -26,7 +26,7 @@ from echoic.errors import (
     StoreUnavailable,
     WriteConflict,
 )
-from echoic.opening import open  # noqa: A004 - echoic.open is the way in
+from echoic.factory import open  # noqa: A004 - echoic.open is the way in
 from echoic.types import (
     Category,
     Consent,
@@ -54,16 +54,16 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.background import Jobs
     from echoic.memory.conversation import OpenConversation, Transcript
     from echoic.memory.deployment_keys import DeploymentKey, DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.experience import AgentExperience
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
-    from echoic.memory.hooks import Extraction, Forgotten, Recalled, ToolUsed, Trouble
+    from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
     from echoic.memory.speculation import Speculation
-    from echoic.memory.tasks import Result, Task, TaskMessage
+    from echoic.memory.tasks import ConversationPage, ListedConversation, Result, Task, TaskMessage
     from echoic.memory.user import UserMemory
     from echoic.prompt.answer import Packed
     from echoic.prompt.block import Block
@@ -74,9 +74,11 @@ __version__ = "0.1.0"
 __all__ = [
     "AgentExperience",
     "Block",
+    "CallWritten",
     "Category",
     "Consent",
     "Conversation",
+    "ConversationPage",
     "Cut",
     "DeploymentKey",
     "DeploymentKeys",
@@ -91,6 +93,7 @@ __all__ = [
     "EmbeddingSpec",
     "Experience",
     "Extraction",
+    "Failure",
     "Forgotten",
     "FoundItems",
     "GlobalFacts",
@@ -100,6 +103,7 @@ __all__ = [
     "Items",
     "Jobs",
     "Lesson",
+    "ListedConversation",
     "Memory",
     "MemoryOptions",
     "MemoryService",
@@ -131,7 +135,6 @@ __all__ = [
     "TaskMessage",
     "ToolUsed",
     "Transcript",
-    "Trouble",
     "Turn",
     "UserMemory",
     "WriteConflict",
@@ -143,12 +146,13 @@ __all__ = [
 
 # These are imported when they are named, as in an annotation: `import echoic` stays light.
 _HANDED_OUT = {
-    "acting": "echoic.memory.audit",
     "AgentExperience": "echoic.memory.experience",
     "Block": "echoic.prompt.block",
+    "CallWritten": "echoic.memory.hooks",
+    "ConversationPage": "echoic.memory.tasks",
     "DeploymentKey": "echoic.memory.deployment_keys",
     "DeploymentKeys": "echoic.memory.deployment_keys",
-    "Distilled": "echoic.memory.distilling.reconcile",
+    "Distilled": "echoic.memory.extraction.reconciliation",
     "Embedder": "echoic.embedding.base",
     "Extraction": "echoic.memory.hooks",
     "Forgotten": "echoic.memory.hooks",
@@ -157,6 +161,7 @@ _HANDED_OUT = {
     "Item": "echoic.memory.items",
     "Items": "echoic.memory.items",
     "Jobs": "echoic.memory.background",
+    "ListedConversation": "echoic.memory.tasks",
     "MemoryOptions": "echoic.memory.service",
     "MemoryService": "echoic.memory.service",
     "OpenConversation": "echoic.memory.conversation",
@@ -172,8 +177,9 @@ _HANDED_OUT = {
     "TaskMessage": "echoic.memory.tasks",
     "ToolUsed": "echoic.memory.hooks",
     "Transcript": "echoic.memory.conversation",
-    "Trouble": "echoic.memory.hooks",
+    "Failure": "echoic.memory.hooks",
     "UserMemory": "echoic.memory.user",
+    "acting": "echoic.memory.audit",
 }
 
 

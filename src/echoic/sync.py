@@ -24,7 +24,7 @@ from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 
-from echoic import opening
+from echoic import factory
 from echoic.errors import NotAllowed, NotOpen
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.deployment_keys import DeploymentKeys, Revocations
@@ -175,7 +175,7 @@ def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingMemorySer
     return opened
 
 
-open = _blocking(opening.open)  # noqa: A001 - as echoic.open
+open = _blocking(factory.open)  # noqa: A001 - as echoic.open
 """Opens a memory as `echoic.open` does, with the same arguments, to be used with `with`."""
 
 

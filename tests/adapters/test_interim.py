@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from echoic.session.turn_recall import InterimRecall, MemoryInTurn
+from echoic.session.turn_recall import CallRecall, MemoryInTurn
 
 QUESTION = "What is the name of my boat in the harbour"
 
@@ -33,7 +33,7 @@ async def test_what_a_turn_calls_to_mind_was_found_before_it_ended(relay):
     for said in (QUESTION, "And what was in room 7", QUESTION):
         await phone.service.settle()
         await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": False})
-        while not held.interim._heard or held.interim._listening._running:
+        while not held.recall._heard or held.recall._listening._running:
             await asyncio.sleep(0.01)
         await call.say(said)
     assert "Nellie" in phone.script.sent[-1]
@@ -114,11 +114,11 @@ async def test_where_recall_fails_ahead_the_turn_is_answered_all_the_same(relay,
 async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once(relay, limit):
     phone = await relay()
     memory = phone.memory()
-    interim = InterimRecall(memory, "call")
-    assert (await interim.final(QUESTION, 500))._ahead is None, "nothing was heard before"
-    interim.partial(QUESTION)
+    recall = CallRecall(memory, "call", None, deadline_ms=500, packs=False)
+    assert (await recall.in_turn(QUESTION)).ahead is None, "nothing was heard before"
+    recall.partial(QUESTION)
     await asyncio.sleep(0.2)
-    heard = await interim.final(QUESTION, 500)
+    heard = await recall.in_turn(QUESTION)
     assert isinstance(heard, MemoryInTurn)
     assert (await heard.recall("room 7", limit=3)).hits == (await memory.recall("room 7", limit=3)).hits
     looked = await memory.recall(QUESTION, limit=limit)
@@ -126,7 +126,7 @@ async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once
     await memory.set("boat", "the boat in the harbour is called Argo now")
     found = (await heard.recall(QUESTION, limit=limit)).hits
     assert any("Argo" in hit.memory.text for hit in found if hit.memory), "who asks again is told what is new"
-    await interim.aclose()
+    await recall.aclose()
 
 
 async def test_words_sent_one_by_one_are_all_heard_and_kept_once(relay):

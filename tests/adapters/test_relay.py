@@ -12,7 +12,7 @@ from echoic import StoreUnavailable, Turn
 from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
-from echoic.session.turn_recall import InterimRecall
+from echoic.session.turn_recall import CallRecall
 from echoic_loopback.twilio import CallFailed
 
 LONG = "Your train leaves at nine from platform four and the last word is zanzibar so do not be late"
@@ -162,7 +162,7 @@ async def test_what_was_said_last_is_kept_though_memory_was_still_searched_at_th
         searching.set()
         await never.wait()
 
-    monkeypatch.setattr(InterimRecall, "final", final)
+    monkeypatch.setattr(CallRecall, "in_turn", final)
     await call.send({"type": "prompt", "voicePrompt": "my number is 555 0199", "lang": "en-US", "last": True})
     await searching.wait()
     await call.hang_up()
@@ -434,16 +434,16 @@ async def test_a_prompt_whose_reply_is_stopped_before_it_began_is_known_to_the_n
     phone = await relay(lambda _said, _given: LONG)
     call = await phone.call()
     await call.say("hello")
-    final = InterimRecall.final
+    final = CallRecall.in_turn
 
     async def slow(*_given):
         searching.set()
         await never.wait()
 
-    monkeypatch.setattr(InterimRecall, "final", slow)
+    monkeypatch.setattr(CallRecall, "in_turn", slow)
     await call.send({"type": "prompt", "voicePrompt": "A taxi, please", "lang": "en-US", "last": True})
     await searching.wait()
-    monkeypatch.setattr(InterimRecall, "final", final)
+    monkeypatch.setattr(CallRecall, "in_turn", final)
     await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Your train"})
     await call._reply(0.0, None)
     await call.say("For two")

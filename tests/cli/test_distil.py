@@ -9,7 +9,7 @@ import sys
 
 import forked
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.memory.distilling.model_reader import ATTEMPTS
+from echoic.memory.extraction.model_reader import ATTEMPTS
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.types import Turn

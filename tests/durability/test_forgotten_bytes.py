@@ -23,8 +23,8 @@ from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import scrub as sqlite_scrub
 from echoic.testing.store_histories import attached
+from echoic.text.analysis import content_words, cut
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import content_words, cut
 from scale import many
 
 SPEC = EmbeddingSpec("forgotten-bytes", 48)

@@ -75,7 +75,7 @@ class Patient:
             self.disk.plan = nothing
             await self._attempt(step)
             health = await self.store.check()
-            assert (health["writable"], health["trouble"]) == (True, None)
+            assert (health["writable"], health["failure"]) == (True, None)
         self.state = after(self.state, step)
 
     async def _attempt(self, step: Step) -> None:
@@ -93,7 +93,7 @@ class Patient:
         assert await read_back(self.store) in allowed
         health = await self.store.check()
         assert health["writable"] is False
-        assert health["trouble"]
+        assert health["failure"]
         with pytest.raises(self.error):
             await self.store.write(SCOPES[0], [Put(record=Record(kind="profile", id="x", data={}))])
         assert await read_back(self.store) in allowed
@@ -230,7 +230,7 @@ async def test_a_file_system_without_space_refuses_writes_and_resumes_when_space
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
     await asyncio.gather(*(store.write(scope, [_long_memory(kept + i, rng)]) for i in range(20)))
     health = await store.check()
-    assert (health["writable"], health["trouble"]) == (True, None)
+    assert (health["writable"], health["failure"]) == (True, None)
     assert len(await store.scan(scope, "memory", limit=10_000)) == kept + 20
     await store.aclose()
     assert len(check_consistent(small_disk / "a.db")[scope]) == kept + 20

@@ -13,8 +13,8 @@ import numpy as np
 from echoic.partition import MEMORY, TURN, Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Put, Record, Store
 from echoic.testing.store_histories import attached
+from echoic.text.analysis import content_words
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import content_words
 
 SPEC = EmbeddingSpec("durability-test", 8)
 KINDS = {"memory": MEMORY, "turn": TURN}

@@ -8,7 +8,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import echoic
 from echoic.capability.tools import MemoryTools
-from echoic.memory.keyless.wording import said_back
+from echoic.memory.keyless.intents import said_back
 from echoic.session.agents import CallContext
 from echoic.types import Directives, Turn
 

@@ -129,6 +129,68 @@ async def test_what_earlier_versions_marked_as_distilled_is_completed(store):
         assert names(await memory.conversations(status="completed")) == [("ana", "old"), ("eva", "old")]
 
 
+async def all_pages(memory, **asked):
+    found, before = [], None
+    while True:
+        page = await memory.newest_conversations(limit=3, before=before, **asked)
+        found += [(each.user, each.conversation.id) for each in page.conversations]
+        if not page.more:
+            return found
+        assert len(page.conversations) == 3
+        before = page.conversations[-1].place
+
+
+async def kept_as_of(store, user, name, minute, *, status="completed", deployment="default"):
+    """A conversation that began at that minute, written now, as an import does."""
+    at = (LONG_AGO + timedelta(minutes=minute)).isoformat()
+    data = {"agent": "films", "status": status, "started_at": at, "updated_at": at, "cursor": -1}
+    record = Record(kind=CONVERSATION, id=name, data=data)
+    await store.write(Scope(deployment, user), [Put(record=record)])
+
+
+async def test_pages_of_the_newest_hold_every_conversation_once_also_of_those_that_began_at_once(store):
+    async with echoic.open(store, embedder="lexical") as memory:
+        for n in (5, 0, 3, 1):
+            await kept_as_of(store, "ana", f"a{n}", n, status="failed" if n == 3 else "completed")
+        for n in range(7):
+            await kept_as_of(store, f"user-{n % 3}", f"same-{n}", 2)
+        await kept_as_of(store, "eva", "elsewhere", 4, deployment="acme")
+        same = sorted(((f"user-{n % 3}", f"same-{n}") for n in range(7)), reverse=True)
+        anas = [("ana", "a5"), ("ana", "a3"), ("ana", "a1"), ("ana", "a0")]
+        assert await all_pages(memory) == [*anas[:2], *same, *anas[2:]]
+        assert await all_pages(memory, user="ana") == anas
+        assert await all_pages(memory, user="nobody") == []
+        assert await all_pages(memory, status="failed") == [("ana", "a3")]
+        assert await all_pages(memory, status="completed", user="ana") == [anas[0], *anas[2:]]
+        since, until = (LONG_AGO + timedelta(minutes=n) for n in (1, 3))
+        assert await all_pages(memory, since=since, until=until) == [*same, ("ana", "a1")]
+        assert await all_pages(memory, agent="books") == []
+        for wrong in ("x", "|a|b", "2001-01-01T00:00:00+00:00|a"):
+            with pytest.raises(InvalidInput, match="cursor"):
+                await memory.newest_conversations(before=wrong)
+
+
+@pytest.mark.parametrize("user", [None, "ana"])
+@pytest.mark.parametrize("name", [name for name in STORES if name != "documents"])
+async def test_a_page_of_the_newest_reads_one_record_more_than_it_shows(
+    name, user, tmp_path, closed_while_connecting
+):
+    store = Counting(store_named(name, tmp_path))
+    async with echoic.open(store, embedder="lexical") as memory:
+        for n in range(40):
+            await kept_as_of(store, "ana", f"a{n}", n)
+        asking, before = store.asking.set(True), None
+        for _ in range(3):
+            store.records = 0
+            page = await memory.newest_conversations(user=user, limit=5, before=before)
+            assert len(page.conversations) == 5
+            assert page.more
+            before = page.conversations[-1].place
+            assert 5 < store.records <= 7, "the last of the page before is looked at again"
+        store.asking.reset(asking)
+        assert store.asked == set()
+
+
 class Counting:
     """A store that counts the records it hands out, and the users it is asked about.
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.memory.distilling import Add, Fact
-from echoic.memory.distilling.model_reader import PROGRESS
+from echoic.memory.extraction import Add, Fact
+from echoic.memory.extraction.model_reader import PROGRESS
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Put

@@ -145,7 +145,7 @@ async def test_a_text_that_is_refused_keeps_no_other_waiting(url, moody, caplog)
             assert "vector" in hit.ranks
         (hit, *_) = await ana.query("which word is it that is not allowed, a forbidden one?")
         assert hit.text == texts[2]
-        assert (await memory.check())["embedding_trouble"] is None
+        assert (await memory.check())["embedding_failure"] is None
         assert (await memory.check())["waiting"] == 0
     assert "grandmother" not in caplog.text
     assert "forbidden" not in caplog.text
@@ -159,7 +159,7 @@ async def test_a_request_that_is_refused_whatever_the_text_is_no_reason_to_give_
         ana = memory.user("ana")
         await ana.set("dog", "a beagle called Biscuit")
         assert await memory.settle(0.3) is False
-        assert (await memory.check())["embedding_trouble"] == "InvalidInput"
+        assert (await memory.check())["embedding_failure"] == "InvalidInput"
         assert (await memory.check())["waiting"] == 1
         moody.refuses = lambda _text: False
         assert await memory.settle(20)
@@ -187,13 +187,13 @@ async def test_an_embedder_that_is_down_loses_nothing_and_catches_up(url, moody,
         assert recall.hits[0].text == "a beagle called Biscuit"
         assert await memory.settle(0.3) is False
         facts = await memory.check()
-        assert facts["embedding_trouble"] == "EmbedderUnavailable"
+        assert facts["embedding_failure"] == "EmbedderUnavailable"
         moody.down = False
         for _ in range(200):
             if await memory.settle(1):
                 break
             await asyncio.sleep(0.01)
-        assert (await memory.check())["embedding_trouble"] is None
+        assert (await memory.check())["embedding_failure"] is None
         assert "vector" in (await ana.query("Biscuit"))[0].ranks
 
 
@@ -255,7 +255,7 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
                 await call.append(Turn(speaker="user", text=f"My name is {name}."))
             await bob.remember("plays the violin")
             assert await memory.settle(5) is False
-            assert memory.embedding_trouble == "StoreCorrupt"
+            assert memory.embedding_failure == "StoreCorrupt"
             assert "vector" in (await bob.query("violin"))[0].ranks
             assert (await bob.get("user_name")).text == "Bob"
             assert len(heard) < 20, "it was tried again without a pause"
@@ -269,13 +269,13 @@ async def test_an_error_that_is_not_echoics_ends_nothing_either(url, moody, quic
         moody.error = ConnectionResetError("peer")
         await ana.set("dog", "a beagle called Biscuit")
         assert await memory.settle(1) is False
-        assert memory.embedding_trouble == "ConnectionResetError"
+        assert memory.embedding_failure == "ConnectionResetError"
         moody.error = None
         for _ in range(200):
             if await memory.settle(1):
                 break
             await asyncio.sleep(0.01)
-        assert memory.embedding_trouble is None
+        assert memory.embedding_failure is None
         assert "vector" in (await ana.query("Biscuit"))[0].ranks
 
 
@@ -318,7 +318,7 @@ async def test_vectors_that_are_none_of_its_spec_are_kept_by_no_store(url, moody
         ana = memory.user("ana")
         await ana.set("dog", "a beagle called Biscuit")
         assert not await memory.settle(0.2)
-        assert memory.embedding_trouble == "EmbedderUnavailable"
+        assert memory.embedding_failure == "EmbedderUnavailable"
         recall = await ana.recall("is Biscuit a beagle?")
         assert ([hit.text for hit in recall.hits], recall.cut[0]) == (["a beagle called Biscuit"], "vector")
         moody.embed = embed

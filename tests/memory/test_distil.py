@@ -10,9 +10,9 @@ import pytest
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory import background
-from echoic.memory.distilling import Add, Fact, Retract, Supersede
-from echoic.memory.distilling.model_reader import Leases
-from echoic.memory.distilling.turns import conversation_record, standing
+from echoic.memory.extraction import Add, Fact, Retract, Supersede
+from echoic.memory.extraction.model_reader import Leases
+from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

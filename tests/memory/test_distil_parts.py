@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 import echoic
 from echoic.embedding import embedder_from
 from echoic.memory.concurrency import RunsPerUser
-from echoic.memory.distilling import Add, Confirm, Fact, Retract, Supersede
-from echoic.memory.distilling.grounding import consistent, grounded, instructs, is_grounded
-from echoic.memory.distilling.known_facts import compared, known_of, same_meaning, same_words
-from echoic.memory.distilling.turns import withheld
+from echoic.memory.extraction import Add, Confirm, Fact, Retract, Supersede
+from echoic.memory.extraction.grounding import consistent, grounded, instructs, is_grounded
+from echoic.memory.extraction.known_facts import compared, known_of, same_meaning, same_words
+from echoic.memory.extraction.turns import withheld
 from echoic.memory.profile import first_zone
 from echoic.memory.records import index, record_of_memory
 from echoic.memory.service import MemoryService

@@ -14,7 +14,7 @@ import echoic.sync
 from echoic import InvalidInput, NotAllowed, Turn
 from echoic.english.lexicon import COMMON
 from echoic.memory.experience import MAX_LESSONS_PER_KIND, objection
-from echoic.memory.sharing.wording import NAMES, VOCABULARY, names_among, words_of
+from echoic.memory.sharing.person_names import NAMES, VOCABULARY, names_among, words_of
 from echoic.types import EXPERIENCE_KINDS
 
 LESSON = "Ask for the genre before recommending a movie."

@@ -9,7 +9,7 @@ import pytest
 
 from echoic import InvalidInput, Turn
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.memory.distilling.reconcile import Add, Fact
+from echoic.memory.extraction.reconciliation import Add, Fact
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict
 from echoic.stores import store_from

@@ -14,8 +14,8 @@ import pytest
 import echoic
 from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
-from echoic.memory.distilling.reconcile import Add, Fact
-from echoic.memory.hooks import BACKLOG, Hooks, Trouble
+from echoic.memory.extraction.reconciliation import Add, Fact
+from echoic.memory.hooks import BACKLOG, Failure, Hooks
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.types import Turn
@@ -140,14 +140,14 @@ async def test_a_hook_far_behind_is_told_of_no_more_than_it_can_hold(caplog):
         await gate.wait()
         seen.append(event.again_s)
 
-    hooks.add(Trouble, slow)
+    hooks.add(Failure, slow)
     for number in range(BACKLOG + 10):
-        hooks.emit(Trouble(what="embedding", reason="x", again_s=number))
+        hooks.emit(Failure(what="embedding", reason="x", again_s=number))
     gate.set()
     assert await hooks.settle()
     assert seen == list(range(BACKLOG))
     assert caplog.text.count("events behind") == 1
-    hooks.emit(Trouble(what="embedding", reason="x", again_s=-1))
+    hooks.emit(Failure(what="embedding", reason="x", again_s=-1))
     assert await hooks.settle()
     assert seen[-1] == -1
 
@@ -183,7 +183,7 @@ async def test_an_embedder_that_is_down_is_told_as_trouble(url, caplog):
     caplog.set_level(logging.ERROR)
     embedder, troubles = Down(), []
     async with MemoryService(store_from(url), embedder) as memory:
-        memory.on_trouble(troubles.append)
+        memory.on_failure(troubles.append)
         await memory.user("ana").set("home", "Haifa")
         assert not await memory.settle(0.2)
         await told(memory)
@@ -221,7 +221,7 @@ async def test_an_extractor_is_named_where_it_learned_and_where_it_failed(url):
             store_from(url), LexicalEmbedder(), extractor=Scripted(fails=fails)
         ) as memory:
             memory.on_memory_extraction(learned.append)
-            memory.on_trouble(troubles.append)
+            memory.on_failure(troubles.append)
             call = await memory.user(f"ana {fails}").conversation("call")
             await call.append(Turn(speaker="user", text="I play the accordion on Thursdays."))
             await call.distil()

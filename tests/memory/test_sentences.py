@@ -14,9 +14,9 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.embedding.base import Embedded
 from echoic.english import listen
-from echoic.memory.distilling import clause_reader
-from echoic.memory.distilling.clause_reader import CATEGORIES, clauses, read_clauses, weights
-from echoic.memory.distilling.sentence_extractor import SentenceExtractor, Statement, replaces
+from echoic.memory.extraction import clause_reader
+from echoic.memory.extraction.clause_reader import CATEGORIES, clauses, read_clauses, weights
+from echoic.memory.extraction.sentence_extractor import SentenceExtractor, Statement, replaces
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
 
@@ -152,6 +152,16 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
         (("my flat number is 41", "home"), ("my flat number is 14", "reference"), 0.9, True),
         (("my son has turned ten", "age"), ("my son lives with us", "family"), 0.5, False),
         (("I'm hungry now", "condition"), ("I'm a cook", "work"), 0.9, False),
+        (("they took me off the statin", "medication"), ("I'm on a statin", "medication"), 0.5, True),
+        (("I've gone over to the yearly pass", "plan"), ("I have the weekly pass", "plan"), 0.5, True),
+        (("I've got five cousins", "family"), ("I've got four cousins", "family"), 0.9, True),
+        (
+            ("I have a visit on the five", "appointment"),
+            ("I have a visit on the four", "appointment"),
+            0.9,
+            False,
+        ),
+        (("I've got five aunts", "family"), ("I've got four cousins", "family"), 0.9, False),
     ],
 )
 def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_kind_was_taken_for(
@@ -160,10 +170,34 @@ def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_ki
     assert replaces(Statement(*new), Statement(*old), alike) is gone
 
 
+@pytest.mark.parametrize(
+    ("texts", "kept", "gone"),
+    [
+        (["i was with a bakery but i'm at a brewery now"], "at a brewery", "bakery"),
+        (["we've bought a house in Whitby, we don't rent in Hull any more"], "house in Whitby", "\0"),
+        (
+            ["I'm on citalopram.", "They took me off the citalopram and put me on venlafaxine."],
+            "venlafax",
+            "on cita",
+        ),
+        (
+            ["i like to be called in the morning", "the morning's no good now, call me in the evening"],
+            "eve",
+            "morn",
+        ),
+        (["My name is Carl, no, Karl with a K."], "Karl", "Carl"),
+    ],
+)
+async def test_what_is_over_as_the_caller_says_is_not_kept(learned_from, texts, kept, gone):
+    known = [f"{memory.statement or memory.text}" for memory in await learned_from(*texts)]
+    assert any(kept in text for text in known)
+    assert not [text for text in known if gone in text and kept not in text]
+
+
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):
     assert 0 < weights().floor <= weights().sure <= 1
     never_sure = replace(weights(), sure=2.0)
-    monkeypatch.setattr("echoic.memory.distilling.sentence_extractor.weights", lambda: never_sure)
+    monkeypatch.setattr("echoic.memory.extraction.sentence_extractor.weights", lambda: never_sure)
     said = "I take blood pressure tablets every day."
     assert [memory.confirmed for memory in await learned_from(said)] == [False]
     assert [memory.confirmed for memory in await learned_from(said, said)] == [True]
@@ -218,6 +252,11 @@ class TestClauses:
             ("i have asthma do you sell masks", ["i have asthma", "do you sell masks"]),
             ("my pin is [PIN] and I have two cats", ["I have two cats"]),
             ("I live in Rome, no sorry, in Bari.", ["I live, in Bari"]),
+            ("we're in Hove, well we were, it's Lewes now", ["we're in Lewes now"]),
+            ("I'm vegetarian, well, pescatarian these days.", ["I'm pescatarian these days"]),
+            ("I feel fine, well, fine enough", ["I feel fine, well, fine enough"]),
+            ("I'm thirty eight, thirty nine sorry.", ["I'm thirty nine"]),
+            ("I used to eat meat, I'm vegan now.", ["I used to eat meat", "I'm vegan now"]),
             ("Yes.", []),
         ],
     )

@@ -92,10 +92,10 @@ async def test_a_backlog_of_one_is_no_other_users(memory):
 class ComesBack(InMemoryStore):
     """A store whose database is away while the user's own scope is loaded, and back when the next is."""
 
-    trouble: str | None = None
+    failure: str | None = None
 
     async def load(self, scope: Scope) -> Partition:
-        self.trouble = "away" if scope.user else None
+        self.failure = "away" if scope.user else None
         return await super().load(scope)
 
 

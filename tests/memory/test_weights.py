@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic.errors import InvalidInput
-from echoic.opening import FORMAT, VERSION, fusion_from
+from echoic.factory import FORMAT, VERSION, fusion_from
 from echoic.ranking.fusion import BROAD, CLOSE, FUSIONS
 
 

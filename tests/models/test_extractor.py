@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from echoic.errors import InvalidInput
-from echoic.memory.distilling.model_reader import ATTEMPTS
+from echoic.memory.extraction.model_reader import ATTEMPTS
 from echoic.types import Turn
 
 MONDAY = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
@@ -547,7 +547,7 @@ async def test_a_conversation_or_user_forgotten_while_the_model_is_asked_leaves_
 
 async def test_the_guards_are_what_keeps_bad_answers_out(ana, provider, reply, monkeypatch):
     """Control: without the share that may end, the hostile answer empties the memory."""
-    from echoic.memory.distilling import model_reader
+    from echoic.memory.extraction import model_reader
 
     call = ana.call
     ana = ana.user

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -27,6 +27,7 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 ).split()
 STARTS_S = 60
+VIEWPORT = {"width": 1280, "height": 800}
 EMBEDDER = "local" if os.environ.get("ECHOIC_SCREENSHOTS") == "1" else "lexical"
 """Pictures show what callers see; other tests need no model, which takes a second to load and time for each word."""
 expect.set_options(timeout=30_000)  # a machine may be busy; what is right is there at once
@@ -125,9 +126,7 @@ class Seen:
 @asynccontextmanager
 async def visiting(browser, process, *, script="", at="", **options):
     """A page of somebody who was never here, watched; `script` runs before any of its own. `at` is the place."""
-    context = await browser.new_context(
-        **{"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
-    )
+    context = await browser.new_context(**{"viewport": VIEWPORT, "reduced_motion": "reduce", **options})
     context.set_default_timeout(30_000)
     page = await context.new_page()
     page.seen = Seen(page)
@@ -148,6 +147,56 @@ async def visiting(browser, process, *, script="", at="", **options):
         yield page
     finally:
         await context.close()
+
+
+class OnePage:
+    """One page for test after test, each as a caller whom nobody has met: loading it takes as long as most of them do.
+
+    It is loaded anew after a test that failed.
+    """
+
+    def __init__(self, browser, process, **options):
+        self._new = lambda: visiting(browser, process, **options)
+        self._page, self._life = None, AsyncExitStack()
+
+    async def close(self):
+        self._page = None
+        await self._life.aclose()
+
+    @asynccontextmanager
+    async def lent(self, request):
+        """The page, for the test of `request`."""
+        failed, page, self._page = request.session.testsfailed, self._page, None
+        if page is None:
+            await self.close()
+            page = await self._life.enter_async_context(self._new())
+        else:
+            await somebody_else(page)
+        yield page
+        assert await page.evaluate("window.violations") == []
+        page.seen.assert_nothing()
+        if request.session.testsfailed == failed:
+            self._page = page
+
+
+async def somebody_else(page):
+    """A caller whom nobody has met, on a page as it is when it was loaded; the browser knows of no other."""
+    await page.unroute_all()
+    await page.set_viewport_size(VIEWPORT)
+    await page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    await press(page, "New caller")
+    await page.get_by_role("tab", name="Memories").click()
+    await page.get_by_role("textbox", name="Say something").focus()
+    others = await page.evaluate(
+        """() => {
+          const { callers, current } = JSON.parse(localStorage.getItem("echoic.callers"));
+          const here = callers.filter(({ user }) => user === current);
+          localStorage.setItem("echoic.callers", JSON.stringify({ callers: here, current }));
+          return callers.filter(({ user }) => user !== current).map(({ caller }) => caller);
+        }"""
+    )
+    for caller in others:
+        await page.context.clear_cookies(name=f"echoic_{caller}")
 
 
 async def say(page, text):

@@ -328,7 +328,7 @@ async def test_jobs_are_the_callers_own(start, provider):
         call = await server.memory.user(ana.user).conversation(said["conversation"])
         await call.distil()  # the provider answers 500
         jobs = (await server.client.get("/api/jobs", headers=ana.headers)).json()
-        assert (jobs["failing"], jobs["parked"], jobs["embeddingTrouble"]) == (1, [], None)
+        assert (jobs["failing"], jobs["parked"], jobs["embeddingFailure"]) == (1, [], None)
         for _ in range(4):
             await call.distil()
         jobs = (await server.client.get("/api/jobs", headers=ana.headers)).json()

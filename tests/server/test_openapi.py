@@ -15,7 +15,7 @@ from echoic.server.routes import ROUTERS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events"}
+STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events", "/api/watch"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
@@ -83,6 +83,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/audit",
                 "/api/health",
                 "/api/users",
+                "/api/watch",
                 "/api/cookies/people",
             )
         ):
@@ -171,9 +172,9 @@ async def test_what_is_answered_has_the_fields_the_schema_names(server, schema):
     models = schema["components"]["schemas"]
     said = await server.say(ana, "Where do I live?")
     assert set(said) == set(models["AgentAnswer"]["properties"])
-    assert set(said["recall"]["hits"][0]) == set(models["ShownHit"]["properties"])
+    assert set(said["recall"]["hits"][0]) == set(models["HitView"]["properties"])
     (memory,) = (await server.client.get("/api/memories", headers=ana.headers)).json()["memories"]
-    assert set(memory) == set(models["ShownMemory"]["properties"])
+    assert set(memory) == set(models["MemoryView"]["properties"])
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
-from echoic.memory.distilling.turns import affirms
+from echoic.memory.extraction.turns import affirms
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.asr_confidence import confidence_of
 from echoic_loopback.realtime import Says, Script, UserSays

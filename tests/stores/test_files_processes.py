@@ -279,6 +279,6 @@ async def test_a_folder_that_may_not_be_written_is_told_by_check(tmp_path: Path)
         tmp_path.chmod(0o500)
         try:
             facts = await store.check()
-            assert (facts["writable"], str(tmp_path) in facts["trouble"]) == (False, True)
+            assert (facts["writable"], str(tmp_path) in facts["failure"]) == (False, True)
         finally:
             tmp_path.chmod(0o700)

@@ -180,7 +180,7 @@ async def test_a_server_that_is_stopped_and_started_loses_nothing(server: Postgr
                 await waits
                 assert [r.data for r in await store.read(BOB, "note", ["n"])] == [{"n": n}]
                 assert await loaded(store, ANA) == before
-            assert store.trouble is None
+            assert store.failure is None
             counted = [await asyncio.to_thread(_counted, process) for process in (one, two)]
             assert [len(acknowledged) for acknowledged in counted] == [each, each]
             everyone = sorted(counted[0] + counted[1])
@@ -211,7 +211,7 @@ async def _goes_on(store: Store, before: object, records: list[object]) -> None:
     await asyncio.sleep(0.05)
     assert not waiting.done()
     waiting.cancel()
-    assert store.trouble
+    assert store.failure
 
 
 def _counted(process: subprocess.Popen[str]) -> list[int]:

@@ -38,8 +38,8 @@ from echoic.testing.store_histories import (
     told,
     unit,
 )
+from echoic.text.analysis import content_words
 from echoic.types import Scope
-from echoic.words import content_words
 
 SECRET = "the secret is a blue giraffe named Aurelio"
 
@@ -415,7 +415,7 @@ async def test_a_file_that_was_removed_or_replaced_is_written_no_more(tmp_path: 
         with pytest.raises(StoreUnavailable, match="removed or replaced"):
             await store.erase(ANA)
         facts = await store.check()
-        assert (facts["writable"], "removed or replaced" in str(facts["trouble"])) == (False, True)
+        assert (facts["writable"], "removed or replaced" in str(facts["failure"])) == (False, True)
         await store.aclose()
         await store.open(SPEC, index)
         assert [told(r) for r in await everything(store, ANA)] == (before if replaced else [])

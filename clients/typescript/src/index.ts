@@ -16,15 +16,15 @@ type Schemas = components["schemas"];
 
 export type Block = Schemas["BlockText"];
 export type Brief = Schemas["BriefAnswer"];
-export type ConversationInfo = Schemas["ShownConversation"];
+export type ConversationInfo = Schemas["ConversationView"];
 export type Forget = Schemas["Forget"];
 export type Hit = Schemas["FoundHit"];
-export type Memory = Schemas["ShownMemory"];
+export type Memory = Schemas["MemoryView"];
 export type NewTurn = Schemas["NewTurn"];
 export type Outcome = Brief["outcome"];
-export type Receipt = Schemas["ShownReceipt"];
+export type Receipt = Schemas["ReceiptView"];
 export type Recall = Schemas["RecallAnswer"];
-export type Turn = Schemas["ShownTurn"];
+export type Turn = Schemas["TurnView"];
 
 export type RecallOptions = Omit<Schemas["RecallRequest"], "query">;
 export type BriefOptions = Omit<Schemas["BriefRequest"], "query">;

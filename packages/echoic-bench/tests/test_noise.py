@@ -7,8 +7,8 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
+from echoic.text.analysis import sound
 from echoic.types import Turn
-from echoic.words import sound
 from echoic_bench.callers import dataset_of
 from echoic_bench.exchanges import EXCHANGES
 from echoic_bench.hearing import measure_noise, misheard, recogniser_of

@@ -56,6 +56,14 @@ def test_words_are_heard_through_noise_a_loss_of_level_and_another_rate():
     assert words_heard(noisy.astype("<i2").tobytes(), spoken, rate_hz=48_000) == list(range(10))
 
 
+def test_sound_that_begins_in_mid_word_is_not_taken_for_another_word():
+    spoken = speech("my name is Pavel and I live", word_ms=67)
+    before = bytes(2 * 5000)  # no whole number of hops: a window then holds as little of the cut as there is
+    for begin in range(0, len(spoken.pcm) - 1200, 2 * 111):
+        heard = words_heard(before + spoken.pcm[begin:], spoken, share=0.1)
+        assert heard == list(range(heard[0], 7)), begin
+
+
 def test_silence_and_foreign_audio_hold_no_words():
     spoken = speech(TEXT)
     assert words_heard(silence(500, 24_000), spoken) == []

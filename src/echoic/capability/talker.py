@@ -30,7 +30,7 @@ from echoic.capability.memory import CallerMemory
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
-from echoic.memory.keyless.wording import Steps, learn
+from echoic.memory.keyless.intents import Steps, learn
 from echoic.memory.user import UserMemory
 from echoic.types import Turn, checked_text
 

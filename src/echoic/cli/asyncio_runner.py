@@ -173,8 +173,8 @@ async def _with_memory(settings: Settings, output: Output, work: Work, model: st
             output.say(f"created a store at {path}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
-    if embedder.trouble is not None:  # nothing is lost: what was written waits to be embedded
-        output.note(words_only(embedder.trouble))
+    if embedder.failure is not None:  # nothing is lost: what was written waits to be embedded
+        output.note(words_only(embedder.failure))
     return result
 
 
@@ -195,7 +195,7 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> Co
 
 
 class DeferredEmbedder:
-    """Opens an embedder on first use; `trouble` says why it could not be used."""
+    """Opens an embedder on first use; `failure` says why it could not be used."""
 
     def __init__(self, embedder: Embedder) -> None:
         """Opens nothing."""
@@ -205,7 +205,7 @@ class DeferredEmbedder:
         self._honest.set()
         self._opening = asyncio.Lock()
         self._ready = False
-        self.trouble: EmbedderError | None = None
+        self.failure: EmbedderError | None = None
         """The last error while opening or using it; None if there was none."""
 
     @property
@@ -221,7 +221,7 @@ class DeferredEmbedder:
     @property
     def semantic(self) -> bool:
         """Whether the embedder captures meaning; False once it is known to be missing."""
-        return self._embedder.semantic and not isinstance(self.trouble, EmbedderMissing)
+        return self._embedder.semantic and not isinstance(self.failure, EmbedderMissing)
 
     def claim(self, spec: EmbeddingSpec) -> None:
         """Claim `spec`, so that a store with its vectors opens; embedding waits until `own_up`."""
@@ -248,12 +248,12 @@ class DeferredEmbedder:
         async with self._opening:
             if self._ready:  # the holder of the lock opened it
                 return
-            if self.trouble is not None and not isinstance(self.trouble, EmbedderUnavailable):
-                raise self.trouble
+            if self.failure is not None and not isinstance(self.failure, EmbedderUnavailable):
+                raise self.failure
             try:
                 await self._embedder.open()
             except EmbedderError as error:
-                self.trouble = error
+                self.failure = error
                 raise
             self._ready = True
 
@@ -285,9 +285,9 @@ class DeferredEmbedder:
         try:
             made = await embedded(self._embedder, texts, kind)
         except EmbedderError as error:
-            self.trouble = error
+            self.failure = error
             raise
-        self.trouble = None
+        self.failure = None
         return made
 
     def count_tokens(self, text: str) -> int | None:

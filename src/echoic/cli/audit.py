@@ -146,8 +146,8 @@ audit_group.add_section("Audit", [list_command, verify_command, export_command, 
 
 
 def _log(settings: Settings) -> tuple[Compliance, ChainedLog]:
+    from echoic.factory import compliance_folder
     from echoic.memory.compliance import ChainedLog, Compliance
-    from echoic.opening import compliance_folder
 
     folder = settings.compliance or compliance_folder(settings.store)
     if folder is None or not folder.is_dir():

@@ -25,15 +25,19 @@ def calls_group() -> None:
 
 
 @calls_group.command("list")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=60, show_default=True)
 @with_memory
-async def list_command(desk: Desk) -> CommandResult:
-    """Print the user's calls, oldest first.
+async def list_command(desk: Desk, limit: int) -> CommandResult:
+    """Print the user's latest calls, oldest first; --limit says how many.
 
     Columns: id, start, end, why it ended, agents, model.
     """
     from echoic.session.call_record import read_calls
 
-    calls = await read_calls(desk.user.backing_store, desk.user.scope)
+    calls = await read_calls(desk.user.backing_store, desk.user.scope, newest=limit + 1)
+    if len(calls) > limit:
+        desk.output.say(f"the latest {limit} calls; there are more, see --limit")
+        calls = calls[1:]
     rows = [_call_row(call) for call in calls]
     if not calls:
         desk.output.say(f"no calls of user {desk.settings.user!r} are recorded")
@@ -148,11 +152,13 @@ def _exchange_lines(exchange: Exchange, turns: dict[str, Turn]) -> list[str]:
 
 
 def _words(turn: Any) -> str:
+    return with_unheard(turn.text, turn.heard) if turn is not None else "(forgotten)"
+
+
+def with_unheard(text: str, heard: str | None) -> str:
     """A turn's words, with those that were not heard in brackets."""
-    if turn is None:
-        return "(forgotten)"
-    unheard = turn.text[len(turn.heard_text) :]
-    return f"{turn.heard_text}[{unheard.strip()}]" if unheard.strip() else str(turn.text)
+    unheard = "" if heard is None else text[len(heard) :].strip()
+    return f"{heard}[{unheard}]" if unheard else text
 
 
 def _span(began: float, ended: float | None) -> str:

@@ -196,7 +196,7 @@ class Checkup:
         self._memory = await memory.open()
         facts = await memory.check()
         if facts.get("writable") is False:
-            raise Unwell(f"not writable: {facts.get('trouble')}", "free disk space, or repair the disk")
+            raise Unwell(f"not writable: {facts.get('failure')}", "free disk space, or repair the disk")
         if facts.get("unreadable"):
             names = ", ".join(map(str, facts["unreadable"][:3]))
             raise Unwell(f"{len(facts['unreadable'])} files cannot be read: {names}", _MEND)
@@ -226,7 +226,7 @@ class Checkup:
         await self._service.settle(VECTORS_S)
         facts = await self._service.check()
         if facts["waiting"]:
-            why = facts["embedding_trouble"] or f"after {VECTORS_S:.0f} s"
+            why = facts["embedding_failure"] or f"after {VECTORS_S:.0f} s"
             raise Unwell(f"{facts['waiting']} records still wait for a vector: {why}", "run `echoic reindex`")
         return "every record has its vector"
 

@@ -283,7 +283,7 @@ def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> N
             raise fault(f"{missed} and found nothing: `echoic doctor` finds the cause")
         desk.output.note(missed)
     elif recall.outcome == "unavailable":
-        trouble = desk.embedder.trouble or EmbedderUnavailable("the query could not be embedded")
+        trouble = desk.embedder.failure or EmbedderUnavailable("the query could not be embedded")
         if not recall.hits:
             raise trouble
         desk.output.note(words_only(trouble))

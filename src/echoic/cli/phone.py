@@ -15,7 +15,8 @@ import click
 from echoic.checks import checked_secrets
 from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
 from echoic.cli.command import CommandGroup, command
-from echoic.cli.hosting import (
+from echoic.cli.output import DONE, CommandResult, Output
+from echoic.cli.server_process import (
     SECRET,
     announced,
     bound,
@@ -29,7 +30,6 @@ from echoic.cli.hosting import (
     secret_file,
     url_of,
 )
-from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.settings import Settings
 from echoic.errors import EmbedderError, InvalidInput
 

@@ -17,7 +17,8 @@ import click
 from echoic.checks import checked_secrets, is_loopback
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
 from echoic.cli.command import command, output_of
-from echoic.cli.hosting import (
+from echoic.cli.output import CommandResult, Output
+from echoic.cli.server_process import (
     AGENT_KEY,
     OPERATOR_KEY,
     SECRET,
@@ -38,7 +39,6 @@ from echoic.cli.hosting import (
     voice_option,
     voice_transport_option,
 )
-from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, model_option, variable
 from echoic.errors import EmbedderError, InvalidInput
 from echoic.integrations.tools import FORMATS, exported

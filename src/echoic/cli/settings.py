@@ -1,6 +1,6 @@
 """Options of every command, on the line before or after its name, else from an ECHOIC_* variable.
 
-Only this module and `hosting` read the environment.
+Only this module and `server_process` read the environment.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ from echoic.types import Consent, EmbeddingSpec
 
 if TYPE_CHECKING:
     from echoic.cli.asyncio_runner import DeferredEmbedder
-    from echoic.memory.distilling.reconcile import Distilled
     from echoic.memory.export import CopiedMemory
+    from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
@@ -120,8 +120,8 @@ def distil_command(
             if watch:
                 return await _watch(memory, settings, output, seconds)
             result = await _distil(memory, settings, output, parked=parked)
-        if embedder.trouble is not None:
-            output.note(words_only(embedder.trouble))
+        if embedder.failure is not None:
+            output.note(words_only(embedder.failure))
         return result
 
     return run_apart(ctx, work)
@@ -191,8 +191,8 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
         embedder.own_up()
         output.note(_size(embedder.own_spec))
         left = await embed_waiting(memory, output, "embedding")
-    if embedder.trouble is not None:
-        output.note(words_only(embedder.trouble))
+    if embedder.failure is not None:
+        output.note(words_only(embedder.failure))
     output.say(f"embedded {records - left} of {records} records with {settings.embedder}")
     code = COULD_NOT_LOOK if left else DONE
     return CommandResult(data={"records": records, "waiting": left}, count=records - left, code=code)
@@ -225,7 +225,7 @@ async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int
     facts = await memory.check()
     total = facts["waiting"]
     with output.progress(what) as progress:
-        while facts["waiting"] and not facts["embedding_trouble"]:
+        while facts["waiting"] and not facts["embedding_failure"]:
             progress(total - facts["waiting"], total)
             await memory.settle(_LOOK_S)
             facts = await memory.check()
@@ -448,8 +448,8 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which forgets again; how many erasures, and how many are listed."""
+    from echoic.factory import compliance_folder
     from echoic.memory.compliance import Compliance
-    from echoic.opening import compliance_folder
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
         again = memory.forgotten_again

@@ -52,7 +52,7 @@ class Embedder(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what `open()` took."""
+        """Release what `open()` acquired."""
         ...
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:

@@ -17,9 +17,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic import words
 from echoic.embedding.base import EmbeddingSpec, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
+from echoic.text import analysis
 
 # Shares of a word's squared length: enough in the stem that whole words decide, enough in spelling and sound
 # that a word heard or typed wrongly still finds its like.
@@ -50,7 +50,7 @@ class LexicalEmbedder:
         if dimensions < 64:
             raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
         # The sum grows with either version, so that vectors of two versions are never mixed.
-        self._spec = EmbeddingSpec(f"lexical:{words.ANALYSIS + _REVISION}", dimensions)
+        self._spec = EmbeddingSpec(f"lexical:{analysis.ANALYSIS + _REVISION}", dimensions)
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -63,10 +63,10 @@ class LexicalEmbedder:
         return False
 
     async def open(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to load."""
 
     async def aclose(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to load."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
@@ -94,8 +94,8 @@ def _vectors(texts: Sequence[str], dimensions: int) -> Vectors:
 
 
 def _counted(text: str) -> Counter[str]:
-    found = [word[:_LONGEST_WORD] for word in words.cut(text)]
-    return Counter([word for word in found if word not in words.STOP] or found)
+    found = [word[:_LONGEST_WORD] for word in analysis.cut(text)]
+    return Counter([word for word in found if word not in analysis.STOP] or found)
 
 
 @lru_cache(maxsize=16_384)
@@ -109,7 +109,7 @@ def _word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.floa
 
 def _features(word: str) -> Iterator[tuple[str, float]]:
     """The features of a word; the squares of their weights sum to at most 1."""
-    analysed = words.word_of(word)
+    analysed = analysis.word_of(word)
     yield f"w:{analysed.stem}", math.sqrt(_STEM)
     bounded = f"<{word}>"
     grams = [bounded[i : i + n] for n in (3, 4, 5) for i in range(len(bounded) - n + 1)]

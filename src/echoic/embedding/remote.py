@@ -202,7 +202,7 @@ class RemoteEmbedder(ABC):
 
 
 def checked_dimensions(model: str, dimensions: int | None) -> int:
-    """`dimensions`, which must be known and positive.
+    """Check that `dimensions` is known and positive.
 
     Raises:
         InvalidInput: they are not.

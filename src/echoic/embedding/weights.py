@@ -226,7 +226,7 @@ class PublishedModel:
 
     @classmethod
     def find(cls, name: str, cache_dir: Path | None) -> PublishedModel:
-        """What describes the model `name`; of one that is not on this machine it is fetched, once. Blocks.
+        """Find the description of the model `name`; downloaded once if need be. Blocks.
 
         Raises:
             EmbedderMissing: there is no such folder, or the hub has or gives no such model.

@@ -22,13 +22,15 @@ from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, word
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
 from echoic.english.spoken_values import Value
-from echoic.words import fold, sound
+from echoic.text.analysis import fold, sound
 
 _MARK: Final = re.compile(
-    r"(?:(?:well )?used to (?:but )?(?:now|these days) (?:it's|i'm at|i'm with|at|for) |"
+    r"(?:(?:(?:well |or )?(?:(?:i|we) )?used to (?:but )?(?:now|these days|nowadays)|"
+    r"(?:well|or) (?:i|we) (?:was|were|did|used to)(?: (?:but )?(?:now|these days|nowadays))?)"
+    r" (?:it's|i'm at|i'm with|at|for) |"
     r"(?P<firm>(?:no )?(?:i tell a lie|hang on|hold on|scratch that|make that|i meant|i mean|or rather|"
     r"correction)(?: no| sorry)? |(?:no no|no sorry|sorry no|no wait|wait no|sorry wait|sorry i mean|oops) "
-    r"(?:it's |i mean )?)|(?P<weak>(?:no|sorry) (?:it's )?))"
+    r"(?:it's |i mean )?)|(?P<weak>(?:no|sorry) (?:it's )?)|(?P<turned>well ))"
 )
 _NUMBER: Final = frozenset(
     """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
@@ -45,10 +47,15 @@ _MONTHS: Final = frozenset(
 )
 _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
+_NO_VALUE: Final = frozenset("to about".split())
+"""Behind a mark, words that go on with it: "I'm sorry to hear that", "hang on to it"."""
 _LAST_DIGITS: Final = 3
 """So many digits, and fewer than stood before, put the last ones right."""
 _MOST_INSTEAD: Final = 3
 """Words behind a weak mark that may be a correction of the last word before it."""
+_AS_OF_NOW: Final = (" now ", " these days ", " nowadays ")
+"""What a sentence ends with in which "well" alone puts a word right: "I'm vegan, well, vegetarian now"."""
+_SPELLED: Final = re.compile(r"with (?:an? )?[a-z] ")
 
 
 def repaired(said: Sentence) -> Sentence:
@@ -57,16 +64,28 @@ def repaired(said: Sentence) -> Sentence:
         start, end = said.at.get(match.start()), said.at.get(match.end())
         if start is None or end is None or not 0 < start < end < len(said):
             continue
-        tokens = _put_right(said, start, end, weak=match["weak"] is not None)
+        if match["turned"] and not said.line.endswith(_AS_OF_NOW):
+            continue
+        tokens = _put_right(said, start, end, weak=bool(match["weak"] or match["turned"]))
         if tokens:
             return replace(said, tokens=tokens)
-    return said
+    return _corrected_last(said)
+
+
+def _corrected_last(said: Sentence) -> Sentence:
+    """`said` with its last value in place of the one before it: "I'm thirty eight, thirty nine sorry"."""
+    last = len(said) - 1
+    at = next((at for at in range(last - 1, 0, -1) if said.gap(at)), 0)
+    if at == 0 or said.low(last) != "sorry" or not _kind(said.tokens[at]):
+        return said
+    tokens = _same_kind(said.tokens[:at], said.tokens[at:last])
+    return replace(said, tokens=tokens) if tokens else said
 
 
 def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Token, ...] | None:
     before, after = said.tokens[:start], said.tokens[end:]
     again = _same_word(before, after)
-    if before[-1].low in {"and", "if"}:
+    if before[-1].low in {"and", "if"} or after[0].low in _NO_VALUE:
         return None
     if again is not None and (not weak or said.gap(start) or after[0].low in _OPENING):
         gap = before[again].gap
@@ -269,7 +288,7 @@ def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
 
 def _ends(said: Sentence, end: int) -> bool:
     """Whether a value can end there: also where it is put right again ("I mean Naples, I mean Florence")."""
-    if said.gap(end) or said.low(end) in _POLITE:
+    if said.gap(end) or said.low(end) in _POLITE or said.match(_SPELLED, end):
         return True
     again = said.match(_CORRECTING, end)
     return again is not None and _FIRM.search(again["marks"]) is not None

@@ -84,7 +84,7 @@ class AuditLog:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-audit")
         self._waiting: list[dict[str, Any]] = []
         self._recently: dict[tuple[str, str, Scope, str], float] = {}
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why nothing can be written at the moment; None while all is well."""
 
     def note(self, did: Did, scope: Scope, kind: str) -> None:
@@ -143,9 +143,9 @@ class AuditLog:
             self.log.append(*told, durable=durable)
         except StoreError as error:
             self._waiting = entries + self._waiting
-            if self.trouble is None:
+            if self.failure is None:
                 log.warning("the audit log cannot be written: %s", type(error).__name__)
-            self.trouble = type(error).__name__
+            self.failure = type(error).__name__
             return error
-        self.trouble = None
+        self.failure = None
         return None

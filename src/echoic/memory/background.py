@@ -27,17 +27,17 @@ from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hooks import Extraction, Hooks, Trouble
+from echoic.memory.hooks import Extraction, Failure, Hooks
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, index, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Attach, Record, Store, Waiting
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.model_reader import ModelReader, Progress, Run
-    from echoic.memory.distilling.reconcile import Distilled, Extractor
-    from echoic.memory.distilling.rule_reader import RuleReader
-    from echoic.memory.distilling.third_parties import ThirdParties
+    from echoic.memory.extraction.model_reader import ModelReader, Progress, Run
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor
+    from echoic.memory.extraction.rule_reader import RuleReader
+    from echoic.memory.extraction.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -119,9 +119,9 @@ class Distiller:
         return self._made
 
     def _make(self) -> tuple[RuleReader, ModelReader | None]:
-        from echoic.memory.distilling.model_reader import ModelReader
-        from echoic.memory.distilling.rule_reader import RuleReader
-        from echoic.memory.distilling.sentence_extractor import SentenceExtractor
+        from echoic.memory.extraction.model_reader import ModelReader
+        from echoic.memory.extraction.rule_reader import RuleReader
+        from echoic.memory.extraction.sentence_extractor import SentenceExtractor
 
         extractor = self._extractor
         if extractor is None and self._learning.sentences:
@@ -154,13 +154,13 @@ class Distiller:
             await self._extractor.open()
 
     async def aclose(self) -> None:
-        """Let go of the model. May be called twice."""
+        """Close the model. May be called twice."""
         if self._extractor is not None:
             await self._extractor.aclose()
 
     async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
-        """Let the rules read what is new in `conversation`: cheap, after every turn."""
-        from echoic.memory.distilling.reconcile import Distilled
+        """Read what is new in `conversation` by rules: cheap, after every turn."""
+        from echoic.memory.extraction.reconciliation import Distilled
 
         if await keeps_nothing(self._store, scope):
             return Distilled()
@@ -185,7 +185,7 @@ class Distiller:
             now: do not wait for more turns, nor for the time after a failure.
             parked: read it even if it was given up.
         """
-        from echoic.memory.distilling.model_reader import Run
+        from echoic.memory.extraction.model_reader import Run
 
         total = await self.apply_rules(scope, conversation)
         _, model = await self._readers()
@@ -201,7 +201,7 @@ class Distiller:
         self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
     ) -> Run:
         """Let the model read once, and tell how it went."""
-        from echoic.memory.distilling.reconcile import Distilled
+        from echoic.memory.extraction.reconciliation import Distilled
 
         started = time.perf_counter()
         reader = model.extractor.name
@@ -213,7 +213,7 @@ class Distiller:
             if run.failed:
                 doing.outcome, doing.error = "failed", run.failed
         if run.failed:
-            trouble = Trouble(
+            trouble = Failure(
                 what="distilling",
                 reason=run.failed,
                 scope=scope,
@@ -269,7 +269,7 @@ class Distiller:
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation of a deployment, or of all of them; parked ones only if told to."""
-        from echoic.memory.distilling.reconcile import Distilled
+        from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
         for scope in await self._store.scopes(deployment):
@@ -279,7 +279,7 @@ class Distiller:
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation it is time to read; one another worker is at is left to that one."""
-        from echoic.memory.distilling.reconcile import Distilled
+        from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
         async for scope, conversation in self.unfinished(deployment):
@@ -307,7 +307,7 @@ class Distiller:
 
     async def jobs_of(self, scope: Scope) -> Jobs:
         """What waits, fails or is parked of one user."""
-        from echoic.memory.distilling.model_reader import PROGRESS
+        from echoic.memory.extraction.model_reader import PROGRESS
 
         records = await scan_all(self._store, scope, CONVERSATION)
         failed = [kept for kept in await scan_all(self._store, scope, PROGRESS) if kept.data.get("attempts")]
@@ -330,7 +330,7 @@ class Distiller:
         )
 
     async def _waits(self, scope: Scope, record: Record) -> bool:
-        from echoic.memory.distilling.turns import is_unmarked
+        from echoic.memory.extraction.turns import is_unmarked
 
         return is_unmarked(record) or await self._unread(record, await self._last(scope, record))
 
@@ -341,7 +341,7 @@ class Distiller:
 
     async def _unread(self, record: Record, last: int) -> bool:
         """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
-        from echoic.memory.distilling.turns import is_unmarked
+        from echoic.memory.extraction.turns import is_unmarked
 
         if last > cursor_of(record):
             return True
@@ -354,7 +354,7 @@ class Distiller:
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
     """What `kept` says of `conversation`; None if it is about another."""
-    from echoic.memory.distilling.model_reader import progress_id, progress_in
+    from echoic.memory.extraction.model_reader import progress_id, progress_in
 
     reader = kept.key or ""
     about = kept.id == progress_id(reader, conversation)
@@ -408,7 +408,7 @@ class Background:
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why embedding does not get on, such as "EmbedderUnavailable"; None while it does."""
 
     def start(self) -> None:
@@ -444,7 +444,7 @@ class Background:
         self.poke()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._settled(), timeout_s)
-        return self._idle.is_set() and self._runs.idle and self.trouble is None
+        return self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
         await self._idle.wait()
@@ -465,7 +465,7 @@ class Background:
         await self._runs.stop()
 
     def abandon(self) -> None:
-        """Let go of tasks whose loop has ended: nobody can end them any more."""
+        """Abandon tasks whose event loop has ended: nothing can end them."""
         self._sweeper = self._task = None
 
     async def _run(self) -> None:
@@ -480,11 +480,11 @@ class Background:
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
             if failed is None:
-                self.trouble, retry_s = None, FIRST_RETRY_S
+                self.failure, retry_s = None, FIRST_RETRY_S
             else:
-                self.trouble = type(failed).__name__
+                self.failure = type(failed).__name__
                 level = logging.DEBUG if isinstance(failed, EmbedderMissing) else logging.WARNING
-                log.log(level, "%s: what waits is tried again in %.0f s", self.trouble, retry_s)
+                log.log(level, "%s: what waits is tried again in %.0f s", self.failure, retry_s)
                 asyncio.get_running_loop().call_later(retry_s, self._wake.set)
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():
@@ -549,7 +549,7 @@ class Background:
         try:
             made = await embedded_documents(self._embedder, texts)
         except EmbedderError as error:
-            self._hooks.emit(Trouble(what="embedding", reason=type(error).__name__))
+            self._hooks.emit(Failure(what="embedding", reason=type(error).__name__))
             raise
         tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
         by_scope: dict[Scope, list[Attach]] = {}

@@ -31,12 +31,12 @@ from echoic.memory.records import (
 )
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Put, Record, Require, Store
+from echoic.text.analysis import STOP, cut, sound
 from echoic.text.heard_words import heard_ends, share_ends
 from echoic.types import Conversation, Receipt, Scope, Turn, checked_name, checked_text
-from echoic.words import STOP, cut, sound
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.extraction.reconciliation import Distilled
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class OpenConversation:
                 puts = [
                     Put.over(None, record_of_turn(turn, unlearned=not learn)) for turn in missing.values()
                 ]
-                prepared = await self._parts.door.prepare(self._scope, [open_still, *puts])
+                prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
                 await self._parts.store.write(self._scope, prepared)
             except WriteConflict:  # some were appended before, by us or by another process
                 await self.info()  # or what they belong to is gone
@@ -222,7 +222,7 @@ class OpenConversation:
 
     async def _masked(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         puts = [Put.over(None, record_of_turn(turn)) for turn in turns]
-        prepared = await self._parts.door.prepare(self._scope, puts)
+        prepared = await self._parts.write_filter.prepare(self._scope, puts)
         said = {c.record.id: c.record for c in prepared if isinstance(c, Put)}
         return tuple(turn_of(said[turn.id]) for turn in turns)
 
@@ -351,7 +351,7 @@ class OpenConversation:
         return distilled
 
     async def learn(self) -> Distilled:
-        """Let the rules learn now from what was said since the last time; a model reads later."""
+        """Learn by rules, now, from what was said since the last time; a model reads later."""
         learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned
@@ -433,7 +433,7 @@ async def open_conversation(
 
 async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | None:
     """See `UserMemory.recall_conversation`."""
-    key = parts.door.key(scope, checked_name(key, "recall key"))
+    key = parts.write_filter.key(scope, checked_name(key, "recall key"))
     records = await scan_all(parts.store, scope, CONVERSATION)
     stored = {c.id: c for c in map(conversation_of, records) if c.recall_key}
     newest_first = dict(reversed(stored.items()))

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from echoic.errors import InvalidInput
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.model_reader import PROGRESS, progress_id
-from echoic.memory.distilling.turns import conversation_record, standing
 from echoic.memory.experience import unlearn
+from echoic.memory.extraction.model_reader import PROGRESS, progress_id
+from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
@@ -50,8 +50,8 @@ from echoic.memory.records import (
 from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.text.analysis import FORGOTTEN, content_words, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
-from echoic.words import FORGOTTEN, content_words, fold
 
 
 async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
@@ -506,7 +506,7 @@ class _Redacting:
                 self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
-        """Those of `records` that hold something of it, as they are without."""
+        """Return those `records` that hold something of it, rewritten without it."""
         pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
 

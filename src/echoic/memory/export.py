@@ -16,7 +16,7 @@ from echoic.memory.compliance import ERASURE
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
-from echoic.memory.distilling.model_reader import LEASE, PROGRESS
+from echoic.memory.extraction.model_reader import LEASE, PROGRESS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.proposals import DECISION, JUDGEMENT

@@ -19,14 +19,14 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
-from echoic.memory.distilling.turns import Stretch, of_user, takes_back
+from echoic.memory.extraction.turns import Stretch, of_user, takes_back
 from echoic.memory.mentions import Span, cut_up, joined, stem_of
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
+from echoic.text.analysis import MARKER
 from echoic.types import Memory, Scope, Turn
-from echoic.words import MARKER
 
 MAX_TURNS: Final = 4
 """Turns of people that one request may reach. More of them fit a word like "work": then it is not clear."""

@@ -15,9 +15,9 @@ from echoic.errors import InvalidInput, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import from_what_is_kept
-from echoic.memory.door import Door
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
+from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 
@@ -68,13 +68,13 @@ class GlobalFacts:
         everyone: Scope,
         clock: Callable[[], datetime],
         *,
-        door: Door,
+        write_filter: WriteFilter,
         background: Background,
     ) -> None:
         self._store = store
         self._everyone = everyone
         self._clock = clock
-        self._door = door
+        self._write_filter = write_filter
         self._background = background
 
     async def list(self) -> Sequence[Memory]:
@@ -91,7 +91,7 @@ class GlobalFacts:
         context: str | None = None,
         by: str | None = None,
     ) -> Memory:
-        """Let everyone know `value`, under `key`.
+        """Write a global fact: `value` under `key`, for everyone of the deployment.
 
         What was global under the key becomes history, whoever said it. From then on nothing that callers say
         is global by itself there.
@@ -141,7 +141,7 @@ class GlobalFacts:
         return Filled(memories=done.kept, new=done.new, changed=done.changed, unchanged=unchanged)
 
     async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Let nobody know it any longer, from the next question on, not even as what was so once.
+        """Withdraw a global fact: from the next question on nobody is told it, nor its history.
 
         What was global by itself its author keeps as their own. Nothing is global by itself under the same
         key again, until an operator approves or writes something there.
@@ -173,7 +173,7 @@ class GlobalFacts:
             valid_from=self._clock(),
             reason="operator",
         )
-        return self._door.memory(self._everyone, memory)
+        return self._write_filter.memory(self._everyone, memory)
 
     async def _write(self, wanted: Sequence[Memory], by: str) -> _Written:
         async def attempt() -> _Written:

@@ -85,7 +85,7 @@ class Items:
             new = record
             if old is not None:
                 new = replace(record, data={**record.data, "created_at": old.data["created_at"]})
-            prepared = await self._parts.door.prepare(self._scope, [Put.over(old, new)])
+            prepared = await self._parts.write_filter.prepare(self._scope, [Put.over(old, new)])
             await self._parts.store.write(self._scope, prepared)
             return next(change.record for change in prepared if isinstance(change, Put))
 

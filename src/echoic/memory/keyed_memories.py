@@ -61,9 +61,9 @@ class KeyedMemories:
             valid_from=self._parts.clock(),
         )
         visibility = checked_sharing(visibility)
-        self._parts.door.refuse_instructions("value", memory.text, context, key=key)
-        self._parts.door.refuse_third_parties("value", memory.text, context, key=key)
-        memory = self._parts.door.memory(self._scope, memory)
+        self._parts.write_filter.refuse_instructions("value", memory.text, context, key=key)
+        self._parts.write_filter.refuse_third_parties("value", memory.text, context, key=key)
+        memory = self._parts.write_filter.memory(self._scope, memory)
         weighed = _PRIVATE if visibility == "private" else await self._weighed(memory)
         shareable = weighed if isinstance(weighed, Shareable) else None
         pending = shareable is not None and self._parts.judge is not None
@@ -98,9 +98,9 @@ class KeyedMemories:
             author=self._user,
             valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
         )
-        self._parts.door.refuse_instructions("text", memory.text, context)
-        self._parts.door.refuse_third_parties("text", memory.text, context, key=None)
-        memory = self._parts.door.memory(self._scope, memory)
+        self._parts.write_filter.refuse_instructions("text", memory.text, context)
+        self._parts.write_filter.refuse_third_parties("text", memory.text, context, key=None)
+        memory = self._parts.write_filter.memory(self._scope, memory)
         for number in count():
             # the id follows from what is kept, so that two processes told the same keep it once
             named = memory_id("", memory.text, category, memory.context or "", str(number))
@@ -171,7 +171,7 @@ class KeyedMemories:
         return None
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
-        """What the gate says of `memory`, which passed the door."""
+        """What the gate says of `memory`, which passed the write filter."""
         verdict = None
         if self._parts.classifier is not None:
             try:
@@ -181,7 +181,7 @@ class KeyedMemories:
                 return Verdict("private", "failed")
         elif self._parts.judge is not None:  # the model decides about all that is not personal
             verdict = Verdict("global", "pending")
-        return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.door.masks)
+        return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.write_filter.masks)
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
         judge = self._parts.judge

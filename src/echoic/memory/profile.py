@@ -67,7 +67,7 @@ P = TypeVar("P")
 
 
 @dataclass(slots=True)
-class _ProfileView:
+class _ProfileReading:
     """The memories a profile is made of, with what has been used of them."""
 
     memories: Sequence[Memory]
@@ -103,7 +103,7 @@ def profile_of(memories: Sequence[Memory]) -> Profile:
 
 def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
     """The profile, and the ids of the memories it says in full: they need not be said again beside it."""
-    view = _ProfileView(memories)
+    view = _ProfileReading(memories)
     age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
     profile = Profile(
         name=view.one("name", KEYS["name"]),

@@ -28,7 +28,7 @@ from echoic.errors import EchoicError, InvalidInput, StoreError, WriteConflict, 
 from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
-from echoic.memory.distilling.model_reader import Leases
+from echoic.memory.extraction.model_reader import Leases
 from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
 from echoic.memory.sharing import Classifier, Shareable, Verdict, weigh
 from echoic.stores.base import Change, Drop, Put, Record, Store

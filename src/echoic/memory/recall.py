@@ -81,7 +81,7 @@ class Deadline:
 
     @property
     def left_ms(self) -> float | None:
-        """Until it, a little at least; None is forever."""
+        """The milliseconds left, at least a few; None without a deadline."""
         if self._at is None:
             return None
         return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
@@ -250,7 +250,7 @@ class Recaller:
         self._fusion = fusion
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
-        self._tells_trouble = hasattr(store, "trouble")
+        self._tells_failure = hasattr(store, "failure")
         self._narrows = store if isinstance(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
         """What was searched and is still in memory."""
@@ -419,14 +419,14 @@ class Recaller:
 
     def _newest(self) -> bool:
         """Whether what the store gave last is not what it had in memory while its database was away."""
-        return not self._tells_trouble or getattr(self._store, "trouble", None) is None
+        return not self._tells_failure or getattr(self._store, "failure", None) is None
 
     def check_loop(self) -> None:
         """See `UserMemory.check_loop`."""
         self._home.check()
 
     def forget(self) -> None:
-        """Let go of what was asked lately: the words are somebody's."""
+        """Forget recent questions: they hold a user's words."""
         self._embedder.clear()
 
     async def aclose(self) -> None:
@@ -439,7 +439,7 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """Where a recall looks, as it stands; None for what is too large to load: it is looked into anew.
+        """The partitions that a recall searches, as they are; None for one that is too large to load.
 
         Raises:
             NotOpen: from another event loop than the service's.

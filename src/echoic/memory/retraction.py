@@ -14,9 +14,9 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.reconcile import Change as Proposed
-from echoic.memory.distilling.reconcile import TakeBack
-from echoic.memory.distilling.turns import RECENT, Stretch, hushes, of_user, takes_back
+from echoic.memory.extraction.reconciliation import Change as Proposed
+from echoic.memory.extraction.reconciliation import TakeBack
+from echoic.memory.extraction.turns import RECENT, Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
@@ -35,8 +35,8 @@ from echoic.memory.records import (
 )
 from echoic.ranking.indexing import AGENT
 from echoic.stores.base import Change, Put, Record, Store
+from echoic.text.analysis import TAKEN_BACK, fold, visible
 from echoic.types import Memory, Scope, Turn
-from echoic.words import TAKEN_BACK, fold, visible
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|wip|drop|no longer|won't)"

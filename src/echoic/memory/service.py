@@ -16,9 +16,8 @@ from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
-from echoic.memory.door import Door, Instructions, Secrets
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import Extraction, Forgotten, Hook, Hooks, Recalled, ToolUsed, Trouble
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Hooks, Recalled, ToolUsed
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -26,6 +25,7 @@ from echoic.memory.service_context import GlobalWrites, Parts
 from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
+from echoic.memory.write_filter import Instructions, Secrets, WriteFilter
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
-    from echoic.memory.distilling.reconcile import Distilled, Extractor, Summarizer
-    from echoic.memory.distilling.third_parties import ThirdParties
     from echoic.memory.experience import AgentExperience
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
+    from echoic.memory.extraction.third_parties import ThirdParties
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
+    from echoic.memory.tasks import ConversationPage
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +137,9 @@ class MemoryService:
             raise TypeError(f"a memory has no option {', '.join(sorted(unknown))}: see echoic.MemoryOptions")
         telemetry, hooks, third = telemetry or Telemetry(), Hooks(), options.get("third_parties", "keep")
         kinds = _kinds(options.get("global_writes", "propose"), options.get("global_kinds"))
-        door = Door(store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third)
+        write_filter = WriteFilter(
+            store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third
+        )
         self._home, self._embedder = HomeLoop(), embedder
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None
@@ -145,14 +148,14 @@ class MemoryService:
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
-        guarded = self._guarded(store, telemetry, door, recaller, compliance)
+        guarded = self._guarded(store, telemetry, write_filter, recaller, compliance=compliance, hooks=hooks)
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
         """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
         self._parts = Parts(
             store=guarded,
-            door=door,
+            write_filter=write_filter,
             embedder=embedder,
             recaller=recaller,
             distiller=distiller,
@@ -177,19 +180,22 @@ class MemoryService:
         self,
         store: Store,
         telemetry: Telemetry,
-        door: Door,
+        write_filter: WriteFilter,
         recaller: Recaller,
+        *,
         compliance: Compliance | None,
+        hooks: Hooks,
     ) -> Store:
         observed = ObservedStore(
             store,
             telemetry,
-            door,
+            write_filter,
             self._meter,
             self._home,
             compliance=compliance,
             audit=self.audit,
             written=recaller.written,
+            hooks=hooks,
         )
         return cast("Store", observed)
 
@@ -298,9 +304,9 @@ class MemoryService:
         return self._embedder
 
     @property
-    def embedding_trouble(self) -> str | None:
+    def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
-        return self._parts.background.trouble
+        return self._parts.background.failure
 
     # -- hooks: see `hooks` for when and how they are called
 
@@ -319,14 +325,19 @@ class MemoryService:
         self._parts.hooks.add(Forgotten, hook)
         return hook
 
-    def on_trouble(self, hook: Hook[Trouble]) -> Hook[Trouble]:
+    def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
         """Tell `hook` of every failure to embed or to distil."""
-        self._parts.hooks.add(Trouble, hook)
+        self._parts.hooks.add(Failure, hook)
         return hook
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
         self._parts.hooks.add(ToolUsed, hook)
+        return hook
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+        self._parts.hooks.add(CallWritten, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
@@ -384,7 +395,7 @@ class MemoryService:
             parts.store,
             Scope(deployment, None),
             parts.clock,
-            door=parts.door,
+            write_filter=parts.write_filter,
             background=parts.background,
         )
 
@@ -459,6 +470,44 @@ class MemoryService:
         named: dict[str, Any] = {"agent": agent, "status": status, "since": since, "until": until}
         return await read_all_conversations(self._parts.store, deployment, chosen, **named)
 
+    async def newest_conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a deployment that began last, page by page, newest first. For operators.
+
+        Args:
+            deployment: where.
+            user: of this user only.
+            agent: who served it.
+            status: how it stands.
+            since: it began then or later (aware).
+            until: it began before then (aware).
+            limit: how many at most.
+            before: the `place` of the last one of the page before.
+        """
+        from echoic.memory.tasks import newest_conversations
+
+        return await newest_conversations(
+            self._parts.store,
+            deployment,
+            user=user if user is None else checked_name(user, "user"),
+            agent=agent,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            before=before,
+        )
+
     async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Learn now from every conversation with turns that were not learned from yet.
 
@@ -523,7 +572,7 @@ class MemoryService:
             **facts,
             "embedder": embedder.spec.model,
             "semantic": embedder.semantic,
-            "embedding_trouble": self._parts.background.trouble,
+            "embedding_failure": self._parts.background.failure,
         }
 
 

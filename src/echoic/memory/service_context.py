@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background, Distiller
     from echoic.memory.compliance import Compliance
-    from echoic.memory.door import Door
     from echoic.memory.proposals import Judge
     from echoic.memory.sharing import Classifier
     from echoic.memory.telemetry import Telemetry
+    from echoic.memory.write_filter import WriteFilter
     from echoic.stores.base import Store
 
 
@@ -34,8 +34,8 @@ class Parts:
     """What the handles of one service share."""
 
     store: Store
-    """Everything that is written to it passes `door`."""
-    door: Door
+    """Everything that is written to it passes `write_filter`."""
+    write_filter: WriteFilter
     embedder: Embedder
     recaller: Recaller
     distiller: Distiller
@@ -58,8 +58,8 @@ class Parts:
         """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""
         if not self.hooks.wants(ToolUsed):
             return
-        key = None if used.key is None else self.door.key(used.scope, used.key)
+        key = None if used.key is None else self.write_filter.key(used.scope, used.key)
         # the name alone may tell that a value is secret: a PIN is four digits like others
-        value = self.door.value(used.scope, used.value, used.key or "")
-        query = self.door.value(used.scope, used.query)
+        value = self.write_filter.value(used.scope, used.value, used.key or "")
+        query = self.write_filter.value(used.scope, used.query)
         self.hooks.emit(replace(used, key=key, value=value, query=query))

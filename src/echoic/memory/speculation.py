@@ -54,7 +54,7 @@ class Searcher(Protocol):
         ...
 
     async def partitions(self) -> Sequence[Partition | None]:
-        """Where it is searched, as it stands; None for what is not loaded, and may be another each time."""
+        """The partitions searched, as they are; None for one that is not loaded."""
         ...
 
     @property
@@ -254,8 +254,9 @@ class Speculation:
         return known.recall if known is not None and known.state == await self._state() else None
 
     def reset(self) -> None:
-        """Drop the utterance: it was noise, or the caller began anew. What was embedded stays at hand."""
+        """Drop the utterance and what was found for it. What was embedded stays at hand."""
         self._heard, self._last = "", None
+        self._known.clear()
         self._waiting = []
         self._stop_watching()
         for task in self._running:

@@ -147,7 +147,7 @@ def chooser(
 async def read_conversations(
     store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
 ) -> list[Conversation]:
-    """Those `chosen` of `scope`, oldest first."""
+    """Read the `chosen` conversations of `scope`, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
     return [conversation for record in records if chosen(conversation := conversation_of(record))]
 
@@ -162,31 +162,138 @@ async def read_all_conversations(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[tuple[str, Conversation]]:
-    """Those `chosen` of all users of a deployment with whose they are, the oldest first.
+    """Read the `chosen` conversations of all users of a deployment with their users, oldest first.
 
     What the others are for is to find them: by the store's index, where it has one.
     """
-    wanted = Wanted(
+    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
+    listed = [
+        (scope.user, conversation)
+        for scope, record in await _listed(store, wanted)
+        if scope.user is not None and chosen(conversation := conversation_of(record))
+    ]
+    return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedConversation:
+    """A conversation in a list of many users'."""
+
+    user: str
+    conversation: Conversation
+    place: str
+    """Its place in the list: what is asked for the page behind it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPage:
+    """Some conversations, newest first."""
+
+    conversations: list[ListedConversation]
+    more: bool
+    """Whether there may be older ones."""
+
+
+async def newest_conversations(
+    store: Store,
+    deployment: str,
+    *,
+    user: str | None = None,
+    agent: str | None = None,
+    status: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int,
+    before: str | None = None,
+) -> ConversationPage:
+    """The conversations that began last, of a deployment or one user; the page is all that is read.
+
+    Args:
+        store: where.
+        deployment: of which.
+        user: of this user only.
+        agent: see `chooser`, as the next three.
+        status: likewise.
+        since: likewise.
+        until: likewise.
+        limit: how many at most.
+        before: the place of the last one of the page before.
+
+    Raises:
+        InvalidInput: `before` is no such place, or see `chooser`.
+    """
+    chosen = chooser(agent=agent, status=status, since=since, until=until)
+    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
+    wanted = replace(wanted, user=user)
+    end = None if before is None else _place_of(before)
+    if end is not None:  # those that began in the same moment are looked at again
+        wanted = replace(wanted, until=min(filter(None, (wanted.until, f"{end[0]} "))))
+    asked = limit + (1 if end is None else 2)
+    while True:
+        records = await _listed(store, replace(wanted, newest=asked))
+        whole = len(records) < asked
+        places = sorted(
+            (
+                ((str(record.data["started_at"]), scope.user or "", record.id), record)
+                for scope, record in records
+            ),
+            key=lambda item: item[0],
+            reverse=True,
+        )
+        # of those that began in the last moment some may be missing
+        found = [
+            ListedConversation(user=place[1], conversation=conversation, place="|".join(place))
+            for place, record in places
+            if (whole or place[0] > places[-1][0][0]) and (end is None or place < end)
+            if chosen(conversation := conversation_of(record))
+        ]
+        if whole or len(found) >= limit:
+            return ConversationPage(conversations=found[:limit], more=not whole or len(found) > limit)
+        asked *= 2
+
+
+def _place_of(written: str) -> tuple[str, str, str]:
+    parts = written.split("|", 2)
+    try:
+        datetime.fromisoformat(parts[0])
+        moment, user, name = parts
+    except ValueError as error:
+        raise InvalidInput("`cursor` is not one that an answer gave") from error
+    return moment, user, name
+
+
+def _wanted(
+    deployment: str,
+    *,
+    agent: str | None,
+    status: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> Wanted:
+    return Wanted(
         kind=CONVERSATION,
         deployment=deployment,
         status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
         agent=agent,
-        # a time may be noted in any zone: which of them are meant is decided by `chosen`
+        # a time may be noted in any zone: which of them are meant is decided by a `chooser`
         since=None if since is None else _iso(since, -_ANY_ZONE),
         until=None if until is None else _iso(until, _ANY_ZONE),
     )
-    found: list[tuple[Scope, Record]] = []
+
+
+async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:
+    """What is wanted and perhaps more, by the store's index where it has one."""
     if hasattr(store, "listed"):
-        found = await store.listed(wanted)
-    else:
-        for scope in await store.scopes(deployment):
+        found: list[tuple[Scope, Record]] = await store.listed(wanted)
+        return found
+    found = []
+    for scope in await store.scopes(wanted.deployment):
+        if scope.user is not None and wanted.user in {None, scope.user}:
             found += [(scope, record) for record in await scan_all(store, scope, CONVERSATION)]
-    listed = [
-        (scope.user, conversation)
-        for scope, record in found
-        if scope.user is not None and chosen(conversation := conversation_of(record))
-    ]
-    return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
+    if wanted.newest is None:
+        return found
+    there = [item for item in found if wanted.until is None or item[1].data["started_at"] < wanted.until]
+    return sorted(there, key=lambda item: str(item[1].data["started_at"]))[-wanted.newest :]
 
 
 def _iso(moment: datetime, by: timedelta) -> str | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, TracerProvider
 
-    from echoic.memory.distilling.reconcile import Distilled
+    from echoic.memory.extraction.reconciliation import Distilled
 
 OperationName = Literal["recall", "set", "remember", "delete", "write", "embed", "distil", "erase"]
 

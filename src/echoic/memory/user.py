@@ -77,7 +77,7 @@ class UserMemory:
         return UserMemory(self._parts, self.scope, level)
 
     def step_up(self, level: Level) -> None:
-        """From now on this handle, and whatever was given it, is told what `level` may be told.
+        """Raise the assurance level of this handle, and of everything that was given it.
 
         Raises:
             InvalidInput: no such level.
@@ -269,7 +269,7 @@ class UserMemory:
             doing.outcome = recall.outcome
             doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
             if parts.telemetry.captures_content:
-                query = parts.door.value(self.scope, text)
+                query = parts.write_filter.value(self.scope, text)
                 doing.content = content_of(map(_found, recall.hits), query)
         parts.hooks.emit(Recalled(scope=self.scope, recall=recall, duration_ms=doing.duration_ms))
         return recall
@@ -283,7 +283,7 @@ class UserMemory:
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
-        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later.
+        """Check that the memory is open in the running event loop, before starting work that uses it later.
 
         Raises:
             NotOpen: it is open in another loop.
@@ -413,7 +413,7 @@ class UserMemory:
                 conversation are named; nothing was changed.
         """
         named = {"agent": for_agent, "conversation": for_conversation}
-        self._parts.door.refuse_instructions("a directive", *directives.values())
+        self._parts.write_filter.refuse_instructions("a directive", *directives.values())
         return await change_directives(self._parts.store, self.scope, directives, **named)
 
     # -- conversations, which are tasks as well
@@ -492,7 +492,7 @@ class UserMemory:
 
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
-        masked = partial(self._parts.door.value, self.scope)
+        masked = partial(self._parts.write_filter.value, self.scope)
         return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
@@ -529,7 +529,7 @@ class UserMemory:
         from echoic.memory.export import restore_scope
 
         def check(memory: Memory) -> None:
-            self._parts.door.refuse_instructions(
+            self._parts.write_filter.refuse_instructions(
                 f"memory {brief(memory.id)}", memory.text, memory.statement, memory.context, key=memory.key
             )
 

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from echoic.english.phrases import slug
 from echoic.english.slots import SLOTS
 from echoic.errors import EchoicError
-from echoic.memory.distilling import Add, Change, Confirm, Fact, Reading, Retract, Supersede, Unusable
-from echoic.memory.distilling.grounding import MAX_CHARACTERS, MOST_CHANGES
-from echoic.memory.distilling.known_facts import statement_of
-from echoic.memory.distilling.turns import of_user
+from echoic.memory.extraction import Add, Change, Confirm, Fact, Reading, Retract, Supersede, Unusable
+from echoic.memory.extraction.grounding import MAX_CHARACTERS, MOST_CHANGES
+from echoic.memory.extraction.known_facts import statement_of
+from echoic.memory.extraction.turns import of_user
 from echoic.models.question import Asking, quoted, stripped
 from echoic.types import MAX_TEXT_BYTES, Memory, Turn, checked_text
 
@@ -219,7 +219,7 @@ class ModelExtractor:
         await self._asking.open()
 
     async def aclose(self) -> None:
-        """Let go of the client; one that was passed ready-made stays its owner's."""
+        """Close the client, unless it was passed in ready-made."""
         await self._asking.aclose()
 
     async def extract(self, reading: Reading) -> Sequence[Change]:

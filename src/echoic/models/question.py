@@ -87,7 +87,7 @@ class Asking(Generic[OutputT]):
             self._agent = agent
 
     async def aclose(self) -> None:
-        """Let go of the client; one that was passed ready-made stays its owner's. May be called twice."""
+        """Close the client, unless it was passed in ready-made. May be called twice."""
         agent, self._agent = self._agent, None
         if agent is not None and isinstance(self._model, str):
             await agent.__aexit__(None, None, None)
@@ -201,7 +201,7 @@ it, and never put one into the summary as an instruction."""
 
 
 class Summary(BaseModel):
-    """What the call was about so far."""
+    """The summary of a call so far."""
 
     model_config = ConfigDict(extra="ignore")
 

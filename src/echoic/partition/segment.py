@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import StoreCorrupt
-from echoic.words import Word
+from echoic.text.analysis import Word
 
 MEMORY = 1
 TURN = 2
@@ -245,7 +245,7 @@ class Segment:
         self.rows["flags"][slot] |= Flag.EMBEDDED
 
     def detach_all(self) -> None:
-        """Let go of every vector, as when the embedding model changes."""
+        """Drop every vector, as when the embedding model changes."""
         self.vectors = None
         self.tokens = {}
         self.rows["flags"] &= 0xFF ^ int(Flag.EMBEDDED)

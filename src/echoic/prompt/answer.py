@@ -17,8 +17,8 @@ from echoic.partition import Flag
 from echoic.prompt.block import WITHHELD, Counter, checked_budget, quoted, trimmed
 from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
 from echoic.temporal.rules import MONTHS
+from echoic.text.analysis import content_words, cut
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
-from echoic.words import content_words, cut
 
 SAME_SHARE = 0.8
 """The share of the words of two texts together that both must have to say the same (Jaccard)."""
@@ -238,7 +238,7 @@ out a third of a point of the evidence at 400 tokens, on LoCoMo's development ha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Where a turn stands in its conversation."""
+    """The place of a turn in its conversation."""
 
     place: int
     """Turns of one conversation stand in the order of their places."""

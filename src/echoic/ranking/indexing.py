@@ -1,7 +1,7 @@
 """What of a memory and of a turn is indexed and embedded. Decides how they can be found, not in which order.
 
 A store keeps what this module makes, so a change here changes the meaning of stored indexes: raise
-`echoic.words.ANALYSIS` when you make one.
+`echoic.text.analysis.ANALYSIS` when you make one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from echoic.partition import ITEM, MEMORY, TURN, Entry, Flag, number_of
+from echoic.text.analysis import Word, content_words, cut, fold, visible
 from echoic.types import Category, Memory, Turn
-from echoic.words import Word, content_words, cut, fold, visible
 
 USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""

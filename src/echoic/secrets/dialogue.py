@@ -28,8 +28,8 @@ from echoic.secrets.masking import (
 )
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
 from echoic.text import word_lists
+from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View, is_bare, runs, views_of
-from echoic.words import STOP
 
 CONTEXT = 10
 """Turns that are looked back at."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from echoic.text import END, any_of, word_lists
-from echoic.words import STOP
+from echoic.text.analysis import STOP
 
 _LISTS = word_lists("echoic.secrets")
 

@@ -33,7 +33,7 @@ _SWEEP: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """So many requests in so long a time, all at once or spread over it."""
+    """A rate limit: how many requests in how much time, in a burst or spread out."""
 
     requests: int
     seconds: float

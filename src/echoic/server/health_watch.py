@@ -72,7 +72,7 @@ class Health:
 
     at: datetime
     store: Literal["ok", "unavailable"]
-    embedding_trouble: str | None
+    embedding_failure: str | None
     waiting: int
     failing: int
     parked: int
@@ -128,7 +128,7 @@ class HealthWatch:
         now = Health(
             at=datetime.now(UTC),
             store=store,
-            embedding_trouble=self._memory.embedding_trouble,
+            embedding_failure=self._memory.embedding_failure,
             waiting=waiting,
             failing=failing,
             parked=parked,
@@ -161,12 +161,12 @@ class HealthWatch:
 
     async def _turns(self, deployment: str) -> Turns:
         since = datetime.now(UTC) - timedelta(minutes=MINUTES)
-        recent = await self._memory.conversations(deployment, since=since)
+        recent = await self._memory.newest_conversations(deployment, since=since, limit=_CALLS_READ)
         count = ready = 0
         first: list[float] = []
-        for user, conversation in recent[-_CALLS_READ:]:
-            memory = self._memory.user(user, deployment)
-            for each in await read_exchanges(memory.backing_store, memory.scope, conversation.id):
+        for listed in recent.conversations:
+            memory = self._memory.user(listed.user, deployment)
+            for each in await read_exchanges(memory.backing_store, memory.scope, listed.conversation.id):
                 if each.latency_ms is not None:
                     first.append(each.latency_ms)
                 if each.recall is not None and "speech_ended" in each.stages:
@@ -198,9 +198,9 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
         ),
         (
-            now.embedding_trouble is not None,
+            now.embedding_failure is not None,
             "critical",
-            f"Embedding fails ({now.embedding_trouble}): recall finds by words alone",
+            f"Embedding fails ({now.embedding_failure}): recall finds by words alone",
             "Check the embedder's key and network with `echoic doctor`. What waits is embedded by itself.",
         ),
         (

@@ -20,7 +20,7 @@ from echoic.types import (
 )
 
 
-class Shown(BaseModel):
+class ResponseModel(BaseModel):
     """The base of everything in an answer."""
 
     model_config = ConfigDict(
@@ -33,18 +33,18 @@ class Shown(BaseModel):
         return cls.model_validate(noun)
 
 
-def _fields(shown: type[Shown], noun: object) -> dict[str, Any]:
+def _fields(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
     """The attributes of `noun` that `shown` has fields for."""
     return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
 
 
-class RequestBody(Shown):
+class RequestBody(ResponseModel):
     """The base of every request's body. An unknown field is refused, since its meaning would be ignored."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=False)
 
 
-class ShownMemory(Shown):
+class MemoryView(ResponseModel):
     """One version of a memory."""
 
     id: str
@@ -100,7 +100,7 @@ class ShownMemory(Shown):
         }
 
 
-class ShownTurn(Shown):
+class TurnView(ResponseModel):
     """One utterance."""
 
     id: str
@@ -114,14 +114,14 @@ class ShownTurn(Shown):
     said_at: datetime
 
 
-class ShownRank(Shown):
+class RankView(ResponseModel):
     """A hit's rank in one channel."""
 
     rank: int = Field(description="From 1.")
     score: float = Field(description="The channel's score, comparable only within this channel and query.")
 
 
-class ShownHit(Shown):
+class HitView(ResponseModel):
     """A hit, and why it was found."""
 
     text: str
@@ -130,18 +130,18 @@ class ShownHit(Shown):
         description="How likely it is to answer the query, 0 to 1, comparable between queries.",
         examples=[0.62],
     )
-    ranks: dict[str, ShownRank] = Field(
+    ranks: dict[str, RankView] = Field(
         description="Its rank in each channel that found it.",
         examples=[{"vector": {"rank": 1, "score": 0.71}, "text": {"rank": 2, "score": 4.2}}],
     )
     scope: Literal["user", "global"]
-    memory: ShownMemory | None = None
-    turn: ShownTurn | None = Field(
+    memory: MemoryView | None = None
+    turn: TurnView | None = Field(
         default=None,
         description="At least one of `memory` and `turn` is set; if both, the memory was learned from the "
         "turn.",
     )
-    also: list[ShownMemory] = Field(
+    also: list[MemoryView] = Field(
         default_factory=list, description="Other hits that were learned from the same turn."
     )
 
@@ -153,7 +153,7 @@ class ShownHit(Shown):
         return {**_fields(cls, noun), "scope": "user" if noun.scope.user is not None else "global"}
 
 
-class ShownSearch(Shown):
+class SearchView(ResponseModel):
     """How a search was made, and whether it was complete."""
 
     outcome: Outcome = Field(
@@ -171,10 +171,10 @@ class ShownSearch(Shown):
     )
 
 
-class ShownRecall(ShownSearch):
+class RecallView(SearchView):
     """The hits of a search."""
 
-    hits: list[ShownHit]
+    hits: list[HitView]
 
     @model_validator(mode="before")
     @classmethod
@@ -189,7 +189,7 @@ def embedded(recall: Recall) -> bool:
     return any(step.get("embed", {}).get("embedded") for step in recall.pipeline)
 
 
-class ShownConversation(Shown):
+class ConversationView(ResponseModel):
     """A conversation and its status."""
 
     id: str
@@ -199,7 +199,7 @@ class ShownConversation(Shown):
     updated_at: datetime
 
 
-class ShownReceipt(Shown):
+class ReceiptView(ResponseModel):
     """What an erasure removed, and whether it is verified to be gone."""
 
     memories: int

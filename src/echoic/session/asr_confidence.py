@@ -1,6 +1,6 @@
 """Doubt in a live call: with a threshold of the call's own, and over all its turns.
 
-What is learned is doubted as it is learned (`memory/distilling/turns.py`), by the threshold that holds
+What is learned is doubted as it is learned (`memory/extraction/turns.py`), by the threshold that holds
 everywhere. A call may have its own, and what the agent reads back may be affirmed many turns later.
 
 How sure OpenAI's recogniser was is asked for in the session's settings and read from the events: PydanticAI
@@ -22,7 +22,7 @@ from pydantic_ai.realtime.codec import RealtimeCodecEvent
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
 from echoic.errors import WriteConflict
-from echoic.memory.distilling.turns import THRESHOLD, delicate, is_sure, mentions
+from echoic.memory.extraction.turns import THRESHOLD, delicate, is_sure, mentions
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Memory, Scope, Turn

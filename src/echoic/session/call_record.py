@@ -89,7 +89,7 @@ class Exchange:
 
     @property
     def latency_ms(self) -> float | None:
-        """From the end of the caller's words to the first audio of the reply."""
+        """Milliseconds from the end of the caller's words to the first audio of the reply."""
         ended = self.stages.get("speech_ended", self.stages.get("transcript"))
         first = self.stages.get("first_audio")
         return first - ended if ended is not None and first is not None else None
@@ -177,7 +177,7 @@ class CallLog:
         self.stamp("recalled", exchange, at=trace.at)
 
     def touched(self, exchange: Exchange) -> Exchange:
-        """It is to be written again."""
+        """Mark the record as changed, to be written again."""
         self._changed[exchange.number] = exchange
         return exchange
 
@@ -193,7 +193,7 @@ class CallLog:
         )
 
     def clear(self) -> None:
-        """Nothing that happened so far is to be written."""
+        """Drop everything recorded so far."""
         self._first += len(self.exchanges)
         self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 
@@ -279,9 +279,12 @@ async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: T
         await store.write(scope, [Require(kind=CONVERSATION, id=call.conversation), *news])
 
 
-async def read_calls(store: Store, scope: Scope) -> list[CallRecord]:
-    """Every call of a user, oldest first."""
-    return [call_of(record) for record in await scan_all(store, scope, CALL)]
+async def read_calls(store: Store, scope: Scope, *, newest: int | None = None) -> list[CallRecord]:
+    """Every call of a user, or the `newest` so many, oldest first."""
+    if newest is None:
+        return [call_of(record) for record in await scan_all(store, scope, CALL)]
+    records = await store.scan(scope, CALL, newest_first=True, limit=newest)
+    return [call_of(record) for record in reversed(records)]
 
 
 async def read_call(store: Store, scope: Scope, name: str) -> CallRecord | None:
@@ -295,7 +298,7 @@ async def read_exchanges(
 ) -> list[Exchange]:
     """The exchanges of a conversation, or of one call in it, in order."""
     records = await scan_all(store, scope, EXCHANGE, key=conversation)
-    return [_exchange_of(r) for r in records if call is None or r.id.startswith(f"{call}:")]
+    return [exchange_of(r) for r in records if call is None or r.id.startswith(f"{call}:")]
 
 
 async def read_given(store: Store, scope: Scope, conversation: str, call: str) -> list[Given]:
@@ -329,7 +332,8 @@ def _exchange_data(exchange: Exchange) -> dict[str, Any]:
     return {**asdict(exchange), "at": exchange.at.isoformat(), "recall": kept}
 
 
-def _exchange_of(record: Record) -> Exchange:
+def exchange_of(record: Record) -> Exchange:
+    """The exchange that a record of kind EXCHANGE holds."""
     data = dict(record.data)
     return Exchange(
         **{

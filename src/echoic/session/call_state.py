@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelMessage
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.distilling.turns import THRESHOLD
+from echoic.memory.extraction.turns import THRESHOLD
 from echoic.session.agents import InCall, VoiceAgent
 from echoic.session.asr_confidence import Confidences
 from echoic.session.call_record import CallLog
@@ -151,7 +151,7 @@ class CallState:
         return list(messages) if self.host is None else masked_messages(messages, self.host.masked)
 
     def sounds(self) -> None:
-        """Somebody says something."""
+        """Note that somebody makes a sound now."""
         self.sound_at_s = time.monotonic()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -28,7 +28,7 @@ from pydantic_ai.usage import RunUsage
 from echoic.english.slots import sentence_of, with_context
 from echoic.errors import EchoicError, InvalidInput
 from echoic.memory.checkpoints import Checkpoint, PendingTool
-from echoic.memory.distilling import Summarizer
+from echoic.memory.extraction import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens, framed, is_memory, parts_in, quoted
 from echoic.session.agents import FAILED, CallContext

@@ -138,7 +138,7 @@ def timed(arrived: Arrivals, lead_ms: float | None = None) -> list[Timed]:
 
 
 def lead_of_arrivals(arrived: Arrivals) -> float | None:
-    """By how many milliseconds text ran ahead of audio in a whole utterance; None where it cannot be told."""
+    """Milliseconds by which text ran ahead of audio in a whole utterance; None if it cannot be told."""
     words = _words(arrived)
     if not arrived.complete or not words.ends:
         return None
@@ -500,7 +500,7 @@ def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None
 
 
 def lead_of(trace: SpeechTrace) -> float | None:
-    """By how many milliseconds text ran ahead of audio in a whole utterance; None where it cannot be told."""
+    """Milliseconds by which text ran ahead of audio in a whole utterance; None if it cannot be told."""
     if not trace.complete:
         return None
     if not trace.lead_is_known:

@@ -26,7 +26,7 @@ from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError
 from echoic.memory.concurrency import noted as retrieved
-from echoic.memory.distilling import Summarizer
+from echoic.memory.extraction import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
@@ -35,7 +35,7 @@ from echoic.session.hooks import CallTasks, Caption, Captions
 from echoic.session.playback import SpokenReply, TextPlayback
 from echoic.session.recorder import CallOver, CallRecorder, turn_of
 from echoic.session.text_runner import TextRunner
-from echoic.session.turn_recall import InterimRecall, MemoryInTurn
+from echoic.session.turn_recall import CallRecall, MemoryInTurn
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 _SETTLE_S: Final = 5.0
 """How long the end of a call waits for what is being written."""
 _RECALL_MS: Final = 1500.0
+_MAX_PARTIAL: Final = 1000
+"""Characters of an interim transcript that are looked at."""
 
 Out = Callable[[str], Awaitable[None]]
 Excuse = Literal["failed", "too_long", "left"]
@@ -51,7 +53,7 @@ up without a word."""
 
 
 class TextCall(CallTasks):
-    """For one event loop. `serve` says for whom; derive from it to screen what is said.
+    """A call whose words come and go as text. For one event loop; `serve` says whom it is for.
 
     Args:
         name: the id of the call, and of the conversation it is kept in.
@@ -80,7 +82,7 @@ class TextCall(CallTasks):
         """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
-        self._interims: list[InterimRecall] = []  # of everybody who was served, for what was counted
+        self._recalls: list[CallRecall] = []  # of everybody who was served, for what was counted
         self._speaking = asyncio.Lock()
         self._settling = asyncio.Lock()  # while it is written down what was heard: a call is not over before
         self.playback = TextPlayback(characters_per_s)
@@ -124,11 +126,11 @@ class TextCall(CallTasks):
         """What lasts of what is said to them."""
         self.talk.recorder = self.recorder
         self._exchange = None
-        if self._interims:  # what was found for one caller is never given to another
-            self.later(self._interims[-1].aclose())
-        self.interim = InterimRecall(memory, self.name)
-        """Hears what the caller says before they have said it."""
-        self._interims.append(self.interim)
+        if self._recalls:  # what was found for one caller is never given to another
+            self.later(self._recalls[-1].aclose())
+        self.recall = CallRecall(memory, self.name, None, deadline_ms=self._recall_ms, packs=False)
+        """Searches memory for what the caller has said so far, while they speak."""
+        self._recalls.append(self.recall)
 
     async def resume(self) -> bool:
         """Go on with what another process kept of this very call; whether it was over already."""
@@ -199,7 +201,7 @@ class TextCall(CallTasks):
         if not self.opened.done() or self.over:
             return
         partial = self.masked(partial)
-        self.interim.partial(partial)
+        self.recall.partial(partial[:_MAX_PARTIAL])
         self._caption("user", "", partial, final=False)
 
     def unanswered(self, said: str, turn: str) -> None:
@@ -253,13 +255,13 @@ class TextCall(CallTasks):
         return ""
 
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
-        interim = self.interim
-        memory = await interim.final(self.masked(said), self._recall_ms)  # before anything is written
+        recall = self.recall
+        memory = await recall.in_turn(self.masked(said))  # before anything is written
         async with self._settling:  # what broke off before is noted before what follows it is answered
             await self.end_reply(keep=False)  # whoever answers has heard what was said before
         own, said = await self._screened(said)
         self.moment = said
-        if interim is not self.interim:  # somebody else is served by now
+        if recall is not self.recall:  # somebody else is served by now
             memory = MemoryInTurn(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard, self._came_at)
@@ -454,7 +456,7 @@ class TextCall(CallTasks):
         return self.leaving.is_set()
 
     async def hang_up(self) -> None:
-        """It is over: the reply under way ends, what is being written is written. May be called twice."""
+        """End the call: stop the reply under way and finish writing. May be called twice."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._end())
         await asyncio.shield(self._ending)
@@ -468,7 +470,7 @@ class TextCall(CallTasks):
             await self.settle(_SETTLE_S)
             await self._ended()
             await self.recorder.complete()
-            await self.interim.aclose()
+            await self.recall.aclose()
         # whatever a store or an agent's own code raises: the line is free for the next caller
         except Exception as error:  # noqa: BLE001
             log.error("the end of a call failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
@@ -476,7 +478,7 @@ class TextCall(CallTasks):
             await self._close()
 
     def forget_words(self) -> None:
-        """Let go of all that was said: the call is over, and what was to be kept is."""
+        """Drop all words: the call is over, and what was to be kept is kept."""
         self.talk.forget()
         self.recorder.let_go()
         self.moment, self._unanswered = "", {}

@@ -27,7 +27,7 @@ from pydantic_ai.realtime import RealtimeError
 from echoic.checks import storable
 from echoic.errors import EchoicError, NotOpen
 from echoic.memory.checkpoints import SIGN_EVERY_S
-from echoic.memory.distilling.turns import affirms
+from echoic.memory.extraction.turns import affirms
 from echoic.session.asr_confidence import weigh
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState
@@ -53,7 +53,7 @@ def resumption_of(provider: ProviderSession) -> str | None:
 
 
 def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
-    """What was spoken or typed, in order."""
+    """Return what was spoken or typed, in order."""
     return [
         (message, part)
         for message in messages

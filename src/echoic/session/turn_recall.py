@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import noted
-from echoic.memory.speculation import ListeningStatistics, Speculation
+from echoic.memory.speculation import ListeningStatistics
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import Packed
 from echoic.prompt.block import memory_line, quoted
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 DEFAULT_DEADLINE_MS: Final = 50.0
 """Of a pause that nobody notices between two people: 200 ms on the average (Stivers et al., PNAS 2009)."""
 HITS: Final = 5
+BLOCK_HITS: Final = 8
+"""As many as a memory block looks at for the moment; a shorter list is the beginning of a longer one."""
 BUDGET_TOKENS: Final = 200
 
 Fate = Literal["shown", "in_block", "repeated", "over_budget", "late"]
@@ -77,7 +79,7 @@ class _PackedAhead:
 
 
 class CallRecall:
-    """Follows one caller through a call.
+    """Follows the interim transcripts of one caller through a call. Another caller gets another one.
 
     Args:
         memory: of the caller.
@@ -85,6 +87,7 @@ class CallRecall:
         given: what the model was given already, as the block says it. None: each turn's text stands for
             itself, as where it is in one request only and not in the history.
         deadline_ms: for a turn's recall, from the moment its last word is known.
+        packs: whether each turn is answered by `final`, with text; else by `in_turn`, with memory.
 
     Raises:
         InvalidInput: a deadline that leaves no time.
@@ -97,14 +100,18 @@ class CallRecall:
         given: Callable[[], str] | None,
         *,
         deadline_ms: float = DEFAULT_DEADLINE_MS,
+        packs: bool = True,
     ) -> None:
         if not deadline_ms > 0:
             raise InvalidInput(f"recall_deadline_ms must be above 0, not {brief(deadline_ms)}")
         self._memory = memory
+        self._conversation = conversation
         self._given = given
         self._deadline_ms = deadline_ms
-        self._listening = memory.listen(limit=HITS, besides=conversation)
-        self._listening.on_found = self._prepare
+        self._listening = memory.listen(limit=HITS if packs else BLOCK_HITS, besides=conversation)
+        if packs:
+            self._listening.on_found = self._prepare
+        self._heard = False
         self._shown: set[str] = set()
         self._prepared: _PackedAhead | None = None
 
@@ -115,7 +122,33 @@ class CallRecall:
 
     def partial(self, partial: str) -> None:
         """Take in what the caller said so far. Never waits."""
+        self._heard = self._heard or bool(partial.strip())
         self._listening.partial(partial)
+
+    async def in_turn(self, said: str) -> MemoryInTurn:
+        """The memory to answer `said` from, with what `said` calls to mind at hand if that was found ahead.
+
+        Ask for it before `said` is kept: what is written makes what was found before it old.
+        """
+        memory = MemoryInTurn(self._memory, said, self._conversation)
+        heard, self._heard = self._heard, False
+        if not heard or not said.strip():
+            return memory
+        listening = self._listening
+        began, ready_before = time.perf_counter(), listening.statistics.ready
+        try:
+            recall = await listening.final(said, deadline_ms=self._deadline_ms)
+        except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
+            log.warning("recall ahead of an answer failed: %s", type(error).__name__)
+            return memory
+        finally:
+            if not self._heard:  # what was found is old by the next utterance: this one is written in between
+                listening.reset()
+        if recall.outcome == "complete":
+            memory.ahead = recall
+            memory.ready = listening.statistics.ready > ready_before
+            memory.delay_ms = 1000 * (time.perf_counter() - began)
+        return memory
 
     async def final(self, text: str) -> RecallTrace:
         """What is known for the whole turn, within the deadline."""
@@ -241,75 +274,6 @@ def _name(hit: Hit) -> str:
     return hit.memory.id if hit.memory else hit.turn.id if hit.turn else ""
 
 
-BLOCK_HITS: Final = 8
-"""As many as a memory block looks at for the moment; a shorter list is the beginning of a longer one."""
-_MAX_PARTIAL: Final = 1000
-"""Characters of an interim transcript that are looked at."""
-
-
-class InterimRecall:
-    """Follows the interim transcripts of one caller.
-
-    Args:
-        memory: theirs. Another caller gets another one.
-        conversation: the call's; what is said in it is not searched.
-    """
-
-    def __init__(self, memory: UserMemory, conversation: str) -> None:
-        self.memory = memory
-        self.conversation = conversation
-        self._listening = self._listen()
-        self._heard = False
-        self.recalls = 0
-        """Utterances of which something was heard before their end."""
-        self.ready = 0
-        """Of these, those whose recall was there at their end."""
-
-    def _listen(self) -> Speculation:
-        return self.memory.listen(limit=BLOCK_HITS, besides=self.conversation)
-
-    def partial(self, partial: str) -> None:
-        """Take in what the recogniser made of the utterance so far. Never waits."""
-        if partial.strip():
-            self._heard = True
-            self._listening.partial(partial[:_MAX_PARTIAL])
-
-    async def final(self, said: str, deadline_ms: float) -> MemoryInTurn:
-        """The memory to answer `said` from, with what `said` calls to mind at hand if that was found ahead.
-
-        Ask for it before `said` is kept: what is written makes what was found before it old.
-
-        Args:
-            said: the whole utterance.
-            deadline_ms: of the recall.
-        """
-        heard, self._heard = self._heard, False
-        if not heard or not said.strip():
-            return MemoryInTurn(self.memory, said, self.conversation)
-        self.recalls += 1
-        # what was found for one utterance is old by the next: that one is written in between
-        listening, self._listening = self._listening, self._listen()
-        began, ready_before = time.perf_counter(), listening.statistics.ready
-        try:
-            recall = await listening.final(said, deadline_ms=deadline_ms)
-        except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
-            log.warning("recall ahead of an answer failed: %s", type(error).__name__)
-            return MemoryInTurn(self.memory, said, self.conversation)
-        finally:
-            self.ready += listening.statistics.ready
-            await listening.aclose()
-        if recall.outcome != "complete":
-            return MemoryInTurn(self.memory, said, self.conversation)
-        memory = MemoryInTurn(self.memory, said, self.conversation, recall)
-        memory.ready = listening.statistics.ready > ready_before
-        memory.delay_ms = 1000 * (time.perf_counter() - began)
-        return memory
-
-    async def aclose(self) -> None:
-        """Forget what was heard and found."""
-        await self._listening.aclose()
-
-
 class MemoryInTurn(UserMemory):
     """A user's memory in the moment in which they said something: it notes what that calls to mind.
 
@@ -320,16 +284,14 @@ class MemoryInTurn(UserMemory):
         memory: the user's.
         moment: what they said.
         conversation: the one they said it in; its turns are left out of the moment's recall.
-        recall: what that calls to mind, complete, and `BLOCK_HITS` of it; None: nothing was found ahead.
     """
 
-    def __init__(
-        self, memory: UserMemory, moment: str, conversation: str, recall: Recall | None = None
-    ) -> None:
+    def __init__(self, memory: UserMemory, moment: str, conversation: str) -> None:
         self.__dict__.update(vars(memory))  # the same memory, with one answer at hand
         self._moment = _bare(moment)
         self._here = conversation
-        self._ahead = recall
+        self.ahead: Recall | None = None
+        """What that calls to mind, complete, and `BLOCK_HITS` of it; None: nothing was found ahead."""
         self._noted: Recall | None = None
         self._at = datetime.now(UTC)
         self.ready = False
@@ -353,8 +315,8 @@ class MemoryInTurn(UserMemory):
         left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
         unset = timezone is None and min_relevance is None and left_out == here
         plain = limit <= BLOCK_HITS and not include_past and unset and _bare(text) == self._moment
-        if self._ahead is not None and plain:
-            found, self._ahead = self._ahead, None
+        if self.ahead is not None and plain:
+            found, self.ahead = self.ahead, None
             self._noted = Recall(hits=found.hits[:limit], outcome=found.outcome)
             return self._noted
         began = time.perf_counter()

@@ -228,7 +228,7 @@ class Store(Protocol):
         ...
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
-        """From now on keep vectors of this model: the old ones are dropped, every searchable record waits.
+        """Change the embedding model: old vectors are dropped, and every searchable record waits.
 
         Returns:
             how many records wait.
@@ -294,6 +294,10 @@ class Wanted:
     """`started_at` is not before this, compared as the text it is (ISO 8601)."""
     until: str | None = None
     """`started_at` is before this."""
+    user: str | None = None
+    """Of this user only."""
+    newest: int | None = None
+    """At most so many: those whose `started_at` is last. Of several with the same one it may be any."""
 
 
 LISTED: Final = "conversation"

@@ -154,7 +154,7 @@ _KEPT: Final = 3
 
 @runtime_checkable
 class Documents(Protocol):
-    """Where documents are kept: texts of ASCII, by scope and name. What `DocumentStore` makes a store of.
+    """A place for documents, ASCII texts by scope and name, which `DocumentStore` makes a store of.
 
     `scope` is whose they are; None: the store's own. Names are ASCII, of up to 4,000 characters. `put` and
     `delete` compare and write in one step, whoever else writes, and are durable when they return. Where a

@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from heapq import nlargest
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -220,7 +221,7 @@ class HeldScope:
         return False
 
     def commit(self, staged: Staged) -> None:
-        """Let what was staged happen, in the records and in the partition."""
+        """Apply what was staged to the records and the partition."""
         touched: set[int] = set()
         for step in staged.steps:
             name = name_of(step.change)
@@ -367,7 +368,7 @@ class HeldScope:
         return [_handed_out(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
-        """Let go of every vector, for others of `dimensions`; how many records wait now."""
+        """Drop every vector, for new ones of `dimensions`. Returns how many records wait now."""
         for segment in self._segments.values():
             segment.detach_all()
         self.partition = Partition(dimensions)
@@ -486,14 +487,14 @@ class PartitionCache:
                 self.nbytes -= gone.nbytes
 
     def drop(self, scope: Scope) -> None:
-        """Let go of `scope`, if it is here."""
+        """Drop `scope`, if it is cached."""
         with self._lock:
             gone = self._loaded.pop(scope, None)
             if gone is not None:
                 self.nbytes -= gone.nbytes
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop everything."""
         with self._lock:
             self._loaded.clear()
             self.nbytes = 0
@@ -544,14 +545,26 @@ class Listings:
 
     def find(self, wanted: Wanted) -> dict[Scope, list[str]]:
         """The ids of the records that are `wanted`, by scope."""
-        found: dict[Scope, list[str]] = {}
-        for (deployment, status, agent), places in self._places.items():
+        places: list[_Place] = []
+        for (deployment, status, agent), there in self._buckets(wanted):
             if deployment != wanted.deployment or (wanted.status and status not in wanted.status):
                 continue
             if wanted.agent is not None and agent != wanted.agent:
                 continue
-            first = 0 if wanted.since is None else bisect_left(places, (wanted.since,))
-            last = len(places) if wanted.until is None else bisect_left(places, (wanted.until,))
-            for _, whose, name in places[first:last]:
-                found.setdefault(Scope(*whose), []).append(name)
+            first = 0 if wanted.since is None else bisect_left(there, (wanted.since,))
+            last = len(there) if wanted.until is None else bisect_left(there, (wanted.until,))
+            if wanted.newest is not None:
+                first = max(first, last - wanted.newest)
+            places += there[first:last]
+        if wanted.newest is not None:
+            places = nlargest(wanted.newest, places)
+        found: dict[Scope, list[str]] = {}
+        for _, whose, name in places:
+            found.setdefault(Scope(*whose), []).append(name)
         return found
+
+    def _buckets(self, wanted: Wanted) -> Iterable[tuple[tuple[str, Any, Any], list[_Place]]]:
+        if wanted.user is None:
+            return self._places.items()
+        of_user = self._of.get(Scope(wanted.deployment, wanted.user), {})
+        return [(bucket, [place]) for bucket, place in of_user.values()]

@@ -19,8 +19,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from echoic.errors import InvalidInput, brief
 from echoic.temporal.expressions import BETWEEN, Expression, find_expressions, may_hold_time
 from echoic.temporal.rules import COUNT, DAY, WEEKDAY, Calendar, Interval, at_most, milliseconds
+from echoic.text.analysis import content_words
 from echoic.types import Hit, checked_time
-from echoic.words import content_words
 
 Span = tuple[int, int]
 """First and last moment, in Unix milliseconds (UTC)."""

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import echoic
-from echoic.memory import door, keyed_memories
+from echoic.memory import keyed_memories, write_filter
 from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
 from echoic.memory.sharing.business import personal_in
 from echoic.memory.sharing.gate import contacts, holds_secret
-from echoic.memory.sharing.wording import names_among, words_of
+from echoic.memory.sharing.person_names import names_among, words_of
 
 from .conftest import lines
 
@@ -188,7 +188,7 @@ async def test_a_set_is_searched_for_secrets_once_and_weighed_once(url, monkeypa
 
     async with echoic.open(url, embedder="lexical", global_writes="auto") as memory:
         for module, name in (
-            (door, "mask_named"),
+            (write_filter, "mask_named"),
             (keyed_memories, "weigh"),
             (gate, "without_contacts"),
             (gate, "mask"),

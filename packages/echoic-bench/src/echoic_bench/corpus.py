@@ -27,8 +27,8 @@ from echoic.memory.service import MemoryService
 from echoic.partition import Pieces
 from echoic.stores.base import Put, Record
 from echoic.stores.sqlite import SQLiteStore
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Memory, Recall, Scope
-from echoic.words import ANALYSIS
 from echoic_bench.labelled import Dataset, Item, Labelled, Question
 from echoic_bench.metrics import DEPTH, Tally
 
@@ -265,8 +265,8 @@ async def settled(memory: MemoryService, rows: int, progress: Progress = silent)
     while waiting := int((facts := await memory.check())["waiting"]):
         if waiting < least:
             least, fell_at = waiting, time.monotonic()
-        if facts["embedding_trouble"] or time.monotonic() - fell_at > _STALLED_S:
-            trouble = facts["embedding_trouble"] or f"nothing happened for {_STALLED_S:g} s"
+        if facts["embedding_failure"] or time.monotonic() - fell_at > _STALLED_S:
+            trouble = facts["embedding_failure"] or f"nothing happened for {_STALLED_S:g} s"
             raise EmbedderUnavailable(f"{waiting} records wait to be embedded, and do not get on: {trouble}")
         progress(max(0, rows - waiting), rows)
         if not await memory.settle(_LOOK_S):

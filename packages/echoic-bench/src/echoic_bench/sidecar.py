@@ -120,7 +120,7 @@ def _add_reads(app: FastAPI, memory: MemoryService) -> None:
     async def health() -> dict[str, str]:
         facts = await memory.check()
         if facts.get("writable") is False:
-            raise StoreUnavailable(f"the store cannot be written: {facts.get('trouble')}")
+            raise StoreUnavailable(f"the store cannot be written: {facts.get('failure')}")
         return {"status": "ok"}
 
     @app.get("/capabilities")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput
-from echoic.opening import FORMAT, VERSION
+from echoic.factory import FORMAT, VERSION
 from echoic.ranking.fusion import BROAD, CLOSE, CLOSE_IN_CALLS, FusionWeights
 from echoic_bench.asked import Asked, ndcg_of, tally_of
 from echoic_bench.corpus import Progress, silent

@@ -12,7 +12,7 @@ from typing import Final
 
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.words import STOP, fold, sound
+from echoic.text.analysis import STOP, fold, sound
 
 CODE_DIGITS: Final = 6
 

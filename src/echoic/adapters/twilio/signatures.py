@@ -79,7 +79,7 @@ class Signatures:
         return form
 
     def check_socket(self, connection: HTTPConnection) -> None:
-        """Let the handshake of a socket pass.
+        """Check the signature of a socket's handshake.
 
         Raises:
             Refused: 403 forged.
@@ -95,7 +95,7 @@ class Signatures:
         return f"{issued}.{self._mark(call, step, issued)}"
 
     def check_token(self, token: str, call: str, step: int) -> None:
-        """Let a token of ours pass.
+        """Check a token that this class issued.
 
         Raises:
             Refused: 403 it is not of this call and step, or too old.

@@ -12,7 +12,7 @@ from typing import Final
 
 from echoic.english.lexicon import COMMON
 from echoic.memory.sharing.gate import contacts, hides_something, holds_secret
-from echoic.memory.sharing.wording import (
+from echoic.memory.sharing.person_names import (
     LISTS,
     NAMES,
     VOCABULARY,
@@ -24,7 +24,7 @@ from echoic.memory.sharing.wording import (
     words_of,
 )
 from echoic.text import word_lists
-from echoic.words import cut
+from echoic.text.analysis import cut
 
 MAX_LESSON_CHARACTERS: Final = 240
 """A lesson is a sentence, two at most. The limit also bounds what judging a hostile one costs."""

@@ -18,6 +18,7 @@ from echoic.memory.experience.check import objection, repeats, suspects
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.text.analysis import STOP, content_words, cut
 from echoic.types import (
     EXPERIENCE_KINDS,
     Experience,
@@ -29,7 +30,6 @@ from echoic.types import (
     checked_name,
     checked_text,
 )
-from echoic.words import STOP, content_words, cut
 
 MAX_LESSONS_PER_KIND: Final = 12
 """Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned
@@ -152,7 +152,7 @@ class AgentExperience:
         return await until_written(lambda: self._add(lesson, author), "the agent's experience")
 
     async def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson in front of everyone, whoever taught it. For operators.
+        """Approve a lesson for use with every user, whoever taught it. For operators.
 
         Args:
             lesson_id: of this very wording, as listed.
@@ -175,7 +175,7 @@ class AgentExperience:
         return await until_written(attempt, "the lesson")
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson no longer, from the next prompt on, however often it is taught.
+        """Withdraw a lesson from the next prompt on, however often it is taught again.
 
         For operators.
 

@@ -13,7 +13,7 @@ from typing import Final
 from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
-from echoic.memory.keyless.wording import (
+from echoic.memory.keyless.intents import (
     Intent,
     QuestionSubject,
     Steps,
@@ -29,8 +29,8 @@ from echoic.memory.keyless.wording import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
+from echoic.text.analysis import content_words
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
-from echoic.words import content_words
 
 UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
 NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."

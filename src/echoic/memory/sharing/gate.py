@@ -21,7 +21,7 @@ from typing import Final, Literal, Protocol, get_args, runtime_checkable
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.business import looks_like_business, personal_in
 from echoic.memory.sharing.evidence import fact_in, kinds_stated
-from echoic.memory.sharing.wording import (
+from echoic.memory.sharing.person_names import (
     LISTS,
     NAMES,
     JudgedWord,
@@ -34,8 +34,8 @@ from echoic.memory.sharing.wording import (
 )
 from echoic.secrets import MARKER, mask
 from echoic.text import END, START, any_of
+from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View, readings, tokens, written
-from echoic.words import STOP
 
 Contact = Literal["PHONE", "EMAIL", "ADDRESS"]
 """What is taken out of a text that is shared; "[PHONE]" and so on stand in its place."""

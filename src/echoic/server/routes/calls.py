@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -13,7 +14,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, memory_of, scan_all, turn_of
 from echoic.memory.tasks import read_task
 from echoic.memory.user import UserMemory
-from echoic.server.models import Shown, ShownMemory, ShownTurn
+from echoic.server.models import MemoryView, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsReader, Shared
 from echoic.session.call_record import (
@@ -34,7 +35,7 @@ _MOST_LOOKED_AT: Final = 1000
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
 
 
-class ShownCall(Shown):
+class CallView(ResponseModel):
     """A call in a list."""
 
     id: str = Field(description="The id of its conversation.")
@@ -51,17 +52,19 @@ class ShownCall(Shown):
     ended_at: datetime | None = Field(
         description="Null while it goes on, and where its end was not recorded."
     )
-    last_said_at: datetime | None = Field(description="When something was last said in it.")
+    last_said_at: datetime | None = Field(
+        description="When something was last said in it; null in a list where its end was recorded."
+    )
 
 
-class CallList(Shown):
+class CallList(ResponseModel):
     """Calls, newest first."""
 
-    calls: list[ShownCall]
+    calls: list[CallView]
     next: str | None = Field(description="Send it as `cursor` for the calls before these; null at the end.")
 
 
-class GivenHit(Shown):
+class GivenHit(ResponseModel):
     """Something that was found for a turn, and what became of it."""
 
     id: str
@@ -81,7 +84,7 @@ class GivenHit(Shown):
     confidence: float | None = Field(description="How surely that was heard, 0 to 1, where it is known.")
 
 
-class ShownRecalled(Shown):
+class RecalledView(ResponseModel):
     """What was recalled for a turn."""
 
     outcome: Outcome
@@ -91,7 +94,7 @@ class ShownRecalled(Shown):
     hits: list[GivenHit]
 
 
-class ShownTool(Shown):
+class ToolView(ResponseModel):
     """One call of a tool."""
 
     name: str
@@ -100,7 +103,7 @@ class ShownTool(Shown):
     outcome: str | None
 
 
-class ShownSpoken(Shown):
+class SpokenView(ResponseModel):
     """One thing the agent said: how much of it was played."""
 
     turn: str
@@ -109,7 +112,7 @@ class ShownSpoken(Shown):
     source: str = Field(description="How the cut was found; whole: nothing was cut.")
 
 
-class ShownExchange(Shown):
+class ExchangeView(ResponseModel):
     """A turn of the caller, and what the agent did about it. Times are milliseconds since the call began."""
 
     number: int
@@ -121,21 +124,21 @@ class ShownExchange(Shown):
     latency_ms: float | None = Field(
         description="From the end of the caller's words to the first audio of the answer."
     )
-    spoken: list[ShownSpoken]
-    tools: list[ShownTool]
-    recall: ShownRecalled | None = Field(description="Null where nothing was recalled.")
+    spoken: list[SpokenView]
+    tools: list[ToolView]
+    recall: RecalledView | None = Field(description="Null where nothing was recalled.")
     given: list[dict[str, Any]] = Field(
         description="For holders of a key: what the model was given beside what was spoken, as it was sent."
     )
 
 
-class CallPage(Shown):
+class CallPage(ResponseModel):
     """One call."""
 
-    call: ShownCall
-    turns: list[ShownTurn]
-    exchanges: list[ShownExchange]
-    learned: list[ShownMemory] = Field(description="The memories that state what was said in it.")
+    call: CallView
+    turns: list[TurnView]
+    exchanges: list[ExchangeView]
+    learned: list[MemoryView] = Field(description="The memories that state what was said in it.")
     transfer_gaps_ms: list[float] = Field(
         description="Of each transfer: the longest that a frame of the caller's waited."
     )
@@ -157,22 +160,31 @@ async def list_calls(
     """Newest first. A user's token lists that user's calls; a key those of its deployment. A conversation
     without a recorded call, such as one that was typed, is listed too.
     """
-    of = viewer.user or user
-    found = await shared.memory.conversations(
-        viewer.deployment, user=of, status=status, since=since, until=until
-    )
-    newest = [item for item in reversed(found) if cursor is None or _place(item) < _parsed(cursor)]
-    shown: list[ShownCall] = []
-    last: tuple[str, Conversation] | None = None
-    for looked_at, item in enumerate(newest):
-        if len(shown) == limit or looked_at == _MOST_LOOKED_AT:
-            break
-        last = item
-        call = await _listed(shared.memory.user(item[0], viewer.deployment), item[1])
-        if channel in {None, call.channel}:
-            shown.append(call)
-    more = last is not None and last is not newest[-1]
-    return CallList(calls=shown, next="|".join(_place(last)) if more and last else None)
+    shown: list[CallView] = []
+    for _ in range(_MOST_LOOKED_AT // limit):
+        page = await shared.memory.newest_conversations(
+            viewer.deployment,
+            user=viewer.user or user,
+            status=status,
+            since=since,
+            until=until,
+            limit=limit,
+            before=cursor,
+        )
+        found = page.conversations
+        calls = await asyncio.gather(
+            *(_listed(shared.memory.user(each.user, viewer.deployment), each.conversation) for each in found)
+        )
+        for each, call in zip(found, calls, strict=True):
+            if channel in {None, call.channel}:
+                shown.append(call)
+            cursor = each.place
+            if len(shown) == limit:
+                more = page.more or each is not found[-1]
+                return CallList(calls=shown, next=cursor if more else None)
+        if not page.more:
+            return CallList(calls=shown, next=None)
+    return CallList(calls=shown, next=cursor)
 
 
 @router.get("/api/calls/{call:path}", summary="Get a call", responses=_READS)
@@ -205,26 +217,14 @@ async def get_call(
                 )
     return CallPage(
         call=_shown(of, task.conversation, records, task.turns[-1].said_at if task.turns else None),
-        turns=[ShownTurn.of(turn) for turn in task.turns],
+        turns=[TurnView.of(turn) for turn in task.turns],
         exchanges=[_exchange(each, hits, given.get(each.number, [])) for each in exchanges],
         learned=[
-            ShownMemory.of(each)
+            MemoryView.of(each)
             for each in await memories_learned_from(store, memory.visible_store, scope, task.turns)
         ],
         transfer_gaps_ms=[gap for record in records for gap in record.gaps_ms],
     )
-
-
-def _place(item: tuple[str, Conversation]) -> tuple[str, str, str]:
-    user, conversation = item
-    return conversation.started_at.isoformat(), user, conversation.id
-
-
-def _parsed(cursor: str) -> tuple[str, str, str]:
-    parts = cursor.split("|", 2)
-    if len(parts) != 3:
-        raise InvalidInput("`cursor` is not one that a list of calls gave")
-    return parts[0], parts[1], parts[2]
 
 
 async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
@@ -232,20 +232,21 @@ async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
     return [call_of(record) for record in found]
 
 
-async def _listed(memory: UserMemory, conversation: Conversation) -> ShownCall:
+async def _listed(memory: UserMemory, conversation: Conversation) -> CallView:
     records = await _records(memory, conversation.id)
-    last = await memory.backing_store.scan(
-        memory.scope, TURN, key=conversation.id, newest_first=True, limit=1
-    )
-    said_at = turn_of(last[0]).said_at if last else None
+    said_at = None
+    if not records or records[-1].ended_at is None:
+        store = memory.backing_store
+        last = await store.scan(memory.scope, TURN, key=conversation.id, newest_first=True, limit=1)
+        said_at = turn_of(last[0]).said_at if last else None
     return _shown(memory.scope.user or "", conversation, records, said_at)
 
 
 def _shown(
     user: str, conversation: Conversation, records: Sequence[CallRecord], said_at: datetime | None
-) -> ShownCall:
+) -> CallView:
     last = records[-1] if records else None
-    return ShownCall(
+    return CallView(
         id=conversation.id,
         user=user,
         channel=last.channel if last else "text",
@@ -317,9 +318,9 @@ def _sources(memory: Memory | None) -> Sequence[str]:
     return memory.source if memory is not None and memory.visibility != "global" else ()
 
 
-def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) -> ShownExchange:
+def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) -> ExchangeView:
     recall = exchange.recall
-    return ShownExchange(
+    return ExchangeView(
         number=exchange.number,
         agent=exchange.agent,
         at=exchange.at,
@@ -327,9 +328,9 @@ def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) 
         stages=exchange.stages,
         partials=exchange.partials,
         latency_ms=exchange.latency_ms,
-        spoken=[ShownSpoken.of(each) for each in exchange.spoken],
-        tools=[ShownTool.of(each) for each in exchange.tools],
-        recall=ShownRecalled(
+        spoken=[SpokenView.of(each) for each in exchange.spoken],
+        tools=[ToolView.of(each) for each in exchange.tools],
+        recall=RecalledView(
             outcome=recall.outcome,
             ready=recall.ready,
             delay_ms=recall.delay_ms,

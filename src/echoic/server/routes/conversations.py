@@ -21,13 +21,13 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
 from echoic.server.event_stream import described, event, streamed
 from echoic.server.models import (
+    ConversationView,
+    MemoryView,
+    RecallView,
+    ReceiptView,
     RequestBody,
-    Shown,
-    ShownConversation,
-    ShownMemory,
-    ShownRecall,
-    ShownReceipt,
-    ShownTurn,
+    ResponseModel,
+    TurnView,
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
@@ -47,7 +47,7 @@ class Begin(RequestBody):
     conversation: str | None = Field(default=None, description="Its id; a new one by default.")
 
 
-class ConversationStarted(Shown):
+class ConversationStarted(ResponseModel):
     """A conversation, and the agent's greeting."""
 
     conversation: str
@@ -94,10 +94,10 @@ class HeardPart(RequestBody):
     )
 
 
-class Truncated(Shown):
+class Truncated(ResponseModel):
     """An answer as the caller heard it."""
 
-    turns: list[ShownTurn]
+    turns: list[TurnView]
 
 
 @router.post(
@@ -111,7 +111,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     """
     opened = await known_conversation(caller, conversation)
     turns = await opened.truncate(asked.heard, after=asked.after, fraction=asked.fraction, words=asked.words)
-    return Truncated(turns=[ShownTurn.of(turn) for turn in turns])
+    return Truncated(turns=[TurnView.of(turn) for turn in turns])
 
 
 @router.post(
@@ -119,10 +119,10 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     summary="End a conversation",
     responses=responses(401, 404, 422, 429, 503),
 )
-async def complete_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
+async def complete_conversation(caller: AsCaller, conversation: str) -> ConversationView:
     """End the conversation, and extract memories from what was not read yet."""
     opened = await known_conversation(caller, conversation)
-    return ShownConversation.of(await opened.complete())
+    return ConversationView.of(await opened.complete())
 
 
 @router.post(
@@ -130,12 +130,12 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> ShownCon
     summary="Keep nothing of a conversation",
     responses=responses(401, 403, 404, 422, 429, 503),
 )
-async def off_the_record(caller: AsCaller, conversation: str) -> ShownReceipt:
+async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
     """Destroys what was kept of it, with what was learned from it alone; nothing more of it is kept. It goes
     on, but answers no longer know what was said in it before.
     """
     opened = await known_conversation(caller, conversation)
-    return ShownReceipt.of(await opened.off_the_record())
+    return ReceiptView.of(await opened.off_the_record())
 
 
 @router.post(
@@ -143,13 +143,13 @@ async def off_the_record(caller: AsCaller, conversation: str) -> ShownReceipt:
     summary="Keep a conversation that waits for the user's consent",
     responses=responses(401, 403, 404, 422, 429, 503),
 )
-async def remember_conversation(caller: AsCaller, conversation: str) -> ShownConversation:
+async def remember_conversation(caller: AsCaller, conversation: str) -> ConversationView:
     """The user agreed, under the consent `ask` or after `off-the-record`: what this process holds of it is
     kept, and what is said from now on.
     """
     opened = await known_conversation(caller, conversation)
     await opened.remember()
-    return ShownConversation.of(await opened.info())
+    return ConversationView.of(await opened.info())
 
 
 async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
@@ -174,20 +174,20 @@ class Say(RequestBody):
     conversation: str | None = Field(default=None, description="The conversation; a new one by default.")
 
 
-class AgentAnswer(Shown):
+class AgentAnswer(ResponseModel):
     """The agent's answer, and what memory did for it."""
 
     conversation: str
     text: str = Field(examples=["Nice to meet you, Pavel. You live in Tel Aviv: I'll remember."])
     agent: str = Field(description='Who answers: "keyless" means rules, not a language model.')
-    heard: ShownTurn | None = Field(description="The user's turn as it was stored; null after an erasure.")
-    stored: list[ShownMemory] = Field(description="New memories.")
-    superseded: list[ShownMemory] = Field(description="Memories that the turn corrected.")
-    known: list[ShownMemory] = Field(description="Memories that were known already.")
-    retracted: list[ShownMemory] = Field(description="Memories that the turn retracted.")
+    heard: TurnView | None = Field(description="The user's turn as it was stored; null after an erasure.")
+    stored: list[MemoryView] = Field(description="New memories.")
+    superseded: list[MemoryView] = Field(description="Memories that the turn corrected.")
+    known: list[MemoryView] = Field(description="Memories that were known already.")
+    retracted: list[MemoryView] = Field(description="Memories that the turn retracted.")
     query: str | None = Field(description="The query that was searched, if any.")
-    recall: ShownRecall | None
-    receipt: ShownReceipt | None = Field(description="The receipt of an erasure, if there was one.")
+    recall: RecallView | None
+    receipt: ReceiptView | None = Field(description="The receipt of an erasure, if there was one.")
     timings: dict[str, float] = Field(
         description="Milliseconds by step, in order.",
         examples=[{"append": 0.6, "distil": 1.4, "recall": 4.8}],
@@ -200,13 +200,13 @@ class AgentAnswer(Shown):
         return cls.model_validate({**given, "conversation": conversation, "agent": agent})
 
 
-class AnswerPiece(Shown):
+class AnswerPiece(ResponseModel):
     """A piece of an answer."""
 
     text: str
 
 
-class Tool(Shown):
+class Tool(ResponseModel):
     """The model is using a tool."""
 
     name: str

@@ -15,7 +15,7 @@ from pydantic import Field
 from echoic.errors import InvalidInput
 from echoic.memory.global_facts import GlobalFact
 from echoic.memory.proposals import Decided
-from echoic.server.models import RequestBody, Shown, ShownMemory
+from echoic.server.models import MemoryView, RequestBody, ResponseModel
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsAuditor, AsOperator, OperatedDeployment, Shared
 from echoic.types import Category, ExperienceKind, Lesson, LessonState
@@ -27,10 +27,10 @@ _MOST = 1000
 """The maximum number of facts in one request."""
 
 
-class GlobalMemories(Shown):
+class GlobalMemories(ResponseModel):
     """The deployment's global memories, oldest first."""
 
-    memories: list[ShownMemory]
+    memories: list[MemoryView]
 
 
 class FactToWrite(RequestBody):
@@ -53,10 +53,10 @@ class Facts(RequestBody):
     facts: list[FactToWrite] = Field(min_length=1, max_length=_MOST)
 
 
-class FactsFilled(Shown):
+class FactsFilled(ResponseModel):
     """The result of writing facts."""
 
-    memories: list[ShownMemory] = Field(description="Each as stored, in the order sent.")
+    memories: list[MemoryView] = Field(description="Each as stored, in the order sent.")
     new: int
     changed: int = Field(description="How many replaced the fact under their key.")
     unchanged: int = Field(description="How many were stored already.")
@@ -66,7 +66,7 @@ class FactsFilled(Shown):
 async def list_global(shared: Shared, deployment: OperatedDeployment) -> GlobalMemories:
     """Global memories: written by an operator, approved by one, or made global automatically."""
     known = await shared.memory.global_facts(deployment).list()
-    return GlobalMemories(memories=[ShownMemory.of(memory) for memory in known])
+    return GlobalMemories(memories=[MemoryView.of(memory) for memory in known])
 
 
 @router.post(
@@ -85,7 +85,7 @@ async def set_global(
     facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
     filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
     return FactsFilled(
-        memories=[ShownMemory.of(memory) for memory in filled.memories],
+        memories=[MemoryView.of(memory) for memory in filled.memories],
         new=filled.new,
         changed=filled.changed,
         unchanged=filled.unchanged,
@@ -99,28 +99,28 @@ async def set_global(
 )
 async def withdraw_global(
     shared: Shared, deployment: OperatedDeployment, memory: str, by: By = None
-) -> ShownMemory:
+) -> MemoryView:
     """The next recall no longer finds it. Nothing becomes global automatically under its key again."""
     with _or_not_found("global memory"):
-        return ShownMemory.of(await shared.memory.global_facts(deployment).withdraw(memory, by=by))
+        return MemoryView.of(await shared.memory.global_facts(deployment).withdraw(memory, by=by))
 
 
 Agent = Annotated[str, Query(description="The agent of the lesson.")]
 
 
-class ProposalList(Shown):
+class ProposalList(ResponseModel):
     """Waiting proposals, oldest first. Personal data is redacted, and the author is not shown."""
 
-    proposals: list[ShownMemory]
+    proposals: list[MemoryView]
 
 
-class Rejected(Shown):
+class Rejected(ResponseModel):
     """What was rejected."""
 
     rejected: str
 
 
-class ShownLesson(Shown):
+class LessonView(ResponseModel):
     """A lesson an agent learned from its calls."""
 
     id: str = Field(description="The id of this wording.")
@@ -136,13 +136,13 @@ class ShownLesson(Shown):
         return cls.model_validate({**dataclasses.asdict(lesson), "agent": agent})
 
 
-class Lessons(Shown):
+class Lessons(ResponseModel):
     """The lessons of every agent, grouped by agent."""
 
-    lessons: list[ShownLesson]
+    lessons: list[LessonView]
 
 
-class ShownDecision(Shown):
+class DecisionView(ResponseModel):
     """One decision of an operator."""
 
     what: Decided
@@ -153,10 +153,10 @@ class ShownDecision(Shown):
     at: datetime
 
 
-class Decisions(Shown):
+class Decisions(ResponseModel):
     """Every decision of an operator, oldest first."""
 
-    decisions: list[ShownDecision]
+    decisions: list[DecisionView]
 
 
 @contextmanager
@@ -175,16 +175,14 @@ _DECIDES = responses(401, 404, 409, 422, 429, 503)
 async def list_proposals(shared: Shared, deployment: OperatedDeployment) -> ProposalList:
     """Proposed global memories that wait for a decision."""
     waiting = await shared.memory.proposals(deployment).list()
-    return ProposalList(proposals=[ShownMemory.of(proposal) for proposal in waiting])
+    return ProposalList(proposals=[MemoryView.of(proposal) for proposal in waiting])
 
 
 @router.post("/api/proposals/{proposal}/approve", summary="Approve a proposal", responses=_DECIDES)
-async def approve(
-    shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None
-) -> ShownMemory:
+async def approve(shared: Shared, deployment: OperatedDeployment, proposal: str, by: By = None) -> MemoryView:
     """Make it global. From then on it belongs to the deployment, not to its author."""
     with _or_not_found("proposal"):
-        return ShownMemory.of(await shared.memory.proposals(deployment).approve(proposal, by=by))
+        return MemoryView.of(await shared.memory.proposals(deployment).approve(proposal, by=by))
 
 
 @router.post("/api/proposals/{proposal}/reject", summary="Reject a proposal", responses=_DECIDES)
@@ -201,17 +199,17 @@ async def list_lessons(shared: Shared, deployment: OperatedDeployment) -> Lesson
     agents = await shared.memory.agents_with_lessons(deployment)
     learned = [(agent, await shared.memory.experience(agent, deployment).get()) for agent in agents]
     return Lessons(
-        lessons=[ShownLesson.of_agent(agent, one) for agent, known in learned for one in known.lessons]
+        lessons=[LessonView.of_agent(agent, one) for agent, known in learned for one in known.lessons]
     )
 
 
 @router.post("/api/lessons/{lesson}/approve", summary="Let the agent use it", responses=_DECIDES)
 async def approve_lesson(
     shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
-) -> ShownLesson:
+) -> LessonView:
     """Put it into the agent's prompt, for every caller."""
     with _or_not_found("lesson"):
-        return ShownLesson.of_agent(
+        return LessonView.of_agent(
             agent, await shared.memory.experience(agent, deployment).adopt(lesson, by=by)
         )
 
@@ -229,10 +227,10 @@ async def reject_lesson(
 @router.post("/api/lessons/{lesson}/withdraw", summary="Withdraw a lesson", responses=_DECIDES)
 async def withdraw_lesson(
     shared: Shared, deployment: OperatedDeployment, lesson: str, agent: Agent, by: By = None
-) -> ShownLesson:
+) -> LessonView:
     """Remove it from the agent's prompt, however often it is taught again."""
     with _or_not_found("lesson"):
-        return ShownLesson.of_agent(
+        return LessonView.of_agent(
             agent, await shared.memory.experience(agent, deployment).withdraw(lesson, by=by)
         )
 
@@ -241,13 +239,13 @@ async def withdraw_lesson(
 async def list_decisions(shared: Shared, deployment: OperatedDeployment) -> Decisions:
     """Decisions about facts and lessons, oldest first."""
     decided = await shared.memory.proposals(deployment).decisions()
-    return Decisions(decisions=[ShownDecision.of(decision) for decision in decided])
+    return Decisions(decisions=[DecisionView.of(decision) for decision in decided])
 
 
 audit_router = APIRouter(tags=["operator"], dependencies=[AsAuditor])
 
 
-class AuditEntries(Shown):
+class AuditEntries(ResponseModel):
     """Entries of the audit log, oldest first, as they stand in the file."""
 
     entries: list[dict[str, Any]] = Field(

@@ -19,7 +19,7 @@ from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
 from echoic.server.event_stream import described, event, streamed
 from echoic.server.health_watch import Minute, quantile
-from echoic.server.models import Shown
+from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
 from echoic.server.request_callers import AppState, AsOperator, OperatedDeployment, Shared
 
@@ -38,13 +38,13 @@ async def page() -> FileResponse:
 _PROBE_S = 5.0
 
 
-class Alive(Shown):
+class Alive(ResponseModel):
     """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
-class Readiness(Shown):
+class Readiness(ResponseModel):
     """Whether the server can serve requests."""
 
     ready: bool
@@ -54,7 +54,7 @@ class Readiness(Shown):
     )
 
 
-class About(Shown):
+class About(ResponseModel):
     """The server's version and configuration."""
 
     version: str
@@ -109,7 +109,7 @@ async def about(shared: Shared) -> About:
     )
 
 
-class ShownMinute(Shown):
+class MinuteView(ResponseModel):
     """The recalls of one minute."""
 
     at: datetime
@@ -132,7 +132,7 @@ class ShownMinute(Shown):
         )
 
 
-class ShownAlarm(Shown):
+class AlarmView(ResponseModel):
     """Something that is not as it should be."""
 
     severity: Literal["critical", "warning", "note"]
@@ -140,7 +140,7 @@ class ShownAlarm(Shown):
     do: str = Field(description="What to do about it.")
 
 
-class ShownTurns(Shown):
+class TurnsView(ResponseModel):
     """The spoken turns of the calls of the last hour."""
 
     count: int
@@ -150,20 +150,20 @@ class ShownTurns(Shown):
     )
 
 
-class ShownHealth(Shown):
+class HealthView(ResponseModel):
     """How a deployment does now and did in the last hour, in this process since it started."""
 
     at: datetime
     store: Literal["ok", "unavailable"]
     embedder: str
-    embedding_trouble: str | None = Field(description="Why embedding fails; null if it works.")
+    embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
     waiting: int = Field(description="Conversations that are still to be read.")
     failing: int = Field(description="Conversations that wait for a retry of the model.")
     parked: int = Field(description="Conversations that were given up.")
     audit: bool = Field(description="Whether an audit log is written.")
-    minutes: list[ShownMinute] = Field(description="The last 60, oldest first.")
-    turns: ShownTurns
-    alarms: list[ShownAlarm]
+    minutes: list[MinuteView] = Field(description="The last 60, oldest first.")
+    turns: TurnsView
+    alarms: list[AlarmView]
 
 
 watched = APIRouter(tags=["operator"], dependencies=[AsOperator])
@@ -174,7 +174,7 @@ _BURST_S = 1.0
 
 
 @watched.get("/api/health", summary="Get the health of a deployment", responses=responses(401, 404, 422, 429))
-async def get_health(shared: Shared, deployment: OperatedDeployment) -> ShownHealth:
+async def get_health(shared: Shared, deployment: OperatedDeployment) -> HealthView:
     """Recalls by the minute, jobs, store and embedder, and what to do about what is not well."""
     return await _health(shared, deployment)
 
@@ -199,20 +199,20 @@ async def _told(shared: AppState, deployment: str) -> AsyncIterator[bytes]:
             await asyncio.sleep(_BURST_S)
 
 
-async def _health(shared: AppState, deployment: str) -> ShownHealth:
+async def _health(shared: AppState, deployment: str) -> HealthView:
     now = await shared.health.health(deployment)
-    return ShownHealth(
+    return HealthView(
         at=now.at,
         store=now.store,
         embedder=shared.memory.embedder.spec.model,
-        embedding_trouble=now.embedding_trouble,
+        embedding_failure=now.embedding_failure,
         waiting=now.waiting,
         failing=now.failing,
         parked=now.parked,
         audit=shared.memory.audit is not None,
-        minutes=[ShownMinute.of(minute) for minute in now.minutes],
-        turns=ShownTurns.of(now.turns),
-        alarms=[ShownAlarm.of(alarm) for alarm in now.alarms],
+        minutes=[MinuteView.of(minute) for minute in now.minutes],
+        turns=TurnsView.of(now.turns),
+        alarms=[AlarmView.of(alarm) for alarm in now.alarms],
     )
 
 

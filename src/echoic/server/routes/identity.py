@@ -24,7 +24,7 @@ from echoic.server.credentials import (
     Minted,
     unauthorised,
 )
-from echoic.server.models import RequestBody, Shown
+from echoic.server.models import RequestBody, ResponseModel
 from echoic.server.problems import Refused, responses
 from echoic.server.request_callers import (
     AsAnybody,
@@ -60,7 +60,7 @@ class AskIdentity(RequestBody):
     )
 
 
-class Identity(Shown):
+class Identity(ResponseModel):
     """A token and its user."""
 
     user_cookie: str = Field(description="Send it with every request. Its holder is this user.")
@@ -111,7 +111,7 @@ async def _renewed(shared: Shared, request: Request, token: str, deployment: str
     return shared.tokens.renew(principal)
 
 
-class Access(Shown):
+class Access(ResponseModel):
     """What a credential may see."""
 
     role: Role | Literal["user"] = Field(
@@ -145,7 +145,7 @@ PageHeader = Annotated[
 ]
 
 
-class CallerCookie(Shown):
+class CallerCookie(ResponseModel):
     """A cookie that the browser keeps, and what to name it by."""
 
     caller: str = Field(description="Send it as `X-Echoic-Caller`. It is not secret.")
@@ -240,7 +240,7 @@ async def keep_key(
     return SignedIn(role=viewer.role, deployment_id=viewer.deployment, user=None, caller=caller)
 
 
-class CookieDropped(Shown):
+class CookieDropped(ResponseModel):
     """A cookie that the browser is told to forget."""
 
     dropped: str = Field(description="The `caller` it was named by.")
@@ -260,7 +260,7 @@ async def drop_cookie(
     return CookieDropped(dropped=page)
 
 
-class Revoked(Shown):
+class Revoked(ResponseModel):
     """A revoked token."""
 
     revoked: str = Field(description="Its id.")
@@ -304,7 +304,7 @@ def _deployment(shared: Shared, asked: str | None) -> str:
     return deployment
 
 
-class PhoneCode(Shown):
+class PhoneCode(ResponseModel):
     """A code that proves the caller's identity on the telephone."""
 
     code: str = Field(description="Say or type it in a call. Valid once.", examples=["471902"])
@@ -319,7 +319,7 @@ class TakePhoneCode(RequestBody):
     )
 
 
-class PhoneLinks(Shown):
+class PhoneLinks(ResponseModel):
     """The telephones linked to the user."""
 
     phones: int = Field(
@@ -342,13 +342,13 @@ class PhonePin(RequestBody):
     )
 
 
-class HasPin(Shown):
+class HasPin(ResponseModel):
     """Whether the user has a PIN."""
 
     pin: bool
 
 
-class Unlinked(Shown):
+class Unlinked(ResponseModel):
     """The result of unlinking."""
 
     unlinked: int = Field(description="The number of telephones that were unlinked.")

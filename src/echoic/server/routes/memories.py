@@ -17,20 +17,20 @@ from pydantic_core import PydanticCustomError
 from echoic.errors import InvalidInput, StoreError
 from echoic.memory.assurance import Level
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
-from echoic.memory.hooks import Extraction, Forgotten, ToolUsed, Trouble
+from echoic.memory.hooks import Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.records import newest_memories
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.block import counter_of
 from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import (
+    HitView,
+    MemoryView,
+    RecallView,
+    ReceiptView,
     RequestBody,
-    Shown,
-    ShownHit,
-    ShownMemory,
-    ShownRecall,
-    ShownReceipt,
-    ShownSearch,
-    ShownTurn,
+    ResponseModel,
+    SearchView,
+    TurnView,
 )
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
@@ -133,40 +133,40 @@ class List(MemoryOperation):
     operation: Literal["list"]
 
 
-class Deleted(Shown):
+class Deleted(ResponseModel):
     """The result of a delete."""
 
     deleted: bool = Field(description="Whether a memory of the user was retracted.")
     deleted_count: int = Field(description="0 or 1.")
 
 
-class MemoryList(Shown):
+class MemoryList(ResponseModel):
     """Every memory the caller can recall."""
 
     success: bool = True
-    memories: list[ShownMemory] = Field(description="The caller's own and global memories, newest first.")
+    memories: list[MemoryView] = Field(description="The caller's own and global memories, newest first.")
 
 
-class OperationResult(Shown):
+class OperationResult(ResponseModel):
     """The result of an operation."""
 
     success: bool = Field(description="False if a delete found nothing to retract.")
-    result: ShownMemory | Deleted | list[ShownMemory] | list[ShownHit] | None = Field(
+    result: MemoryView | Deleted | list[MemoryView] | list[HitView] | None = Field(
         description="set: the stored memory. get: the memory, or null. delete: whether a memory was "
         "retracted. query: the hits, best first. list: the memories, oldest first."
     )
     found: bool = Field(default=False, description="For get and query: whether anything was found.")
-    search: ShownSearch | None = Field(default=None, description="For query: how the hits were found.")
-    memories: list[ShownMemory] = Field(
+    search: SearchView | None = Field(default=None, description="For query: how the hits were found.")
+    memories: list[MemoryView] = Field(
         default_factory=list, description="For query: the memories among the hits, best first."
     )
 
     @classmethod
     def of(cls, recall: Recall) -> Self:
         """The result of a query."""
-        shown = ShownRecall.of(recall)
+        shown = RecallView.of(recall)
         memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
-        search = ShownSearch(**{name: getattr(shown, name) for name in ShownSearch.model_fields})
+        search = SearchView(**{name: getattr(shown, name) for name in SearchView.model_fields})
         return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
 
 
@@ -215,7 +215,7 @@ async def list_memory(caller: AsQueryCaller) -> MemoryList:
     """Every memory the caller can recall: their own and global ones. Prefer a token in a header, which stays
     out of browser histories and logs; `userCookie` is for pages that cannot send headers.
     """
-    known = [ShownMemory.of(memory) for memory in await caller.memory.facts(with_global=True)]
+    known = [MemoryView.of(memory) for memory in await caller.memory.facts(with_global=True)]
     newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
     return MemoryList(memories=newest)
 
@@ -230,10 +230,10 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
                 context=asked.context,
                 visibility=asked.visibility,
             )
-            return OperationResult(success=True, result=ShownMemory.of(kept))
+            return OperationResult(success=True, result=MemoryView.of(kept))
         case Get():
             known = await memory.get(asked.key)
-            shown = ShownMemory.of(known) if known else None
+            shown = MemoryView.of(known) if known else None
             return OperationResult(success=True, result=shown, found=known is not None)
         case Delete():
             deleted = await memory.delete(asked.key, id=asked.id)
@@ -246,26 +246,26 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
             )
             return OperationResult.of(recall)
         case List():
-            return OperationResult(success=True, result=[ShownMemory.of(m) for m in await memory.facts()])
+            return OperationResult(success=True, result=[MemoryView.of(m) for m in await memory.facts()])
         case _:
             assert_never(asked)
 
 
-class Versions(Shown):
+class Versions(ResponseModel):
     """Every version of one key, oldest first."""
 
     key: str
-    versions: list[ShownMemory]
+    versions: list[MemoryView]
 
 
-class Memories(Shown):
+class Memories(ResponseModel):
     """Every current memory, oldest first."""
 
-    memories: list[ShownMemory]
+    memories: list[MemoryView]
     history: list[Versions] | None = Field(
         default=None, description="Every version of each key that changed; only on request."
     )
-    past: list[ShownMemory] | None = Field(
+    past: list[MemoryView] | None = Field(
         default=None,
         description="Every memory that is no longer current, oldest first; only on request. `supersededBy` "
         "names its correction.",
@@ -294,12 +294,12 @@ async def list_memories(
     if limit is not None or cursor is not None:
         return await _page(caller.memory, state == "past", limit or 1000, cursor)
     facts = await (caller.memory.facts() if state == "current" else caller.memory.past())
-    shown = [ShownMemory.of(memory) for memory in facts]
+    shown = [MemoryView.of(memory) for memory in facts]
     if not history:
         return Memories(memories=shown)
     keys = dict.fromkeys(memory.key for memory in facts if memory.key is not None and memory.supersedes)
     versions = [_versions(key, await caller.memory.history(key)) for key in keys]
-    past = [ShownMemory.of(memory) for memory in await caller.memory.past()]
+    past = [MemoryView.of(memory) for memory in await caller.memory.past()]
     return Memories(memories=shown, history=versions, past=past)
 
 
@@ -310,7 +310,7 @@ async def _page(memory: UserMemory, past: bool, limit: int, cursor: str | None) 
     if not memory.sees_everything:  # how much is withheld is not told
         total = len(await (memory.past() if past else memory.facts()))
     return Memories(
-        memories=[ShownMemory.of(each) for each in reversed(page.memories)], cursor=page.before, total=total
+        memories=[MemoryView.of(each) for each in reversed(page.memories)], cursor=page.before, total=total
     )
 
 
@@ -318,13 +318,13 @@ def _place(memory: Memory) -> tuple[datetime, str]:
     return memory.valid_from, memory.id
 
 
-class Provenance(Shown):
+class Provenance(ResponseModel):
     """A memory's life, and the sentences that it rests on."""
 
-    versions: list[ShownMemory] = Field(
+    versions: list[MemoryView] = Field(
         description="The memory, and every version that it replaced or that replaced it, oldest first."
     )
-    turns: list[ShownTurn] = Field(
+    turns: list[TurnView] = Field(
         description="The user's turns that stated them, in order. Those of a global memory stay private."
     )
 
@@ -348,9 +348,9 @@ async def get_provenance(caller: AsCaller, memory: str) -> Provenance:
         at = await caller.memory.find_memory(at.supersedes)  # corrected under another key
         if at is not None:
             versions[at.id] = at
-    shown = [ShownMemory.of(each) for each in sorted(versions.values(), key=_place)]
+    shown = [MemoryView.of(each) for each in sorted(versions.values(), key=_place)]
     turns = await caller.memory.find_turns([name for each in shown for name in each.source])
-    return Provenance(versions=shown, turns=[ShownTurn.of(turn) for turn in turns])
+    return Provenance(versions=shown, turns=[TurnView.of(turn) for turn in turns])
 
 
 @router.get(
@@ -364,7 +364,7 @@ async def get_history(caller: AsCaller, key: str) -> Versions:
 
 
 def _versions(key: str, memories: list[Memory]) -> Versions:
-    return Versions(key=key, versions=[ShownMemory.of(memory) for memory in memories])
+    return Versions(key=key, versions=[MemoryView.of(memory) for memory in memories])
 
 
 MAX_BUDGET_TOKENS = 8000
@@ -379,30 +379,30 @@ class ChosenConsent(RequestBody):
     )
 
 
-class ShownConsent(Shown):
+class ConsentView(ResponseModel):
     """Whether anything the user says is kept."""
 
     consent: Consent
 
 
 @router.get("/api/consent", summary="Get the user's consent", responses=responses(401, 429, 503))
-async def get_consent(caller: AsCaller) -> ShownConsent:
+async def get_consent(caller: AsCaller) -> ConsentView:
     """`keep` unless the user chose otherwise."""
-    return ShownConsent(consent=await caller.memory.consent())
+    return ConsentView(consent=await caller.memory.consent())
 
 
 @router.put(
     "/api/consent", summary="Set the user's consent", responses=responses(401, 403, 413, 422, 429, 503)
 )
-async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ShownConsent:
+async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ConsentView:
     """With `never`, nothing of what the user says is kept from now on; what is kept already stays until it is
     forgotten.
     """
     await caller.memory.set_consent(asked.consent)
-    return ShownConsent(consent=asked.consent)
+    return ConsentView(consent=asked.consent)
 
 
-class ShownAssurance(Shown):
+class AssuranceView(ResponseModel):
     """What is told to whom, by how sure it is who asks."""
 
     level: Level = Field(description="The level of the presented token.")
@@ -410,12 +410,12 @@ class ShownAssurance(Shown):
 
 
 @router.get("/api/assurance", summary="Get the caller's assurance level", responses=responses(401, 429, 503))
-async def get_assurance(caller: AsCaller, shared: Shared) -> ShownAssurance:
+async def get_assurance(caller: AsCaller, shared: Shared) -> AssuranceView:
     """The level of this token, and what each level is told; see docs/assurance.md."""
-    return ShownAssurance(level=caller.memory.level, levels=dict(shared.memory.assurance))
+    return AssuranceView(level=caller.memory.level, levels=dict(shared.memory.assurance))
 
 
-class ShownDirectives(Shown):
+class DirectivesView(ResponseModel):
     """The caller's directives: how they want to be served."""
 
     pacing: str | None
@@ -425,7 +425,7 @@ class ShownDirectives(Shown):
     free: dict[str, str] = Field(description="Other directives by name, in the caller's words.")
 
 
-class ShownProfile(Shown):
+class ProfileView(ResponseModel):
     """The caller's profile: a view of the memories under known keys."""
 
     name: str | None
@@ -436,10 +436,10 @@ class ShownProfile(Shown):
     preferences: list[str] = Field(description="How they like to talk and be reached.")
     avoid_topics: list[str] = Field(description="What they do not want to talk about.")
     unconfirmed: list[str] = Field(description="Fields whose source was uncertain.")
-    directives: ShownDirectives
+    directives: DirectivesView
 
 
-class ShownSection(Shown):
+class SectionView(ResponseModel):
     """One section of a block."""
 
     name: str = Field(examples=["profile"])
@@ -447,11 +447,11 @@ class ShownSection(Shown):
     tokens: int
 
 
-class ShownBlock(Shown):
+class BlockView(ResponseModel):
     """The memory block an agent gets when a session starts; identical bytes while nothing changes."""
 
     agent: str = Field(description="The agent whose experience it includes.")
-    sections: list[ShownSection] = Field(description="Ordered from the most to the least stable.")
+    sections: list[SectionView] = Field(description="Ordered from the most to the least stable.")
     tokens: int = Field(description="The tokens of the whole block, separators included.")
     budget_tokens: int
     left_out: int = Field(description="The number of items that did not fit.")
@@ -459,10 +459,10 @@ class ShownBlock(Shown):
 
 
 @router.get("/api/profile", summary="Get the caller's profile", responses=responses(401, 429, 503))
-async def get_profile(caller: AsCaller) -> ShownProfile:
+async def get_profile(caller: AsCaller) -> ProfileView:
     """Profile and directives; unknown fields are null."""
     profile, directives = await caller.memory.profile(), await caller.memory.directives()
-    return ShownProfile.model_validate({**dataclasses.asdict(profile), "directives": directives})
+    return ProfileView.model_validate({**dataclasses.asdict(profile), "directives": directives})
 
 
 @router.get("/api/block", summary="Get the memory block", responses=responses(401, 422, 429, 503))
@@ -475,13 +475,13 @@ async def get_block(
             alias="budgetTokens", ge=1, le=MAX_BUDGET_TOKENS, description="The maximum size of the block."
         ),
     ] = DEFAULT_BUDGET_TOKENS,
-) -> ShownBlock:
+) -> BlockView:
     """The memory block that a session starts with, section by section, with token counts."""
     block = await caller.memory.block(agent=shared.agent, budget_tokens=budget_tokens)
     count = counter_of(shared.memory.embedder)
-    return ShownBlock(
+    return BlockView(
         agent=shared.agent,
-        sections=[ShownSection(name=s.name, text=s.text, tokens=count(s.text)) for s in block.sections],
+        sections=[SectionView(name=s.name, text=s.text, tokens=count(s.text)) for s in block.sections],
         tokens=block.tokens,
         budget_tokens=budget_tokens,
         left_out=block.left_out,
@@ -509,7 +509,7 @@ class Forget(RequestBody):
 
 
 @erasure.post("/api/forget", summary="Destroy memories", responses=responses(401, 413, 422, 429, 503))
-async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
+async def forget(caller: AsCaller, asked: Forget) -> ReceiptView:
     """Removes records, words, sounds and vectors from every file and table of the store. This cannot be
     undone, so erasing everything must be explicit: `{"everything": true}`.
     """
@@ -528,7 +528,7 @@ async def forget(caller: AsCaller, asked: Forget) -> ShownReceipt:
         since=asked.since,
         until=asked.until,
     )
-    return ShownReceipt.of(receipt)
+    return ReceiptView.of(receipt)
 
 
 @erasure.get(
@@ -558,7 +558,7 @@ def _short(text: str | None) -> str | None:
 Short = Annotated[str | None, BeforeValidator(_short)]
 
 
-class ShownParked(Shown):
+class ParkedView(ResponseModel):
     """A conversation that was given up after repeated model failures."""
 
     conversation: str
@@ -566,38 +566,38 @@ class ShownParked(Shown):
     reason: str = Field(description="The type of the last error.", examples=["TimeoutError"])
 
 
-class ShownJobs(Shown):
+class JobsView(ResponseModel):
     """The jobs that wait for the caller."""
 
     waiting: int = Field(description="Conversations that were not read yet.")
     failing: int = Field(description="Conversations that wait for a retry of the model.")
-    parked: list[ShownParked] = Field(
+    parked: list[ParkedView] = Field(
         description="Conversations that were given up; an operator can retry them."
     )
-    embedding_trouble: str | None = Field(
+    embedding_failure: str | None = Field(
         description="Why embedding fails; null if it works.", examples=["EmbedderUnavailable"]
     )
 
 
-class MemoryLearned(Shown):
+class MemoryLearned(ResponseModel):
     """Memories were added, corrected, confirmed or retracted."""
 
     reader: str = Field(description='"rules", or the name of a model\'s extractor.')
     conversation: str
-    added: list[ShownMemory]
-    superseded: list[ShownMemory]
-    confirmed: list[ShownMemory]
-    retracted: list[ShownMemory]
+    added: list[MemoryView]
+    superseded: list[MemoryView]
+    confirmed: list[MemoryView]
+    retracted: list[MemoryView]
     duration_ms: float
 
 
-class MemoryDestroyed(Shown):
+class MemoryDestroyed(ResponseModel):
     """Something was destroyed."""
 
     what: str = Field(examples=["everything"])
 
 
-class Stuck(Shown):
+class Stuck(ResponseModel):
     """A background job fails."""
 
     what: str = Field(examples=["distilling"])
@@ -606,7 +606,7 @@ class Stuck(Shown):
     again_s: float | None
 
 
-class Used(Shown):
+class Used(ResponseModel):
     """A model used a tool of memory."""
 
     tool: str = Field(examples=["agentMemory"])
@@ -616,23 +616,23 @@ class Used(Shown):
     value: Short
     query: Short
     outcome: str = Field(description="done, or failed; the model was told.")
-    memory: ShownMemory | None = Field(
+    memory: MemoryView | None = Field(
         description="The memory that was set or read, with its visibility and the reason."
     )
-    recall: ShownRecall | None = Field(description="The result of a query.")
+    recall: RecallView | None = Field(description="The result of a query.")
     deleted: bool | None = Field(description="Whether a memory was retracted.")
     duration_ms: float
 
 
 @router.get("/api/jobs", summary="List waiting jobs", responses=responses(401, 429, 503))
-async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
+async def get_jobs(caller: AsCaller, shared: Shared) -> JobsView:
     """The caller's conversations that wait, that a model failed on, and that were given up."""
     jobs = await caller.memory.jobs()
-    return ShownJobs(
+    return JobsView(
         waiting=jobs.waiting,
         failing=jobs.failing,
-        parked=[ShownParked.of(job) for job in jobs.parked],
-        embedding_trouble=shared.memory.embedding_trouble,
+        parked=[ParkedView.of(job) for job in jobs.parked],
+        embedding_failure=shared.memory.embedding_failure,
     )
 
 
@@ -644,7 +644,7 @@ async def get_jobs(caller: AsCaller, shared: Shared) -> ShownJobs:
         **described(
             "`learned`: memories were added, corrected, confirmed or retracted, by which reader and how "
             "fast. `tool`: a model used a memory tool, with its input and result. "
-            "`forgotten`: memories were destroyed (`{what}`). `trouble`: a background job fails. "
+            "`forgotten`: memories were destroyed (`{what}`). `failure`: a background job fails. "
             "The stream starts with new events; the current state is at /api/memories."
         ),
         **responses(401, 429, 503),
@@ -680,5 +680,5 @@ def _event(told: Told) -> bytes:
         return event("forgotten", MemoryDestroyed.of(told))
     if isinstance(told, ToolUsed):
         return event("tool", Used.of(told))
-    assert isinstance(told, Trouble)
-    return event("trouble", Stuck.of(told))
+    assert isinstance(told, Failure)
+    return event("failure", Stuck.of(told))

@@ -9,24 +9,24 @@ from fastapi import APIRouter, Body, Query
 from pydantic import Field
 
 from echoic.memory.profile import KEYS
-from echoic.server.models import Shown
+from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
 from echoic.server.request_callers import AsOperator, OperatedDeployment, Shared
 
 router = APIRouter(tags=["operator"], dependencies=[AsOperator])
 
 
-class ShownUser(Shown):
+class UserView(ResponseModel):
     """A user that something is kept about."""
 
     user: str
     name: str | None = Field(description="What they said they are called.", examples=["Pavel"])
 
 
-class UserList(Shown):
+class UserList(ResponseModel):
     """Users, those that came last first."""
 
-    users: list[ShownUser]
+    users: list[UserView]
     cursor: str | None = Field(description="Send it to get those before; null: there are none.")
     total: int = Field(description="How many there are in all, or whose id contains what was looked for.")
 
@@ -48,13 +48,13 @@ async def list_users(
     page = known[start : start + limit]
     names = await asyncio.gather(*(shared.memory.user(one, deployment).get(KEYS["name"]) for one in page))
     users = [
-        ShownUser(user=user, name=None if name is None else name.text)
+        UserView(user=user, name=None if name is None else name.text)
         for user, name in zip(page, names, strict=True)
     ]
     return UserList(users=users, cursor=page[-1] if start + limit < len(known) else None, total=len(known))
 
 
-class Imported(Shown):
+class Imported(ResponseModel):
     """The result of an import."""
 
     records: int = Field(description="How many were new; those that are there already stay as they are.")

@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field
 from echoic.errors import InvalidInput
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.models import RequestBody, Shown, ShownConversation, ShownMemory, ShownTurn
+from echoic.server.models import ConversationView, MemoryView, RequestBody, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories
@@ -57,7 +57,7 @@ class TokenRequest(RequestBody):
     )
 
 
-class UserToken(Shown):
+class UserToken(ResponseModel):
     """A token of one user."""
 
     token: str = Field(description="Send it as a bearer token. Its holder is this user.")
@@ -105,14 +105,14 @@ class NewConversation(RequestBody):
 )
 async def begin(
     caller: AsCaller, asked: Annotated[NewConversation | None, Body()] = None, key: IdempotencyKey = None
-) -> ShownConversation:
+) -> ConversationView:
     """Nothing is said and nothing is kept but the conversation itself. An id that exists is continued."""
     asked = asked or NewConversation()
     name = asked.id if asked.id is not None else _derived(key)
     if asked.id is not None:
         checked_name(asked.id, "conversation id")
     opened = await caller.memory.conversation(name, agent=asked.agent)
-    return ShownConversation.of(await opened.info())
+    return ConversationView.of(await opened.info())
 
 
 class NewTurn(RequestBody):
@@ -151,10 +151,10 @@ class NewTurns(RequestBody):
     learn: bool = Field(default=True, strict=True, description="False: nothing is learned from these turns.")
 
 
-class TurnList(Shown):
+class TurnList(ResponseModel):
     """Turns as they are kept, in order."""
 
-    turns: list[ShownTurn]
+    turns: list[TurnView]
 
 
 @router.post("/conversations/{conversation:path}/turns", summary="Append turns", responses=_WRITES)
@@ -169,7 +169,7 @@ async def append(
     name = _derived(key, conversation)
     turns = [turn.turn(name and f"{name}-{place}") for place, turn in enumerate(asked.turns)]
     kept = await opened.append(*turns, learn=asked.learn)
-    return TurnList(turns=[ShownTurn.of(turn) for turn in kept])
+    return TurnList(turns=[TurnView.of(turn) for turn in kept])
 
 
 @router.get(
@@ -178,7 +178,7 @@ async def append(
 async def turns(caller: AsCaller, conversation: str) -> TurnList:
     """Everything said so far."""
     opened = await known_conversation(caller, conversation)
-    return TurnList(turns=[ShownTurn.of(turn) for turn in await opened.turns()])
+    return TurnList(turns=[TurnView.of(turn) for turn in await opened.turns()])
 
 
 router.post(
@@ -187,11 +187,11 @@ router.post(
 
 
 @router.post("/conversations/{conversation:path}/complete", summary="End a conversation", responses=_WRITES)
-async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ShownConversation:
+async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ConversationView:
     """The call is over: what was not read yet is learned from in the background."""
     opened = await known_conversation(caller, conversation)
     await shared.speculations.end(caller.memory, conversation)
-    return ShownConversation.of(await opened.complete())
+    return ConversationView.of(await opened.complete())
 
 
 router.post(
@@ -249,7 +249,7 @@ class RecallRequest(RecallOptions):
     )
 
 
-class RecallCompleteness(Shown):
+class RecallCompleteness(ResponseModel):
     """Whether everything was looked at. Where the store cannot be read at all the status is 503."""
 
     outcome: Outcome = Field(
@@ -259,15 +259,15 @@ class RecallCompleteness(Shown):
     cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
 
 
-class FoundHit(Shown):
+class FoundHit(ResponseModel):
     """A hit. How each channel ranked it is not worked out here; `POST /api/memory` shows it."""
 
     text: str
     relevance: float = Field(description="How likely it is to answer the query, 0 to 1.", examples=[0.62])
     scope: Literal["user", "global"]
-    memory: ShownMemory | None = None
-    turn: ShownTurn | None = Field(default=None, description="At least one of `memory` and `turn` is set.")
-    also: list[ShownMemory] = Field(
+    memory: MemoryView | None = None
+    turn: TurnView | None = Field(default=None, description="At least one of `memory` and `turn` is set.")
+    also: list[MemoryView] = Field(
         default_factory=list, description="Other hits that were learned from the same turn."
     )
 
@@ -278,9 +278,9 @@ class FoundHit(Shown):
             text=hit.text,
             relevance=hit.relevance,
             scope="global" if hit.scope.user is None else "user",
-            memory=None if hit.memory is None else ShownMemory.of(hit.memory),
-            turn=None if hit.turn is None else ShownTurn.of(hit.turn),
-            also=[ShownMemory.of(memory) for memory in hit.also],
+            memory=None if hit.memory is None else MemoryView.of(hit.memory),
+            turn=None if hit.turn is None else TurnView.of(hit.turn),
+            also=[MemoryView.of(memory) for memory in hit.also],
         )
 
 
@@ -348,7 +348,7 @@ class BlockRequest(RequestBody):
     )
 
 
-class BlockText(Shown):
+class BlockText(ResponseModel):
     """The memory a session starts with, as text for a prompt: the same bytes while nothing changed."""
 
     text: str
@@ -389,7 +389,7 @@ class FinalTranscript(InterimTranscript):
     budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
 
-class TranscriptTaken(Shown):
+class TranscriptTaken(ResponseModel):
     """Whether the transcript was searched for."""
 
     taken: bool = Field(description="False: a later one came first.")
@@ -441,28 +441,28 @@ class NewValue(RequestBody):
     )
 
 
-class KeyValue(Shown):
+class KeyValue(ResponseModel):
     """What is known under a key."""
 
-    memory: ShownMemory | None = Field(description="Null: nothing is known.")
+    memory: MemoryView | None = Field(description="Null: nothing is known.")
 
 
 router.get("/memories", summary="List a user's memories", responses=_READS)(memories.list_memories)
 
 
 @router.post("/memories", summary="Remember a sentence", responses=_WRITES)
-async def remember(caller: AsCaller, asked: NewMemory) -> ShownMemory:
+async def remember(caller: AsCaller, asked: NewMemory) -> MemoryView:
     """Without a key. The same sentence again changes nothing."""
-    return ShownMemory.of(await caller.memory.remember(**asked.model_dump()))
+    return MemoryView.of(await caller.memory.remember(**asked.model_dump()))
 
 
 @router.get("/memories/{memory}", summary="Get a memory by id", responses=_READS)
-async def get_memory(caller: AsCaller, memory: str) -> ShownMemory:
+async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
     """Any version of the user's own, or a global memory that is current."""
     found = await caller.memory.find_memory(memory)
     if found is None:
         raise not_found("memory")
-    return ShownMemory.of(found)
+    return MemoryView.of(found)
 
 
 @router.delete("/memories/{memory}", summary="Retract a memory or turn by id", responses=_WRITES)
@@ -472,16 +472,16 @@ async def retract_memory(caller: AsCaller, memory: str) -> memories.Deleted:
 
 
 @router.put("/keys/{key:path}", summary="Set the value of a key", responses=_WRITES)
-async def set_value(caller: AsCaller, key: str, asked: NewValue) -> ShownMemory:
+async def set_value(caller: AsCaller, key: str, asked: NewValue) -> MemoryView:
     """The earlier value becomes history."""
-    return ShownMemory.of(await caller.memory.set(key, **asked.model_dump()))
+    return MemoryView.of(await caller.memory.set(key, **asked.model_dump()))
 
 
 @router.get("/keys/{key:path}", summary="Get the value of a key", responses=_READS)
 async def get_value(caller: AsCaller, key: str) -> KeyValue:
     """The user's own current value, else a global one."""
     found = await caller.memory.get(key)
-    return KeyValue(memory=None if found is None else ShownMemory.of(found))
+    return KeyValue(memory=None if found is None else MemoryView.of(found))
 
 
 @router.delete("/keys/{key:path}", summary="Retract a key", responses=_WRITES)

@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
 from echoic.server.credentials import CALLER_HEADER
-from echoic.server.models import RequestBody, Shown
+from echoic.server.models import RequestBody, ResponseModel
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
 from echoic.server.request_callers import (
     AppState,
@@ -102,7 +102,7 @@ _BUSY_S = 5
 _SDP = "application/sdp"
 
 
-class Voice(Shown):
+class Voice(ResponseModel):
     """The voice calls this server offers."""
 
     transport: Literal["websocket", "webrtc", "none"] = Field(
@@ -115,7 +115,7 @@ class Voice(Shown):
     greeting: bool = Field(description="Whether the agent speaks first.")
 
 
-class VoiceAnswer(Shown):
+class VoiceAnswer(ResponseModel):
     """The answer about voice calls."""
 
     success: Literal[True] = True
@@ -132,7 +132,7 @@ class OpenCall(RequestBody):
     )
 
 
-class Admitted(Shown):
+class Admitted(ResponseModel):
     """An admitted call."""
 
     session: str

@@ -136,10 +136,10 @@ export class JobsPanel {
       ),
     );
     const vectors = byId("vectors");
-    vectors.textContent = jobs.embeddingTrouble
-      ? `Vectors wait: ${jobs.embeddingTrouble}. Turns are stored, and found by their words meanwhile.`
+    vectors.textContent = jobs.embeddingFailure
+      ? `Vectors wait: ${jobs.embeddingFailure}. Turns are stored, and found by their words meanwhile.`
       : "Embedding is up to date.";
-    vectors.className = jobs.embeddingTrouble ? "note bad" : "note";
+    vectors.className = jobs.embeddingFailure ? "note bad" : "note";
   }
 }
 

@@ -15,7 +15,7 @@ export class PagedList {
   /**
    * @param {HTMLElement} list
    * @param {(cursor: string | null) => Promise<{items: any[], cursor: string | null}>} load a page; null: the first
-   * @param {(item: any) => Node} draw
+   * @param {(item: any) => Node | Node[]} draw
    * @param {(error: Error) => void} failed
    */
   constructor(list, load, draw, failed) {
@@ -58,7 +58,7 @@ export class PagedList {
   }
 
   #show({ items, cursor }, first) {
-    const drawn = items.map(this.#draw);
+    const drawn = items.flatMap(this.#draw);
     if (first) this.#list.replaceChildren(...drawn);
     else this.#list.append(...drawn);
     this.#cursor = cursor;

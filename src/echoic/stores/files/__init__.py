@@ -189,7 +189,7 @@ class FilesStore:
             self._let_go()
             waiting = 0
             for known in await run(self._register.all):
-                if known.scope is not None and known.trouble is None:
+                if known.scope is not None and known.failure is None:
                     async with self._at(known.scope) as (place, _), place.turn:
                         await run(place.files.drop_vectors)
                     waiting += await self._ask(known.scope, lambda held: len(held.queue))
@@ -200,7 +200,7 @@ class FilesStore:
             facts = await run(self._facts)
             waiting = 0
             for _, known in await run(self._register.waiting):
-                if known.scope is not None and known.trouble is None:
+                if known.scope is not None and known.failure is None:
                     waiting += await self._ask(known.scope, lambda held: len(held.queue))
             return {
                 **facts,
@@ -211,7 +211,7 @@ class FilesStore:
 
     def _facts(self) -> dict[str, Any]:
         known = self._register.all()
-        trouble = self._folder.trouble()
+        trouble = self._folder.failure()
         return {
             "engine": "files",
             "folder": str(self._folder.root),
@@ -220,10 +220,10 @@ class FilesStore:
             "scopes": sum(bool(one.records) for one in known),
             "records": sum(one.records for one in known),
             "bytes": sum(state.size for one in known for state in one.states if state is not None),
-            "unreadable": [one.trouble for one in known if one.trouble],
+            "unreadable": [one.failure for one in known if one.failure],
             "durable": True,
             "writable": trouble is None,
-            "trouble": trouble,
+            "failure": trouble,
         }
 
     async def _waiting(self, scope: Scope, limit: int) -> list[tuple[int, Waiting]]:

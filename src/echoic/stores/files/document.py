@@ -29,7 +29,7 @@ from echoic.types import CATEGORIES, Scope, checked_text
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """Where a document was read from, for messages and for what the file leaves unsaid."""
+    """The origin of a document, for messages and for what the file leaves unsaid."""
 
     path: Path
     mtime_ns: int

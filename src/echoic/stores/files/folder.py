@@ -59,7 +59,7 @@ class FileState:
     """The states of the memory file and of its vectors."""
     began: int = 0
     records: int = 0
-    trouble: str | None = None
+    failure: str | None = None
     """Why it cannot be read; None if it can."""
     told: int = 0
     """How often somebody told of it: a write in progress answers as before while its file is new already."""
@@ -193,13 +193,13 @@ class Register:
         try:
             document = self._folder.read(source)
         except (StoreCorrupt, StoreTooNew) as error:
-            return FileState(path, scope, states, trouble=str(error))
+            return FileState(path, scope, states, failure=str(error))
         except FileNotFoundError:
             return FileState(path, scope, states)
         hashed = self._folder.is_hashed(path)
         owner = document.header.owner if hashed else scope
         if owner is None or (hashed and self._folder.path_of(owner) != path):
-            return FileState(path, None, states, trouble=str(source.corrupt("it does not tell whose it is")))
+            return FileState(path, None, states, failure=str(source.corrupt("it does not tell whose it is")))
         self._folder.clock.not_before(document.header.began)
         self._listings.replace(owner, (item.record for item in document.others))
         return FileState(path, owner, states, document.header.began, len(document.items))
@@ -297,7 +297,7 @@ class UserFile(NamedTuple):
 
 
 class Folder:
-    """Where the files lie. `open` before use.
+    """The folder of the files. Call `open` before use.
 
     Args:
         root: the folder; created if need be.
@@ -350,7 +350,7 @@ class Folder:
         check_model(found, spec, repr(str(self.root)))
 
     def change_model(self, spec: EmbeddingSpec) -> None:
-        """From now on vectors of `spec` are kept here; those of another are no longer looked at."""
+        """Change the embedding model to `spec`: vectors of another model are ignored."""
         with disk.translated(self.root, "written"), disk.locked(self.root / _LOCK):
             self._write_settings(spec)
 
@@ -404,7 +404,7 @@ class Folder:
                     if self.path_of(scope) == path:
                         yield UserFile(path, scope)
 
-    def trouble(self) -> str | None:
+    def failure(self) -> str | None:
         """Why nothing can be written here; None if it can."""
         probe = self.root / f".echoic-probe{disk.TEMPORARY}"
         try:

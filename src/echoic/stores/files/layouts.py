@@ -69,7 +69,7 @@ def is_directives(record: Record) -> bool:
 
 
 def directives_in(shown: Any) -> dict[str, str]:
-    """Those of `shown` that can be directives of ours, in their order."""
+    """Return those of `shown` that can be directives, in order."""
     found: dict[str, str] = {}
     for name, value in shown.items() if isinstance(shown, Mapping) else ():
         free = [other for other in found if other not in _NAMED]

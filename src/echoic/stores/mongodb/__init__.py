@@ -64,8 +64,8 @@ from echoic.stores.mongodb.schema import (
     settle,
 )
 from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions: about 50,000 memories with 384-dimension vectors and word pieces."""
@@ -255,6 +255,8 @@ class MongoDBStore:
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
         """See `Lists`."""
         query: Document = {"kind": wanted.kind, "deploymentId": wanted.deployment, "isGlobal": False}
+        if wanted.user is not None:
+            query |= scope_fields(Scope(wanted.deployment, wanted.user))
         if wanted.status:
             query["data.status"] = {"$in": list(wanted.status)}
         if wanted.agent is not None:
@@ -264,6 +266,8 @@ class MongoDBStore:
             query["data.started_at"] = {how: time for how, time in times.items() if time is not None}
         async with self._opened().connection.used() as collections:
             found = collections.records.find(query, WITHOUT_VECTORS)
+            if wanted.newest is not None:
+                found = found.sort("data.started_at", -1).limit(wanted.newest)
             return [(scope_of(document), record_of(document)) async for document in found]
 
     async def load(self, scope: Scope) -> Partition:

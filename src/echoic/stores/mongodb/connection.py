@@ -302,7 +302,7 @@ class ChangeStream:
         self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._work())]
         self.following = False
         """Whether changes are seen at the moment."""
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why there is no change stream here at all."""
 
     async def aclose(self) -> None:
@@ -312,12 +312,12 @@ class ChangeStream:
         self.following = False
 
     async def _follow(self) -> None:
-        while self.trouble is None:
+        while self.failure is None:
             try:
                 await self._stream()
             except OperationFailure as error:
                 if error.code in _NEVER:
-                    self.trouble = f"no change stream: code {error.code}"
+                    self.failure = f"no change stream: code {error.code}"
             except PyMongoError:
                 pass  # whatever was missed meanwhile, the next load finds
             self.following = False

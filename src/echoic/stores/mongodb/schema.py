@@ -31,8 +31,8 @@ from pymongo.write_concern import WriteConcern
 from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Record, check_model
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 Document = dict[str, Any]
 

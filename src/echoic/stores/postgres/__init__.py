@@ -44,8 +44,8 @@ from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import copied
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions, with their records."""
@@ -121,9 +121,9 @@ class PostgresStore:
         self._uses = Uses()
 
     @property
-    def trouble(self) -> str | None:
+    def failure(self) -> str | None:
         """Why the server could not be asked the last time; answers may be old then. None while it can."""
-        return self._fresh.trouble
+        return self._fresh.failure
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
         async with self._opening:
@@ -251,8 +251,15 @@ class PostgresStore:
             if given is not None:
                 asked.append(given)
                 where += f""" and (r.data->>'{field}') collate "C" {how.replace("{n}", str(len(asked)))}"""
+        if wanted.user is not None:
+            asked.append(wanted.user)
+            where += f" and s.usr = ${len(asked)}"
+        if wanted.newest is not None:
+            asked.append(wanted.newest)
+            where += f""" order by (r.data->>'started_at') collate "C" desc limit ${len(asked)}"""
+        whose = None if wanted.user is None else Scope(wanted.deployment, wanted.user)
         async with self._at_work():
-            found = await self._fetch(None, _LISTED + where, *asked) if wanted.kind == LISTED else []
+            found = await self._fetch(whose, _LISTED + where, *asked) if wanted.kind == LISTED else []
         return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
@@ -316,7 +323,7 @@ class PostgresStore:
 
         async with self._at_work():
             found = await self._database.read(None, facts, snapshot=True)
-            trouble = await self._write_trouble()
+            trouble = await self._write_failure()
         return {
             **found,
             **self._fresh.facts,
@@ -324,7 +331,7 @@ class PostgresStore:
             "fence": self._database.fence,
             "durable": found["fsync"] == "on" and found["synchronous_commit"] != "off",
             "writable": trouble is None,
-            "trouble": trouble,
+            "failure": trouble,
         }
 
     async def examine(self) -> list[Finding]:
@@ -332,7 +339,7 @@ class PostgresStore:
         async with self._at_work():
             return await examined(self._database)
 
-    async def _write_trouble(self) -> str | None:
+    async def _write_failure(self) -> str | None:
         names = self._database.names
         try:
             await self._database.change(None, lambda c: schema.set_meta(c, names, "checked", "ok"))

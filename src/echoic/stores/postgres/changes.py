@@ -24,8 +24,8 @@ from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, 
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.database import SLOW_S, Connection
 from echoic.stores.postgres.schema import Names
+from echoic.text.analysis import Word
 from echoic.types import Scope
-from echoic.words import Word
 
 RECORD = "seq, kind, name, key, version, data"
 VECTOR_HEADER = struct.Struct(">HH")
@@ -197,7 +197,7 @@ class PostgresScopeChanges(Changing):
 
     @property
     def found(self) -> list[Record]:
-        """Those records that the changes touch."""
+        """Read the records that the changes touch."""
         return [record for record in self._held.values() if record is not None]
 
     def embedded(self, record: Record) -> bool:

@@ -32,8 +32,8 @@ from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
 from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.text.analysis import content_words
 from echoic.types import Scope
-from echoic.words import content_words
 
 _AT_ONCE = 32
 """Segments read by one statement: 1,024 rows, about 2 MB and 5 ms."""
@@ -108,7 +108,7 @@ def _put_in_place(partition: Partition, parts: Sequence[Part]) -> None:
 async def read_parts(
     connection: Connection, names: Names, number: int, segments: Sequence[int], *, records: bool = True
 ) -> list[Part]:
-    """Those `segments` of scope `number` with vectors, word pieces and `records`, in order."""
+    """Read `segments` of scope `number` with vectors, word pieces and `records`, in order."""
 
     async def rows(statement: str) -> list[Sequence[Any]]:
         found: list[Sequence[Any]] = await connection.fetch(
@@ -268,7 +268,7 @@ class FreshPartitions:
         self._rest_until = 0.0
         self._drops = 0
         """How often something was let go of because it was erased."""
-        self.trouble: str | None = None
+        self.failure: str | None = None
         """Why the database could not be asked the last time; None while it can."""
         self.listening = False
 
@@ -281,7 +281,7 @@ class FreshPartitions:
             self._tasks.append(asyncio.create_task(self._keep_listening(), name="echoic-postgres-listen"))
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Drop everything that is loaded."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -289,7 +289,7 @@ class FreshPartitions:
         self.clear()
 
     def clear(self, dimensions: int | None = None) -> None:
-        """Let go of what is loaded, as when the vectors become others, of `dimensions`."""
+        """Drop what is loaded, as when vectors change to `dimensions`."""
         self._cache.clear()
         self._scopes.clear()
         self._behind.clear()
@@ -359,7 +359,7 @@ class FreshPartitions:
             self._tell(scope)
 
     def drop(self, scope: Scope) -> None:
-        """Let go of `scope`, and empty what somebody may still hold of it: it was erased."""
+        """Drop an erased `scope`, and empty the partition that a caller may still hold."""
         loaded = self._cache.get(scope)
         self._drops += 1
         self._cache.drop(scope)
@@ -426,15 +426,15 @@ class FreshPartitions:
         return loaded
 
     def _missed(self, error: StoreUnavailable) -> None:
-        if self.trouble is None:
+        if self.failure is None:
             log.warning("PostgreSQL cannot be asked; going on with what is loaded")
-        self.trouble = str(error)
+        self.failure = str(error)
         self._rest_until = time.monotonic() + _REST_S
 
     def _reached(self) -> None:
-        if self.trouble is not None:
+        if self.failure is not None:
             log.warning("PostgreSQL can be asked again")
-        self.trouble, self._rest_until = None, 0.0
+        self.failure, self._rest_until = None, 0.0
 
     def _tell(self, scope: Scope) -> None:
         self._news.add(scope)

@@ -39,8 +39,8 @@ from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, write_snapshot
+from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
-from echoic.words import ANALYSIS
 
 T = TypeVar("T")
 _UNKNOWN = -1
@@ -243,7 +243,7 @@ class SQLiteStore:
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
         """See `Lists`."""
         where = ["r.kind = 'conversation'", "s.deployment = ?"]
-        values = [wanted.deployment]
+        values: list[Any] = [wanted.deployment]
         for field, how, given in (
             (
                 "status",
@@ -257,14 +257,23 @@ class SQLiteStore:
             if given is not None:
                 where.append(f"json_extract(r.data, '$.{field}') {how}")
                 values.append(given)
-        index = "status" if wanted.status else "agent" if wanted.agent is not None else "time"
+        # cross join: from the index to the scopes, never through every scope
+        tables = (
+            f"records r indexed by conversations_by_{_index(wanted)} cross join scopes s on s.id = r.scope"
+        )
+        if wanted.user is not None:
+            where.append("s.user = ?")
+            values.append(wanted.user)
+            tables = "scopes s cross join records r indexed by records_by_name on r.scope = s.id"
+        order = ""
+        if wanted.newest is not None:
+            order = " order by json_extract(r.data, '$.started_at') desc limit ?"
+            values.append(wanted.newest)
 
         def work(connection: apsw.Connection) -> list[tuple[Scope, Record]]:
-            # cross join: from the index to the scopes, never through every scope
             rows = connection.execute(
                 "select r.id, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.user "  # noqa: S608 - ours
-                f"from records r indexed by conversations_by_{index} cross join scopes s on s.id = r.scope "
-                f"where {' and '.join(where)}",
+                f"from {tables} where {' and '.join(where)}{order}",
                 values,
             )
             return [(Scope(row[6], row[7] or None), record_of(row)) for row in rows]
@@ -306,7 +315,7 @@ class SQLiteStore:
         except StoreUnavailable as error:
             refused = str(error)
         trouble = self._writer.suspect or refused
-        return {**facts, "writable": trouble is None, "trouble": trouble}
+        return {**facts, "writable": trouble is None, "failure": trouble}
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:
@@ -391,6 +400,12 @@ class SQLiteStore:
     def _check_model(self, connection: apsw.Connection, ours: EmbeddingSpec) -> None:
         theirs = model_from(schema.get_meta(connection, "embedding") or "")
         check_model(theirs, ours, repr(str(self._path)))
+
+
+def _index(wanted: Wanted) -> str:
+    """The index to read by. Most conversations are completed: the newest of those are found by their time."""
+    by_status = wanted.status and (wanted.newest is None or "completed" not in wanted.status)
+    return "status" if by_status else "agent" if wanted.agent is not None else "time"
 
 
 def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: int) -> None:

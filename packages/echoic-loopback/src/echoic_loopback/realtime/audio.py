@@ -29,7 +29,7 @@ WINDOW_MS = 40
 """Of the decoder. 1/WINDOW is 25 Hz, just under the distance of two tones."""
 HOP_MS = 10
 NOISE_FLOOR = 0.02
-"""Of full scale, as root mean square; a window below it is silence."""
+"""Of full scale, as root mean square; a window whose middle is below it is silence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,9 @@ def _tones(pcm: bytes, rate_hz: int, count: int) -> list[tuple[int, int]]:
     if count == 0 or len(samples) <= size:
         return []
     windows = np.lib.stride_tricks.sliding_window_view(samples, size)[::hop]
-    loud = np.sqrt(np.mean(windows**2, axis=1)) > NOISE_FLOOR
+    # Loud in its middle: of a word that was cut, a window at the cut holds too little to tell its tone by.
+    middle = slice((size - hop) // 2, (size + hop) // 2)
+    loud = np.sqrt(np.mean(windows[:, middle] ** 2, axis=1)) > NOISE_FLOOR
     scores = np.abs((windows * np.hanning(size)) @ _probes(size, rate_hz, count))
     runs: list[tuple[int, int]] = []
     for tone, heard in zip(np.argmax(scores, axis=1).tolist(), loud.tolist(), strict=True):

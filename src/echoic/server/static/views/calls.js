@@ -2,6 +2,7 @@
 
 import { h } from "../dom.js";
 import { agentName, CHANNELS, length, STATUSES } from "../format.js";
+import { PagedList } from "../paged.js";
 import { showCall } from "../call_page.js";
 
 const FILTERS = ["user", "channel", "status", "since", "until"];
@@ -35,7 +36,6 @@ function ask(app, id, user) {
 
 async function list(root, place, app) {
   const rows = h("ol", { class: "rows", "aria-label": "Calls" });
-  const more = h("div", { class: "more" });
   const empty = h("p", { class: "empty", hidden: true });
   const { with: beside } = place.params;
   root.replaceChildren(
@@ -47,12 +47,21 @@ async function list(root, place, app) {
       filters(place, app),
       rows,
       empty,
-      more,
     ),
   );
-  const feed = new Feed(rows, more, empty, place, app);
-  await feed.more();
-  return () => feed.stop();
+  const none = FILTERS.some((name) => place.params[name]) ? "No call matches these filters." : "No calls yet. A conversation in Try it appears here, as do calls by voice and telephone.";
+  const tell = (words) => {
+    empty.hidden = !words;
+    empty.textContent = words;
+  };
+  const load = async (cursor) => {
+    const page = await app.api.get(`/api/calls?${queryOf(place, cursor)}`);
+    tell(rows.children.length || page.calls.length || page.next ? "" : none);
+    return { items: page.calls, cursor: page.next };
+  };
+  const pages = new PagedList(rows, load, drawing(place, app), (error) => tell(error.message));
+  await pages.reset();
+  return () => pages.close();
 }
 
 function filters(place, app) {
@@ -78,88 +87,44 @@ function filters(place, app) {
   );
 }
 
-/** Page after page, as the end of the list comes near. */
-class Feed {
-  #rows;
-  #more;
-  #empty;
-  #place;
-  #app;
-  #next = "";
-  #asking = false;
-  #day = "";
-  #seen;
+function queryOf({ params }, cursor) {
+  const query = new URLSearchParams({ limit: PAGE });
+  for (const name of ["user", "channel", "status"]) if (params[name]) query.set(name, params[name]);
+  if (params.since) query.set("since", dayOf(params.since, 0));
+  if (params.until) query.set("until", dayOf(params.until, 1));
+  if (cursor) query.set("cursor", cursor);
+  return query;
+}
 
-  constructor(rows, more, empty, place, app) {
-    this.#rows = rows;
-    this.#more = more;
-    this.#empty = empty;
-    this.#place = place;
-    this.#app = app;
-    this.#seen = new IntersectionObserver(([entry]) => entry.isIntersecting && this.more().catch((error) => this.#failed(error)));
-  }
-
-  stop() {
-    this.#seen.disconnect();
-    this.#next = null;
-  }
-
-  async more() {
-    if (this.#asking || this.#next === null) return;
-    this.#asking = true;
-    const page = await this.#app.api.get(`/api/calls?${this.#query()}`).finally(() => (this.#asking = false));
-    if (this.#next === null) return;
-    this.#rows.append(...page.calls.flatMap((call) => this.#row(call)));
-    this.#next = page.next;
-    const none = !this.#rows.children.length && !page.next;
-    this.#empty.hidden = !none;
-    this.#empty.textContent = FILTERS.some((name) => this.#place.params[name]) ? "No call matches these filters." : "No calls yet. A conversation in Try it appears here, as do calls by voice and telephone.";
-    this.#seen.disconnect();
-    if (page.next) this.#seen.observe(this.#more); // which looks at once whether it is near
-  }
-
-  #failed(error) {
-    this.#empty.hidden = false;
-    this.#empty.textContent = error.message;
-  }
-
-  #query() {
-    const { params } = this.#place;
-    const query = new URLSearchParams({ limit: PAGE });
-    for (const name of ["user", "channel", "status"]) if (params[name]) query.set(name, params[name]);
-    if (params.since) query.set("since", dayOf(params.since, 0));
-    if (params.until) query.set("until", dayOf(params.until, 1));
-    if (this.#next) query.set("cursor", this.#next);
-    return query;
-  }
-
-  #row(call) {
+/** Draws calls as they come, newest first, with a heading where another day begins. */
+function drawing(place, app) {
+  let before = "";
+  return (call) => {
     const began = new Date(call.startedAt);
     const day = began.toLocaleDateString(undefined, { weekday: "long", day: "numeric", month: "long" });
-    const heading = day === this.#day ? [] : [h("li", { class: "day" }, h("h3", {}, day))];
-    this.#day = day;
-    const item = h(
-      "li",
-      {},
-      h(
-        "a",
-        { class: "row", href: this.#href(call) },
-        h("time", { datetime: call.startedAt }, began.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })),
-        h("span", { class: "row-what" }, h("strong", {}, CHANNELS[call.channel]), h("span", { class: "soft" }, call.agents.length ? ` with ${call.agents.map(agentName).join(", then ")}` : "")),
-        this.#app.role === "user" ? null : h("span", { class: "row-user soft" }, call.user),
-        h("span", { class: "row-length soft" }, length(new Date(call.endedAt ?? call.lastSaidAt ?? began) - began)),
-        h("span", { class: "row-state" }, h("span", { class: `tag status ${call.status}` }, STATUSES[call.status])),
-      ),
-    );
-    return [...heading, item];
-  }
+    const heading = day === before ? [] : [h("li", { class: "day" }, h("h3", {}, day))];
+    before = day;
+    return [...heading, h("li", {}, row(call, began, place, app))];
+  };
+}
 
-  #href(call) {
-    const user = this.#app.role === "user" ? "" : call.user;
-    const { with: first, withUser } = this.#place.params;
-    if (!first) return this.#app.href({ view: "calls", id: call.id, params: { user } });
-    return this.#app.href({ view: "calls", id: first, params: { user: withUser, other: call.id, otherUser: user } });
-  }
+function row(call, began, place, app) {
+  return h(
+    "a",
+    { class: "row", href: hrefOf(call, place, app) },
+    h("time", { datetime: call.startedAt }, began.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })),
+    h("span", { class: "row-what" }, h("strong", {}, CHANNELS[call.channel]), h("span", { class: "soft" }, call.agents.length ? ` with ${call.agents.map(agentName).join(", then ")}` : "")),
+    app.role === "user" ? null : h("span", { class: "row-user soft" }, call.user),
+    h("span", { class: "row-length soft" }, length(new Date(call.endedAt ?? call.lastSaidAt ?? began) - began)),
+    h("span", { class: "row-state" }, h("span", { class: `tag status ${call.status}` }, STATUSES[call.status])),
+  );
+}
+
+function hrefOf(call, place, app) {
+  const user = app.role === "user" ? "" : call.user;
+  const { with: first, withUser } = place.params;
+  if (!first) return app.href({ view: "calls", id: call.id, params: { user } });
+  return app.href({ view: "calls", id: first, params: { user: withUser, other: call.id, otherUser: user } });
 }
 
 /** The beginning of a day of this browser's zone, or of the one after it. */

@@ -68,7 +68,7 @@ function picture(health) {
       { class: "facts plain" },
       ...[
         ["Store", health.store === "ok" ? "can be read and written" : "unavailable"],
-        ["Embedder", health.embeddingTrouble ? `${health.embedder}: ${health.embeddingTrouble}` : health.embedder],
+        ["Embedder", health.embeddingFailure ? `${health.embedder}: ${health.embeddingFailure}` : health.embedder],
         ["Conversations to read", `${health.waiting} waiting, ${health.failing} failing, ${health.parked} given up`],
         ["Audit log", health.audit ? "written" : "off; --audit turns it on"],
       ].flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]),

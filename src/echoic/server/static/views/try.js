@@ -162,7 +162,7 @@ function told(name, data) {
     queries.add(data);
     if (data.operation === "get" || data.operation === "query") return; // nothing was changed
   }
-  if (name === "trouble" && data.what === "distilling") {
+  if (name === "failure" && data.what === "distilling") {
     const again = data.againS === null ? "given up" : `retry in ${Math.round(data.againS)} s`;
     operations.add("A model could not learn from this", [{ name: "distil", detail: `${data.reason}: nothing was changed; ${again}` }]);
   }

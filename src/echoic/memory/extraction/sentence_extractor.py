@@ -24,7 +24,7 @@ from echoic.english import listen
 from echoic.english.lexicon import NUMBERS
 from echoic.english.listener import asks_to_remember
 from echoic.english.sentences import sentences
-from echoic.memory.distilling.clause_reader import (
+from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
     Floats,
@@ -34,18 +34,19 @@ from echoic.memory.distilling.clause_reader import (
     read_clauses,
     weights,
 )
-from echoic.memory.distilling.grounding import MOST_CHANGES, instructs
-from echoic.memory.distilling.known_facts import statement_of
-from echoic.memory.distilling.reconcile import Add, Change, Fact, Reading, Retract, Supersede
-from echoic.memory.distilling.rule_reader import told_by_user
+from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
+from echoic.memory.extraction.known_facts import statement_of
+from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
+from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.text.analysis import content_words
 from echoic.types import Memory, Turn
-from echoic.words import content_words
 
 _GIVEN_UP: Final = (
     r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"
     r"cancelled|come off|came off|after all|again|gone (?:up|down)|doubled|moved|put back|upgraded|divorced|"
     r"sorry|got (?:married|divorced|rid of)|split up|broke up|passed away|died|jacked in|packed in|scratch|"
-    r"finished with"
+    r"finished with|took me off|taken me off|cut off|no good|(?:is|are) gone|closed down|"
+    r"(?:gone|went) over|(?:gone|going|went) back"
 )
 _CHANGED: Final = re.compile(
     rf"\b(?:{_GIVEN_UP}|now|these days|downgraded|brought forward|gone off|went (?:up|down)|increased|"
@@ -54,6 +55,9 @@ _CHANGED: Final = re.compile(
 )
 _ENDED: Final = re.compile(rf"\b(?:{_GIVEN_UP}|not|retired from)\b")
 """Says so of what is named, whatever else is so beside it."""
+_DENIED: Final = re.compile(r"(?:\b(?:not|no longer|any ?more)|n't)\b", re.IGNORECASE)
+_PAST: Final = re.compile(r"(?:i|we) (?:(?:was|were) (?:at|with|on)|used to)\b", re.IGNORECASE)
+_AS_OF_NOW: Final = re.compile(r"\b(?:now|nowadays|these days)\b", re.IGNORECASE)
 _ONE_AT_A_TIME: Final = frozenset(
     """age birthday home move work retirement reference contact plan vehicle finance appointment
     decision name study""".split()
@@ -63,7 +67,9 @@ _MANY: Final = frozenset(
 )
 """Kinds of which many hold side by side: one ends another only by name."""
 _SAME_KIND: Final = {"move": "home", "retirement": "work"}
-_ONE_LIFE: Final = frozenset({"home", "work"})
+_ONE_LIFE: Final = frozenset({"home", "work", "study", "name"})
+_NUMBERED: Final = frozenset({"appointment", "reference"})
+"""Kinds whose numbers tell one thing from another."""
 _ABOUT: Final = 0.6
 """Cosine of two sentences from which on they are about the same, where one says that it changed."""
 _SAME_SENTENCE: Final = 0.8
@@ -109,6 +115,8 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
     """
     line = f"{' '.join(new.words)} {new.beside.casefold()}"
     shared = _about(line.split()) & _about(old.words)
+    if new.kind not in _NUMBERED and _other_number(new.words, old.words):
+        return True
     subject = _subject(new.words)
     # kinds are guessed: "my flat number is 14" may pass for a reference, and "… 41" for a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
@@ -129,7 +137,17 @@ def may_replace(new: str, old: str) -> bool:
     one, other = Statement(new, "").words, Statement(old, "").words
     if not one or not other:
         return False
-    return bool(_CHANGED.search(" ".join(one))) or (_subject(one) != () and _subject(one) == _subject(other))
+    if _CHANGED.search(" ".join(one)) or _other_number(one, other):
+        return True
+    return _subject(one) != () and _subject(one) == _subject(other)
+
+
+def _other_number(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether they differ in their numbers alone: "I've got four grandchildren", "I've got five …"."""
+    if list(new) == list(old) or len(new) != len(old):
+        return False
+    pairs = [(one, other) for one, other in zip(new, old, strict=True) if one != other]
+    return all(one in NUMBERS and other in NUMBERS for one, other in pairs)
 
 
 def _about(words: Sequence[str]) -> frozenset[str]:
@@ -207,10 +225,10 @@ class SentenceExtractor:
         return cls(embedder) if embedder is not None and fits else None
 
     async def open(self) -> None:
-        """Nothing to do: the weights are read with the first sentence."""
+        """Do nothing: the weights are read with the first sentence."""
 
     async def aclose(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: no resources are held."""
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`.
@@ -285,13 +303,13 @@ def _changes(
             break
         if instructs(one.clause.text):
             continue
-        if read.likely < by.floor:
+        if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = " ".join(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside)
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
-        if not gone and read.likely < by.keep:
+        if not gone and not one.clause.mended and read.likely < by.keep:
             continue
         # what was said a moment ago, and is corrected before it was kept, is never kept
         found = [change for change in found if all(held.what is not change for held in gone)]
@@ -308,11 +326,23 @@ def _changes(
     return found
 
 
+def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
+    """Whether the first of two clauses is over as the second says: "I was at Lloyds, I'm at Monzo now"."""
+    if len(said) < 2 or said[0][0].turn is not said[1][0].turn:
+        return False
+    (past, _, _), (now, read, _) = said
+    return bool(
+        _PAST.match(past.clause.text) and _AS_OF_NOW.search(now.clause.text) and read.likely >= by.floor
+    )
+
+
 def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floats) -> bool:
     """Whether what `one` says takes the place of `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
-    if memory is None and held.what.source == (one.turn.id,):  # what stands beside it is it
-        statement = replace(statement, beside="")
+    if memory is None and held.what.source == (one.turn.id,):
+        statement = replace(statement, beside="")  # what stands beside it is it
+        if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
+            return False  # "we've bought in Whitby, we don't rent any more"
     # a rule supersedes what it has a slot for
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False

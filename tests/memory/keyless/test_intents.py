@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from echoic.english.slots import SLOTS
-from echoic.memory.keyless.wording import (
+from echoic.memory.keyless.intents import (
     asked_of,
     intent_of,
     listed,

@@ -23,7 +23,7 @@ from echoic.english.corrections import repaired
 from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
 from echoic.english.listener import Ground, by_an_agent, jokes, staged
 from echoic.english.sentences import Sentence, sentences
-from echoic.memory.distilling.rule_reader import MASKED
+from echoic.memory.extraction.rule_reader import MASKED
 from echoic.secrets import MARKER
 from echoic.types import Category
 
@@ -91,6 +91,8 @@ class Clause:
     """What its own words do not show: "=?" where its sentence asks, "<said" where "said" stands before it."""
     place: int = 0
     """How many clauses of the same turn stand before it."""
+    mended: bool = False
+    """Whether the speaker put something right in its sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +216,8 @@ def attention(projected: Floats, heads: Floats) -> Floats:
 
 @functools.cache
 def weights() -> Weights:
-    """Those that ship with the package."""
-    with files("echoic.memory.distilling").joinpath("clause_reader.npz").open("rb") as stored:
+    """Load the weights that ship with the package."""
+    with files("echoic.memory.extraction").joinpath("clause_reader.npz").open("rb") as stored:
         held = np.load(stored, allow_pickle=False)
         arrays = "term direct axes heads pooled sentence around out kinds".split()
         return Weights(
@@ -240,7 +242,9 @@ def clauses(text: str) -> list[Clause]:
         if jokes(sentence):  # it says that what stood before it was one
             found.clear()
         else:
-            found += _of_sentence(repaired(sentence), every[:at], every[at + len(sentence) :])
+            right = repaired(sentence)
+            read = _of_sentence(right, every[:at], every[at + len(sentence) :])
+            found += (replace(clause, mended=right is not sentence) for clause in read)
         at += len(sentence)
     return [replace(clause, place=place) for place, clause in enumerate(found)]
 
@@ -291,7 +295,8 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
     """Where a further clause of the speaker's own begins: "… and I …", "…, we …"."""
     for at in range(FEWEST, len(said) - FEWEST + 1):
         aside = tuple(said.low(at - back) for back in (3, 2, 1)) == _ASIDE
-        paused = said.gap(at) and (said.question or len(said) > _SHORT)
+        past = "used to " in said.line[: said.starts[at]]
+        paused = said.gap(at) and (said.question or past or len(said) > _SHORT)
         parted = said.question and (said.gap(at) or said.low(at - 1) in _JOINING)
         if _asks_at(said, at) and (parted or _runs_on(said, at)):
             yield at

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final, Literal
 
 from echoic.english.lexicon import source
-from echoic.words import fold
+from echoic.text.analysis import fold
 
 ThirdParties = Literal["keep", "adults", "drop"]
 """What is kept of other people a user tells of. keep: all. adults: nothing about children. drop: nothing."""

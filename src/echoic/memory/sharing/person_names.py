@@ -18,8 +18,8 @@ import Stemmer
 
 from echoic.english.lexicon import FIRMS, PLACES
 from echoic.text import word_lists
+from echoic.text.analysis import fold
 from echoic.text.spoken_numbers import written
-from echoic.words import fold
 
 LISTS: Final = word_lists("echoic.memory.sharing")
 """The word lists of this package."""
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 _SENTENCE_ENDS = frozenset('.!?:;"(')
 
 
-# Not `echoic.words.word_of`, which also works out how a word sounds: most of its cost, and of no use here.
+# Not `echoic.text.analysis.word_of`, which also works out how a word sounds: most of its cost.
 _stemmer = Stemmer.Stemmer("english", 0)
 _stemming = threading.Lock()
 

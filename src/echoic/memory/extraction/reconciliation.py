@@ -13,9 +13,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import Protocol, runtime_checkable
 
 from echoic.errors import EchoicError
-from echoic.memory.distilling.known_facts import same_words, statement_of
-from echoic.memory.distilling.third_parties import ThirdParties, is_dropped
-from echoic.memory.distilling.turns import affirmed, is_doubted, is_sure, mentions, of_user
+from echoic.memory.extraction.known_facts import same_words, statement_of
+from echoic.memory.extraction.third_parties import ThirdParties, is_dropped
+from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
@@ -142,7 +142,7 @@ class Extractor(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what `open` took. May be called twice."""
+        """Release what `open` acquired. May be called twice."""
         ...
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
@@ -161,7 +161,7 @@ class Summarizer(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds. May be called twice."""
+        """Release its resources. May be called twice."""
         ...
 
 

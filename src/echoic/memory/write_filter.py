@@ -1,7 +1,7 @@
-"""The door of memory: every change on its way to the store passes here and loses the secrets in it.
+"""The filter of writes: every change on its way to the store passes it and loses the secrets in it.
 
-There is no other way in: what writes, writes through the service's store, and that calls `Door.prepare`. What
-is written are markers, so no reader of the store, and nothing that is learned from it, ever meets a secret.
+There is no other way in: every write goes through the service's store, which calls `WriteFilter.prepare`.
+Markers are written, so no reader of the store, and nothing that is learned from it, ever meets a secret.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.distilling.third_parties import ThirdParties
+    from echoic.memory.extraction.third_parties import ThirdParties
 
 log = logging.getLogger(__name__)
 
@@ -79,13 +79,13 @@ _PASSED: Final = 64
 
 
 class CheckedChanges(list[Change]):
-    """Changes that passed the door."""
+    """Changes that passed the write filter."""
 
     rewritten: bool = False
     """Whether something kept before is replaced: what stood there has to leave the bytes."""
 
 
-class Door:
+class WriteFilter:
     """Masks what is about to be kept.
 
     What was masked is known for a while, in this process alone, so that it is found again when it is
@@ -143,14 +143,14 @@ class Door:
         return prepared
 
     def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
-        """Nothing, where what is to be kept may be, whoever it is about.
+        """Refuse texts about third parties that the deployment does not keep.
 
         Raises:
             InvalidInput: it is about somebody of whom the deployment keeps nothing.
         """
         if self._third_parties == "keep":
             return
-        from echoic.memory.distilling.third_parties import is_dropped
+        from echoic.memory.extraction.third_parties import is_dropped
 
         if is_dropped(self._third_parties, key, text, context):
             whom = "children" if self._third_parties == "adults" else "anybody but the user"
@@ -159,7 +159,7 @@ class Door:
             )
 
     def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
-        """Nothing, where none of `texts`, to be kept under `key`, is an instruction to the model.
+        """Refuse `texts`, to be kept under `key`, that are instructions to the model.
 
         Args:
             what: what to call them.

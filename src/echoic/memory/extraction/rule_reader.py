@@ -17,8 +17,8 @@ from echoic.english import SelfStatement, listen
 from echoic.english.sentences import completed
 from echoic.english.slots import rivals
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.known_facts import known_of
-from echoic.memory.distilling.reconcile import (
+from echoic.memory.extraction.known_facts import known_of
+from echoic.memory.extraction.reconciliation import (
     Add,
     Change,
     Distilled,
@@ -28,8 +28,8 @@ from echoic.memory.distilling.reconcile import (
     TakeBack,
     Unlearn,
 )
-from echoic.memory.distilling.third_parties import ThirdParties
-from echoic.memory.distilling.turns import (
+from echoic.memory.extraction.third_parties import ThirdParties
+from echoic.memory.extraction.turns import (
     RECENT,
     affirmed,
     conversation_record,
@@ -56,10 +56,10 @@ class RuleExtractor:
     timeout_s = 30.0
 
     async def open(self) -> None:
-        """Nothing is needed."""
+        """Do nothing: rules need no resources."""
 
     async def aclose(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: no resources are held."""
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`; never fails."""

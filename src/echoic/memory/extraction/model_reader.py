@@ -19,9 +19,9 @@ from weakref import WeakValueDictionary
 from echoic.embedding.base import Embedder
 from echoic.errors import StoreError, WriteConflict
 from echoic.memory.concurrency import until_written
-from echoic.memory.distilling.grounding import MOST_CHANGES, consistent, ended_by, grounded
-from echoic.memory.distilling.known_facts import KnownMemories, compared, known_of
-from echoic.memory.distilling.reconcile import (
+from echoic.memory.extraction.grounding import MOST_CHANGES, consistent, ended_by, grounded
+from echoic.memory.extraction.known_facts import KnownMemories, compared, known_of
+from echoic.memory.extraction.reconciliation import (
     Add,
     Change,
     Distilled,
@@ -31,8 +31,8 @@ from echoic.memory.distilling.reconcile import (
     Supersede,
     Unusable,
 )
-from echoic.memory.distilling.third_parties import ThirdParties
-from echoic.memory.distilling.turns import (
+from echoic.memory.extraction.third_parties import ThirdParties
+from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,
     is_unmarked,
@@ -176,7 +176,7 @@ class Leases:
         return 0.0
 
     async def give_back(self, scope: Scope, reader: str) -> None:
-        """Let others at it, if it is still ours."""
+        """Release the lease, if this process still holds it."""
         records = await self._store.read(scope, LEASE, [reader])
         if records and records[0].data["holder"] == self._worker:
             free = replace(records[0], data={"holder": "", "until": self._clock().isoformat()})

@@ -16,7 +16,7 @@ from echoic.english.listener import by_an_agent
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
-from echoic.memory.distilling.reconcile import (
+from echoic.memory.extraction.reconciliation import (
     FACT_CATEGORIES,
     Add,
     Change,
@@ -27,8 +27,8 @@ from echoic.memory.distilling.reconcile import (
 )
 from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
+from echoic.text.analysis import content_words, cut, fold
 from echoic.types import Memory, Turn, checked_name, checked_text
-from echoic.words import content_words, cut, fold
 
 MAX_CHARACTERS: Final = 400
 """The longest text of a fact: two or three sentences. What is longer is no fact but a transcript."""
@@ -63,7 +63,7 @@ _ORDERS: Final = re.compile(
 
 
 def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
-    """Those of `changes` that the turns they cite can have called for.
+    """Return those `changes` that are grounded in the turns they cite.
 
     Args:
         changes: what was proposed.

@@ -22,8 +22,8 @@ from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
+from echoic.text.analysis import fold
 from echoic.types import Memory, Receipt, Turn
-from echoic.words import fold
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
 _ERASE: Final = re.compile(
@@ -371,7 +371,7 @@ def listed(sentences: Iterable[str]) -> str:
 
 
 def receipt_in_words(receipt: Receipt) -> str:
-    """What an erasure removed, and whether that was checked."""
+    """Say what an erasure removed, and whether that was verified."""
     removed = [
         _counted(receipt.memories, "memory", "memories"),
         _counted(receipt.turns, "turn"),

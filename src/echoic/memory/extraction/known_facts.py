@@ -22,8 +22,8 @@ from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
+from echoic.text.analysis import content_words, cut, fold, word_of
 from echoic.types import Memory, Scope, Turn
-from echoic.words import content_words, cut, fold, word_of
 
 log = logging.getLogger(__name__)
 

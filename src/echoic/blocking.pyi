@@ -1,0 +1,681 @@
+# Written by scripts/blocking.py from the asynchronous classes, whose docstrings say more.
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, tzinfo
+from types import TracebackType
+from typing import Any, Protocol, Self, overload
+
+from echoic.embedding.base import Kind, Vectors
+from echoic.memory.assurance import Level
+from echoic.memory.background import Jobs
+from echoic.memory.consent import Verdict
+from echoic.memory.conversation import Transcript
+from echoic.memory.deployment_keys import DeploymentKey, Role
+from echoic.memory.extraction.reconciliation import Distilled
+from echoic.memory.global_facts import Filled, GlobalFact
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
+from echoic.memory.items import FoundItems, Item
+from echoic.memory.proposals import Decision
+from echoic.memory.tasks import ConversationPage, Result, Task
+from echoic.memory.user import P
+from echoic.partition import Partition
+from echoic.prompt.answer import Packed
+from echoic.prompt.block import Block
+from echoic.stores.base import Change, Erasable, Erased, Index, Record, Waiting
+from echoic.types import (
+    Category,
+    Consent,
+    Conversation,
+    Directives,
+    EmbeddingSpec,
+    Experience,
+    ExperienceKind,
+    Hit,
+    Lesson,
+    Memory,
+    Profile,
+    Recall,
+    Receipt,
+    Scope,
+    Sharing,
+    Turn,
+)
+
+class BlockingMemoryService(Protocol):
+    """`MemoryService`, blocking."""
+
+    def open(self) -> Self:
+        """Open store and embedder, and resume what an earlier process left unfinished."""
+
+    def aclose(self) -> None:
+        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
+
+    @property
+    def embedder(self) -> BlockingEmbedder:
+        """What makes the vectors."""
+
+    @property
+    def embedding_failure(self) -> str | None:
+        """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
+
+    def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
+        """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
+
+    def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
+        """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
+
+    def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
+        """Tell `hook` of every erasure, with its receipt."""
+
+    def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
+        """Tell `hook` of every failure to embed or to distil."""
+
+    def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
+        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+
+    def remove_hook(self, hook: Callable[..., object]) -> None:
+        """Tell `hook` of nothing more."""
+
+    def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> BlockingUserMemory:
+        """The memory of one user."""
+
+    def enforce_retention(self, deployment: str | None = None) -> int:
+        """Destroy now what is older than `keep_for` says, as the background does; how much that was."""
+
+    def pseudonym(self, user: str, deployment: str = "default") -> str:
+        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
+
+    def users(self, deployment: str = "default") -> list[str]:
+        """Every user that something is kept about. For operators."""
+
+    @property
+    def assurance(self) -> Mapping[str, str]:
+        """The most that each level is told; see docs/assurance.md."""
+
+    def proposals(self, deployment: str = "default") -> BlockingProposals:
+        """The memories that callers proposed to be global, to approve or reject. For operators."""
+
+    def global_facts(self, deployment: str = "default") -> BlockingGlobalFacts:
+        """The global facts of a deployment, to write, list and withdraw. For operators."""
+
+    def revocations(self, deployment: str = "default") -> BlockingRevocations:
+        """The tokens of a deployment that are revoked. For whoever issues tokens."""
+
+    def keys(self, deployment: str = "default") -> BlockingDeploymentKeys:
+        """The keys of a deployment, each with a role. For operators."""
+
+    def experience(
+        self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
+    ) -> BlockingAgentExperience:
+        """What an agent learned by serving this deployment's users, to read and to add to."""
+
+    def agents_with_lessons(self, deployment: str = "default") -> list[str]:
+        """The agents that learned anything from this deployment's users. For operators."""
+
+    def conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[tuple[str, Conversation]]:
+        """The conversations of a deployment, each with its user, oldest first. For operators."""
+
+    def newest_conversations(
+        self,
+        deployment: str = "default",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> ConversationPage:
+        """The conversations of a deployment that began last, page by page, newest first. For operators."""
+
+    def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
+        """Learn now from every conversation with turns that were not learned from yet."""
+
+    def distil_due(self, deployment: str | None = None) -> Distilled:
+        """Learn from every conversation that is due; a worker calls it again and again."""
+
+    def jobs(self, deployment: str | None = None) -> Jobs:
+        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
+
+    def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
+        """Have a model read what is new in a conversation now, in the background."""
+
+    def settle(self, timeout_s: float = ...) -> bool:
+        """Wait until everything written has its vector and no model is being asked; whether that was so."""
+
+    def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
+        """Embed everything again with the embedder this service was opened with; how many records."""
+
+    def check(self) -> Mapping[str, Any]:
+        """Facts about store and embedder for `echoic doctor`. No contents."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+class BlockingUserMemory(Protocol):
+    """`UserMemory`, blocking."""
+
+    def at(self, level: Level) -> BlockingUserMemory:
+        """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
+
+    def step_up(self, level: Level) -> None:
+        """Raise the assurance level of this handle, and of everything that was given it."""
+
+    def withholds(self) -> bool:
+        """Whether more is known of the user than may be told, and that may be said."""
+
+    def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        visibility: Sharing = "auto",
+    ) -> Memory:
+        """Keep `value` under `key`. The earlier value is superseded and stays in `history`."""
+
+    def get(self, key: str) -> Memory | None:
+        """The current memory under `key`: the user's own, else a global, else a shared one."""
+
+    def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
+        """Retract what the user keeps under `key`, or one memory or turn by its id."""
+
+    def find_memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id: any version of the user's own, or a global one that is current."""
+
+    def find_turns(self, ids: Collection[str]) -> list[Turn]:
+        """The user's turns with those ids, in the order they were said: what is in `Memory.source`."""
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whoever has this handle may be told all that is kept."""
+
+    def history(self, key: str) -> list[Memory]:
+        """Every version the user kept under `key`, oldest first, retracted ones included."""
+
+    def remember(
+        self,
+        text: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        said_at: datetime | None = None,
+    ) -> Memory:
+        """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
+
+    def facts(self, *, with_global: bool = False) -> list[Memory]:
+        """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
+
+    def past(self) -> list[Memory]:
+        """Every memory of the user that was corrected or retracted and not destroyed, oldest first."""
+
+    def query(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> list[Hit]:
+        """The best `limit` memories and turns for `text`, the user's own and global ones in one ranking."""
+
+    def recall(
+        self,
+        text: str,
+        *,
+        limit: int = 10,
+        deadline_ms: float | None = None,
+        include_past: bool = False,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Recall:
+        """Search as `query` does, within a deadline, and say with which outcome."""
+
+    def warm(self) -> None:
+        """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
+
+    def check_loop(self) -> None:
+        """Check that the memory is open in the running event loop, before starting work that uses it later."""
+
+    def listen(
+        self,
+        *,
+        limit: int = 5,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> BlockingSpeculation:
+        """Search on interim transcripts while the user speaks, so that the answer is ready when they stop."""
+
+    def brief(
+        self,
+        text: str,
+        *,
+        budget_tokens: int = ...,
+        deadline_ms: float | None = None,
+        timezone: str | tzinfo | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Packed:
+        """The answer to `text` as prompt text: a few quoted lines, each once, with their age."""
+
+    def pack(
+        self, recall: Recall, *, budget_tokens: int = ..., timezone: str | tzinfo | None = None
+    ) -> Packed:
+        """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives."""
+
+    def block(
+        self,
+        *,
+        agent: str | None = None,
+        conversation: str | None = None,
+        moment: str | None = None,
+        budget_tokens: int = ...,
+        deadline_ms: float | None = None,
+        min_relevance: float | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Block:
+        """The memory a session starts with, as prompt text; the same bytes while nothing changed."""
+
+    @overload
+    def profile(self) -> Profile: ...
+    @overload
+    def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
+    def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
+        """How the user wants to be served, with what was set for this agent or this conversation alone."""
+
+    def set_directives(
+        self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
+    ) -> Directives:
+        """Set directives by name, or remove them with None. They hold in every session from now on."""
+
+    def conversation(
+        self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
+    ) -> BlockingOpenConversation:
+        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
+
+    def conversations(
+        self,
+        *,
+        agent: str | None = None,
+        status: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Conversation]:
+        """The user's conversations, oldest first; all, or those that match every argument."""
+
+    def find_conversation(self, conversation_id: str) -> Conversation | None:
+        """The conversation with that id; None: there is none, or it was forgotten."""
+
+    def recall_conversation(self, key: str) -> Transcript | None:
+        """The conversation stored under a key like `key`, in words, spelling or sound."""
+
+    def task(self, conversation_id: str) -> Task | None:
+        """A conversation with its turns and results; None: there is none with that id."""
+
+    def add_result(
+        self,
+        conversation_id: str,
+        name: str,
+        value: Any,
+        *,
+        id: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        at: datetime | None = None,
+    ) -> Result:
+        """Keep the result of a step of a task, such as a tool's. Durable when it returns."""
+
+    def fail(self, conversation_id: str) -> Conversation:
+        """Mark a task as failed. Its turns stay, and are learned from like any others."""
+
+    def jobs(self) -> Jobs:
+        """Which of the user's conversations are still to be learned from, and which were given up."""
+
+    def export(self) -> dict[str, Any]:
+        """Everything kept about the user, as JSON: every version of every memory, every conversation."""
+
+    def restore(self, exported: Mapping[str, Any]) -> int:
+        """Import what `export` returned, of any user; records that are there already stay as they are."""
+
+    def forget(
+        self,
+        *,
+        key: str | None = None,
+        conversation: str | None = None,
+        id: str | None = None,
+        asked: str | None = None,
+        learned_from: Collection[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Receipt:
+        """Destroy everything kept about the user, or only what one argument names."""
+
+    def hold(self, *, on: bool = True) -> None:
+        """Put everything kept about the user on hold, or release it: for operators, as when a court asks."""
+
+    def held(self) -> bool:
+        """Whether everything kept about the user is on hold."""
+
+    def consent(self) -> Consent:
+        """Whether anything the user says may be kept."""
+
+    def set_consent(self, consent: Consent) -> None:
+        """Say whether anything the user says may be kept, in every process from the next write on."""
+
+    def keeps_nothing(self, conversation: str) -> bool:
+        """Whether nothing may be kept of a conversation, at least not before the user was asked."""
+
+    def asks_first(self, conversation: str | None = None) -> bool:
+        """Whether the user is still to be asked if the conversation may be kept; None: the one going on."""
+
+    def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
+        """The turns that a request to forget in `turn` means; None: it holds no such request."""
+
+    def items(self, kind: str, *, searchable: bool = False, conversation: str | None = None) -> BlockingItems:
+        """Records of a kind of your own: JSON values under names, which no recall finds; see `Items`."""
+
+    @property
+    def backing_store(self) -> BlockingStore:
+        """The store, for records of another kind that are kept beside the memories, in `scope`."""
+
+    @property
+    def visible_store(self) -> BlockingStore:
+        """The store to read from: it gives what may be told at this level."""
+
+    def tell_tool_use(self, used: ToolUsed) -> None:
+        """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
+
+class BlockingSpeculation(Protocol):
+    """`Speculation`, blocking."""
+
+    on_found: Callable[[Recall], None] | None
+
+    def partial(self, text: str, alternatives: Sequence[str] = ...) -> None:
+        """Take in the interim transcript of the utterance so far. Never waits, and never fails on a text."""
+
+    def final(
+        self, text: str, *, alternatives: Sequence[str] = ..., deadline_ms: float | None = None
+    ) -> Recall:
+        """What is known for the whole utterance: at once, if a partial said as much."""
+
+    def peek(self) -> Recall | None:
+        """What is known for what was heard so far, if that was found already; else None."""
+
+    def reset(self) -> None:
+        """Drop the utterance and what was found for it. What was embedded stays at hand."""
+
+    def aclose(self) -> None:
+        """Stop listening and forget what was found. May be called twice."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+class BlockingOpenConversation(Protocol):
+    """`OpenConversation`, blocking."""
+
+    verdict: Verdict
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing of it is kept, at least not yet."""
+
+    @property
+    def asking(self) -> bool:
+        """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
+
+    def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
+        """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
+
+    def off_the_record(self) -> Receipt:
+        """Keep nothing of this conversation from now on, and destroy what was kept of it."""
+
+    def remember(self) -> None:
+        """The user agreed that this conversation is kept: what waits is, and what is said from now on."""
+
+    def truncate(
+        self,
+        heard: str | None = None,
+        *,
+        after: str | None = None,
+        fraction: float | None = None,
+        words: int | None = None,
+    ) -> list[Turn]:
+        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns."""
+
+    def turns(self) -> list[Turn]:
+        """Everything said so far, in order; what waits for the user's answer included, in this process."""
+
+    def info(self) -> Conversation:
+        """The conversation as it stands."""
+
+    def store(self, key: str, summary: str | None = None) -> Conversation:
+        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
+
+    def complete(self) -> Conversation:
+        """The call is over. It is distilled after this, here or by any worker."""
+
+    def distil(self) -> Distilled:
+        """Learn from what was said since the last time, now."""
+
+    def learn(self) -> Distilled:
+        """Learn by rules, now, from what was said since the last time; a model reads later."""
+
+    def learn_soon(self) -> None:
+        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
+
+    def begin(self) -> None:
+        """Make the conversation exist; one that does is continued."""
+
+class BlockingItems(Protocol):
+    """`Items`, blocking."""
+
+    def set(self, name: str, value: Any, *, text: str | None = None) -> Item:
+        """Keep `value` under `name`, in place of the one before. Durable when it returns."""
+
+    def append(self, values: Sequence[Any]) -> None:
+        """Keep `values` in this order behind all others, under names made for them: all of them, or none."""
+
+    def get(self, name: str) -> Item | None:
+        """The item under `name`; None: there is none."""
+
+    def delete(self, *names: str) -> None:
+        """Remove the items under `names`; what is not there is passed over. `forget` destroys for good."""
+
+    def all(self, *, newest: int | None = None) -> list[Item]:
+        """All items in the order in which they were first kept, or the `newest` so many of them."""
+
+    def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
+        """The best `limit` items for `text`, ranked as memories are, by meaning, words and near words."""
+
+class BlockingProposals(Protocol):
+    """`Proposals`, blocking."""
+
+    def list(self, limit: int = 1000) -> list[Memory]:
+        """What waits, oldest first. The id of each is of this very wording."""
+
+    def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
+        """Make it global, superseding what was approved under its key before."""
+
+    def reject(self, proposal_id: str, *, by: str | None = None) -> None:
+        """Remove it. Its author keeps it as their own."""
+
+    def decisions(self) -> Sequence[Decision]:
+        """Everything operators decided in this deployment about facts and lessons, oldest first."""
+
+class BlockingGlobalFacts(Protocol):
+    """`GlobalFacts`, blocking."""
+
+    def list(self) -> Sequence[Memory]:
+        """What everyone of the deployment knows, oldest first, whoever wrote it."""
+
+    def set(
+        self,
+        key: str,
+        value: str,
+        *,
+        category: Category = "fact",
+        context: str | None = None,
+        by: str | None = None,
+    ) -> Memory:
+        """Write a global fact: `value` under `key`, for everyone of the deployment."""
+
+    def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
+        """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays."""
+
+    def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
+        """Withdraw a global fact: from the next question on nobody is told it, nor its history."""
+
+class BlockingRevocations(Protocol):
+    """`Revocations`, blocking."""
+
+    def revoke(self, token_id: str, until: datetime) -> None:
+        """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error."""
+
+    def revoked(self, token_id: str, renewals: int | None = None, until: datetime | None = None) -> bool:
+        """Whether the token of this id was revoked, or ended because it was renewed."""
+
+class BlockingDeploymentKeys(Protocol):
+    """`DeploymentKeys`, blocking."""
+
+    def create(
+        self, role: Role, *, name: str = "", lifetime: timedelta | None = None
+    ) -> tuple[str, DeploymentKey]:
+        """A new key, and what is listed of it. The key is returned here and nowhere else."""
+
+    def list(self) -> list[DeploymentKey]:
+        """Every key, oldest first, those that expired or were revoked included."""
+
+    def revoke(self, key_id: str) -> DeploymentKey:
+        """Have a key open nothing from now on, in every process; revoking it again changes nothing."""
+
+    def of(self, given: str) -> DeploymentKey | None:
+        """The key that `given` is, if it is good."""
+
+    def named(self, key_id: str) -> DeploymentKey | None:
+        """The key of this id, if it is good, for somebody who gave the key itself before."""
+
+class BlockingAgentExperience(Protocol):
+    """`AgentExperience`, blocking."""
+
+    def get(self) -> Experience:
+        """All of it, with what waits and what was withdrawn. For operators."""
+
+    def seen_by(self, user: Scope) -> Experience:
+        """What the agent may use in front of this user: what was approved, whoever taught it."""
+
+    def add(
+        self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ...
+    ) -> Lesson:
+        """Keep a lesson. The same again, in other order or form, counts and is kept once."""
+
+    def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Approve a lesson for use with every user, whoever taught it. For operators."""
+
+    def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Withdraw a lesson from the next prompt on, however often it is taught again."""
+
+    def remove(self, lesson_id: str, *, by: str | None = None) -> None:
+        """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators."""
+
+class BlockingStore(Protocol):
+    """`Store`, blocking."""
+
+    def open(self, embedding: EmbeddingSpec, index: Index) -> None:
+        """Open the store, creating or upgrading what is there; a second call changes nothing."""
+
+    def aclose(self) -> None:
+        """Finish writing and close. May be called twice."""
+
+    def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read."""
+
+    def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        """The records of `kind` among `ids`, in the order asked."""
+
+    def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        """The searchable records at these rows, in the order asked: what a search's hits are."""
+
+    def scan(
+        self,
+        scope: Scope,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = ...,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
+        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more."""
+
+    def load(self, scope: Scope) -> Partition:
+        """The scope ready for ranking, with every write acknowledged before the call, by any process."""
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        """Searchable records without a vector, the longest-waiting first."""
+
+    def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
+        """Destroy records, or with None the whole scope, and verify that nothing of them can be read back."""
+
+    def scopes(self, deployment: str | None = None) -> list[Scope]:
+        """Every scope that holds a record, in order of first writing. For operators and workers."""
+
+    def reindex(self, embedding: EmbeddingSpec) -> int:
+        """Change the embedding model: old vectors are dropped, and every searchable record waits."""
+
+    def check(self) -> Mapping[str, Any]:
+        """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
+
+class BlockingEmbedder(Protocol):
+    """`Embedder`, blocking."""
+
+    @property
+    def spec(self) -> EmbeddingSpec:
+        """Known before `open()`, so that a store can be checked first."""
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it knows meaning. False for "lexical", which knows only words, spelling and sound."""
+
+    def open(self) -> None:
+        """Make ready."""
+
+    def aclose(self) -> None:
+        """Release what `open()` acquired."""
+
+    def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
+        """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order. Never blocks the loop."""
+
+__all__ = [
+    "BlockingAgentExperience",
+    "BlockingDeploymentKeys",
+    "BlockingEmbedder",
+    "BlockingGlobalFacts",
+    "BlockingItems",
+    "BlockingMemoryService",
+    "BlockingOpenConversation",
+    "BlockingProposals",
+    "BlockingRevocations",
+    "BlockingSpeculation",
+    "BlockingStore",
+    "BlockingUserMemory",
+]
