@@ -12,7 +12,7 @@ from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.extraction.reconciliation import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
-from echoic.memory.hooks import Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
 from echoic.memory.items import FoundItems, Item
 from echoic.memory.proposals import Decision
 from echoic.memory.tasks import ConversationPage, Result, Task
@@ -71,6 +71,9 @@ class BlockingMemoryService(Protocol):
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more."""
