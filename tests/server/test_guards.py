@@ -7,15 +7,19 @@ import json
 import logging
 import re
 import socket
+import time
+from collections import Counter
 
 import httpx
 import pytest
 import pytest_asyncio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.responses import Response
 from uvicorn.server import ServerState
 
 from echoic.adapters import connections
+from echoic.server.guards import RequestLimit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -526,3 +530,43 @@ async def test_a_fault_of_ours_is_answered_and_logged_without_what_was_said(serv
     text = caplog.text
     assert "RuntimeError at" in text
     assert "zanzibar" not in text
+
+
+# -- more than there is time for
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def slow():
+    """A client of an application each of whose answers takes twenty steps of 2 ms on the event loop."""
+
+    async def work(scope, receive, send):
+        for _ in range(20):
+            time.sleep(0.002)
+            await asyncio.sleep(0)
+        await Response("done")(scope, receive, send)
+
+    transport = httpx.ASGITransport(RequestLimit(work, per_address=1000))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+async def statuses(client, under_way, more, path="/v1/recall"):
+    """Of requests that come together, and of those that come when these have been under way for long."""
+    first = [asyncio.create_task(client.get("/v1/recall")) for _ in range(under_way)]
+    for _ in range(15):
+        await asyncio.sleep(0)
+    then = await asyncio.gather(*(client.get(path) for _ in range(more)))
+    return [
+        Counter(answer.status_code for answer in answers) for answers in (await asyncio.gather(*first), then)
+    ]
+
+
+async def test_more_requests_than_there_is_time_for_are_refused_and_those_under_way_are_answered(slow):
+    assert await statuses(slow, 30, 5) == [{200: 30}, {503: 5}]
+    answer = await slow.get("/v1/recall")
+    assert answer.status_code == 200
+
+
+async def test_a_few_requests_are_answered_however_late_the_loop_runs_and_health_always(slow):
+    assert await statuses(slow, 14, 1) == [{200: 14}, {200: 1}]
+    assert await statuses(slow, 30, 1, "/healthz") == [{200: 30}, {200: 1}]

@@ -24,7 +24,7 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.credentials import IdentityTokens, PageCookies, Principal
 from echoic.server.event_stream import EventStreams
-from echoic.server.guards import AddressLimit, BodyGuard, OriginGuard, RequestLog, SecurityHeaders
+from echoic.server.guards import BodyGuard, OriginGuard, RequestLimit, RequestLog, SecurityHeaders
 from echoic.server.health_watch import HealthWatch
 from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, voice
@@ -261,7 +261,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     guards = [
         Middleware(SecurityHeaders),
         Middleware(RequestLog),
-        Middleware(AddressLimit, per_address=settings.limits.requests_per_address),
+        Middleware(RequestLimit, per_address=settings.limits.requests_per_address),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(

@@ -1,8 +1,9 @@
 """What every request passes before a route sees it: rate, origin, size, concurrency.
 
-Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `AddressLimit` (concurrent
-requests of one address), the Host allow-list (Starlette's), `OriginGuard`, `BodyGuard`. None of them
-knows the routes. `CellLimiter` counts requests for the dependencies in `callers`.
+Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
+requests of one address, and of all while there is too much to do), the Host allow-list (Starlette's),
+`OriginGuard`, `BodyGuard`. None of them knows the routes. `CellLimiter` counts requests for the
+dependencies in `callers`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import contextlib
 import logging
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
-from echoic.server.problems import Problem, answer, too_many_at_once
+from echoic.server.problems import Problem, Refused, answer, overloaded, too_many_at_once
 
 _SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
@@ -196,19 +197,62 @@ def _place(error: BaseException) -> str:
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "an unknown place"
 
 
-class AddressLimit:
-    """Lets an address have so many requests under way. Health is asked for as often as it may be.
+class LoopLag:
+    """How late the event loop runs: the least of the last delays, over a quarter of a second and more.
+
+    One slow step delays one of them. More work than there is time for delays all.
+    """
+
+    _EVERY_S: Final = 0.05
+    _SAMPLES: Final = 5
+    _UNASKED_S: Final = 1.0
+    """After the last `lasting_s` the measuring goes on for so long."""
+
+    def __init__(self) -> None:
+        self._delays_s: deque[float] = deque(maxlen=self._SAMPLES)
+        self._timer: asyncio.TimerHandle | None = None
+        self._until = 0.0
+
+    def lasting_s(self) -> float:
+        """Seconds by which everything is late; 0 before enough was measured, which begins with this call."""
+        loop = asyncio.get_running_loop()
+        self._until = loop.time() + self._UNASKED_S
+        if self._timer is None:
+            self._delays_s.clear()
+            self._wait(loop)
+        return min(self._delays_s) if len(self._delays_s) == self._SAMPLES else 0.0
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(self._EVERY_S, self._sample, loop, loop.time() + self._EVERY_S)
+
+    def _sample(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._timer = None
+        self._delays_s.append(loop.time() - due)
+        if loop.time() < self._until:
+            self._wait(loop)
+
+
+class RequestLimit:
+    """Lets an address have so many requests under way, and all together fewer while the event loop runs late.
+
+    More requests than there is processor time for would all be answered late. Past `_LATE_REQUESTS` they are
+    refused at once with 503 instead, and those that wait for an answer get it. Health is never refused.
 
     What a route counts by what it knows more, such as whose request it is, it enters into the `ExitStack` it
     finds under `HELD`, which is closed when the answer has ended.
     """
 
     HELD = "echoic.held"
+    _LATE_S: Final = 0.05
+    _LATE_REQUESTS: Final = 16
 
     def __init__(self, app: ASGIApp, *, per_address: int) -> None:
         self._app = app
         self._per_address = per_address
         self._busy: Counter[str] = Counter()
+        self._waiting: set[object] = set()
+        """Requests whose answer has not begun; that of an event stream begins at once."""
+        self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
@@ -216,16 +260,30 @@ class AddressLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        if self._busy[address] >= self._per_address:
-            refused = too_many_at_once()
+        if refused := self._refusal(address):
             # closed, so that nobody waits for the rest of a body that nobody reads
             headers = {**(refused.headers or {}), "Connection": "close"}
             await answer(refused.status, refused.problem, headers)(scope, receive, send)
             return
+        this = object()
+
+        async def begin(message: Message) -> None:
+            self._waiting.discard(this)
+            await send(message)
+
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
+            held.callback(self._waiting.discard, this)
+            self._waiting.add(this)
             scope[self.HELD] = held
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, begin)
+
+    def _refusal(self, address: str) -> Refused | None:
+        if self._busy[address] >= self._per_address:
+            return too_many_at_once()
+        if len(self._waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
+            return None
+        return overloaded()
 
 
 @contextlib.contextmanager

@@ -77,6 +77,12 @@ def too_many_at_once() -> Refused:
     return Refused(429, "too_many_requests", error, headers={"Retry-After": "1"})
 
 
+def overloaded() -> Refused:
+    """503, for more requests than there is processor time for."""
+    error = "the server has too much to do; try again in a moment"
+    return Refused(503, "busy", error, headers={"Retry-After": "1"})
+
+
 def too_often(retry_after_s: float) -> Refused:
     """429."""
     seconds = max(1, math.ceil(retry_after_s))

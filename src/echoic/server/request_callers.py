@@ -36,7 +36,7 @@ from echoic.server.credentials import (
     unauthorised,
 )
 from echoic.server.event_stream import EventStreams
-from echoic.server.guards import AddressLimit, counted
+from echoic.server.guards import RequestLimit, counted
 from echoic.server.health_watch import HealthWatch
 from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
@@ -216,7 +216,7 @@ async def called(shared: AppState, request: HTTPConnection, principal: Principal
     await limited(shared, name)
     if shared.busy[name] >= shared.settings.limits.requests_per_identity:
         raise too_many_at_once()
-    held: ExitStack = request.scope[AddressLimit.HELD]
+    held: ExitStack = request.scope[RequestLimit.HELD]
     held.enter_context(counted(shared.busy, name))
     memory = shared.memory.user(principal.user, principal.deployment, level=principal.level)
     return RequestCaller(principal=principal, memory=memory)
