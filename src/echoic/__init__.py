@@ -58,7 +58,7 @@ if _typing.TYPE_CHECKING:
     from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.guarded_store import Quota
-    from echoic.memory.hooks import Extraction, Failure, Forgotten, Recalled, ToolUsed
+    from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
     from echoic.memory.items import FoundItems, Item, Items
     from echoic.memory.proposals import Proposals
     from echoic.memory.service import MemoryOptions, MemoryService
@@ -74,6 +74,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AgentExperience",
     "Block",
+    "CallWritten",
     "Category",
     "Consent",
     "Conversation",
@@ -147,6 +148,7 @@ __all__ = [
 _HANDED_OUT = {
     "AgentExperience": "echoic.memory.experience",
     "Block": "echoic.prompt.block",
+    "CallWritten": "echoic.memory.hooks",
     "ConversationPage": "echoic.memory.tasks",
     "DeploymentKey": "echoic.memory.deployment_keys",
     "DeploymentKeys": "echoic.memory.deployment_keys",

@@ -12,7 +12,7 @@ from echoic.memory.conversation import Transcript
 from echoic.memory.deployment_keys import DeploymentKey, Role
 from echoic.memory.extraction.reconciliation import Distilled
 from echoic.memory.global_facts import Filled, GlobalFact
-from echoic.memory.hooks import Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Recalled, ToolUsed
 from echoic.memory.items import FoundItems, Item
 from echoic.memory.proposals import Decision
 from echoic.memory.tasks import ConversationPage, Result, Task
@@ -71,6 +71,9 @@ class BlockingMemoryService(Protocol):
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
         """Tell `hook` of nothing more."""
@@ -170,7 +173,7 @@ class BlockingUserMemory(Protocol):
         """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
 
     def step_up(self, level: Level) -> None:
-        """From now on this handle, and whatever was given it, is told what `level` may be told."""
+        """Raise the assurance level of this handle, and of everything that was given it."""
 
     def withholds(self) -> bool:
         """Whether more is known of the user than may be told, and that may be said."""
@@ -250,7 +253,7 @@ class BlockingUserMemory(Protocol):
         """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
 
     def check_loop(self) -> None:
-        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later."""
+        """Check that the memory is open in the running event loop, before starting work that uses it later."""
 
     def listen(
         self,
@@ -475,7 +478,7 @@ class BlockingOpenConversation(Protocol):
         """Learn from what was said since the last time, now."""
 
     def learn(self) -> Distilled:
-        """Let the rules learn now from what was said since the last time; a model reads later."""
+        """Learn by rules, now, from what was said since the last time; a model reads later."""
 
     def learn_soon(self) -> None:
         """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
@@ -534,13 +537,13 @@ class BlockingGlobalFacts(Protocol):
         context: str | None = None,
         by: str | None = None,
     ) -> Memory:
-        """Let everyone know `value`, under `key`."""
+        """Write a global fact: `value` under `key`, for everyone of the deployment."""
 
     def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
         """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Let nobody know it any longer, from the next question on, not even as what was so once."""
+        """Withdraw a global fact: from the next question on nobody is told it, nor its history."""
 
 class BlockingRevocations(Protocol):
     """`Revocations`, blocking."""
@@ -586,10 +589,10 @@ class BlockingAgentExperience(Protocol):
         """Keep a lesson. The same again, in other order or form, counts and is kept once."""
 
     def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson in front of everyone, whoever taught it. For operators."""
+        """Approve a lesson for use with every user, whoever taught it. For operators."""
 
     def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson no longer, from the next prompt on, however often it is taught."""
+        """Withdraw a lesson from the next prompt on, however often it is taught again."""
 
     def remove(self, lesson_id: str, *, by: str | None = None) -> None:
         """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators."""
@@ -637,7 +640,7 @@ class BlockingStore(Protocol):
         """Every scope that holds a record, in order of first writing. For operators and workers."""
 
     def reindex(self, embedding: EmbeddingSpec) -> int:
-        """From now on keep vectors of this model: the old ones are dropped, every searchable record waits."""
+        """Change the embedding model: old vectors are dropped, and every searchable record waits."""
 
     def check(self) -> Mapping[str, Any]:
         """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
@@ -657,7 +660,7 @@ class BlockingEmbedder(Protocol):
         """Make ready."""
 
     def aclose(self) -> None:
-        """Let go of what `open()` took."""
+        """Release what `open()` acquired."""
 
     def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order. Never blocks the loop."""

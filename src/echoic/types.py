@@ -178,7 +178,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """Where one channel put a hit."""
+    """The rank of a hit in one channel."""
 
     rank: int
     """From 1."""

@@ -93,6 +93,7 @@ COMMANDS = {
     "calls list": [],
     "calls show": ["c1"],
     "why": ["t1"],
+    "watch": [],
     "export": ["-"],
     "import": ["{turns}"],
     "copy": ["sqlite:///{folder}/echoic.db", "files:///{folder}/copy"],

@@ -101,3 +101,13 @@ def test_a_call_or_turn_that_is_not_known_is_nothing_known(echoic):
     assert echoic("calls", "show", "no").code == 1
     assert echoic("calls", "list").code == 1
     assert echoic("why", "no").code == 1
+
+
+def test_watch_says_what_it_needs_and_where_nobody_answers(echoic):
+    assert "ECHOIC_OPERATOR_KEY" in echoic("watch").err
+    for url, code, words in (
+        ("http://127.0.0.1:9", 2, "no server answers"),
+        ("file:///etc/passwd", 64, "--url"),
+    ):
+        nowhere = echoic("watch", "--url", url, ECHOIC_OPERATOR_KEY="k" * 20)
+        assert (nowhere.code, words in nowhere.err) == (code, True), nowhere.err

@@ -23,7 +23,7 @@ from echoic.server import CellLimiter, Rate, create_app
 from server.conftest import AGENT_KEY, OPERATOR_KEY, settings_of
 
 pytestmark = pytest.mark.examples
-ENDLESS = {"/api/events", "/api/health/events"}
+ENDLESS = {"/api/events", "/api/health/events", "/api/watch"}
 """Answers as long as somebody listens."""
 VALUES = (
     st.none()

@@ -15,7 +15,7 @@ from echoic.server.routes import ROUTERS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events"}
+STREAMS = {"/api/chat/stream", "/api/events", "/api/health/events", "/api/watch"}
 OTHERWISE = dict.fromkeys(STREAMS, "text/event-stream") | {
     "/api/voice/sessions/{session}/offer": "application/sdp"
 }
@@ -83,6 +83,7 @@ async def test_who_needs_what_is_declared(schema):
                 "/api/audit",
                 "/api/health",
                 "/api/users",
+                "/api/watch",
                 "/api/cookies/people",
             )
         ):

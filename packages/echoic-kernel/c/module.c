@@ -74,25 +74,19 @@ static int given(Py_ssize_t count, Py_ssize_t wanted)
     return 0;
 }
 
-static int inside64(const int64_t *index, Py_ssize_t count, int64_t least, int64_t end)
-{
-    int wrong = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        wrong |= index[i] < least || index[i] >= end;
-    if (wrong)
-        PyErr_SetString(PyExc_IndexError, "an index lies outside its array");
-    return !wrong;
-}
-
-static int inside32(const int32_t *index, Py_ssize_t count, int64_t least, int64_t end)
-{
-    int wrong = 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        wrong |= index[i] < least || index[i] >= end;
-    if (wrong)
-        PyErr_SetString(PyExc_IndexError, "an index lies outside its array");
-    return !wrong;
-}
+/* Whether every index lies from `least` up to, and not including, `end`. */
+#define INSIDE(name, type)                                                                                            \
+    static int name(const type *index, Py_ssize_t count, int64_t least, int64_t end)                                 \
+    {                                                                                                                 \
+        int wrong = 0;                                                                                                \
+        for (Py_ssize_t i = 0; i < count; i++)                                                                        \
+            wrong |= index[i] < least || index[i] >= end;                                                             \
+        if (wrong)                                                                                                    \
+            PyErr_SetString(PyExc_IndexError, "an index lies outside its array");                                     \
+        return !wrong;                                                                                                \
+    }
+INSIDE(inside64, int64_t)
+INSIDE(inside32, int32_t)
 
 /* Whether `bounds` ascend from 0 to `end`. */
 static int ascends(const int64_t *bounds, Py_ssize_t count, int64_t end)
@@ -331,8 +325,7 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
             look_around(&said, like, asked.pieces, row_at + slot - reach, window, width, best);
     }
     Py_END_ALLOW_THREADS
-    Py_INCREF(Py_None);
-    done = Py_None;
+    done = Py_NewRef(Py_None);
 
 end:
     for (size_t i = 0; i < said.used; i++)
@@ -372,8 +365,7 @@ static PyObject *cosines(PyObject *module, PyObject *const *args, Py_ssize_t nar
     Py_BEGIN_ALLOW_THREADS
     chosen->half_products(vectors, (size_t)rows, (size_t)width, asked, out);
     Py_END_ALLOW_THREADS
-    Py_INCREF(Py_None);
-    done = Py_None;
+    done = Py_NewRef(Py_None);
 
 end:
     let_go(&arrays);
@@ -421,8 +413,7 @@ static PyObject *spread(PyObject *module, PyObject *const *args, Py_ssize_t narg
         out[turn[i]] = sum / norms[slot[i]];
     }
     Py_END_ALLOW_THREADS
-    Py_INCREF(Py_None);
-    done = Py_None;
+    done = Py_NewRef(Py_None);
 
 end:
     free(by_slot);
@@ -496,8 +487,7 @@ static PyObject *words(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     for (Py_ssize_t i = 0; around && i < rows; i++)
         around[i] = (float)sums[rows + i];
     Py_END_ALLOW_THREADS
-    Py_INCREF(Py_None);
-    done = Py_None;
+    done = Py_NewRef(Py_None);
 
 end:
     free(sums);
@@ -631,8 +621,7 @@ static PyObject *scaled(PyObject *module, PyObject *const *args, Py_ssize_t narg
         !(out = numbers(&arrays, args[3], FLOATS, size, NULL, 1)))
         goto end;
     scale(scores, (size_t)size, (float)least, ranged, out);
-    Py_INCREF(Py_None);
-    done = Py_None;
+    done = Py_NewRef(Py_None);
 
 end:
     let_go(&arrays);
@@ -671,8 +660,7 @@ static PyObject *weighed(PyObject *module, PyObject *const *args, Py_ssize_t nar
     let_go(&into);
     if (PyErr_Occurred())
         return NULL;
-    Py_INCREF(Py_None);
-    return Py_None;
+    return Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(top_doc, "top(scores, count)\n--\n\nThe places of the highest, best first, of equals the earlier first, as bytes.");

@@ -28,7 +28,7 @@ class Limits:
     """What is held at once.
 
     Raises:
-        InvalidInput: a number below 1, or a proxy that is no address or network.
+        InvalidInput: a number below 1, or a proxy that is not an address or network.
     """
 
     connections: int = 896
@@ -175,7 +175,7 @@ class GuardedConnection(H11Protocol):
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Somebody connected, and is to say what for."""
+        """Count a new connection and wait for its request."""
         super().connection_made(transport)
         if self.gate is not None:
             room = self.gate.enter(self, self.client[0] if self.client else "")
@@ -192,7 +192,7 @@ class GuardedConnection(H11Protocol):
         return self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """From here on it is a socket's: those are counted by what they are let in for."""
+        """Stop counting a connection that became a WebSocket: sockets are counted by what admits them."""
         self._leave()
         super().handle_websocket_upgrade(event)
 
@@ -205,7 +205,7 @@ class GuardedConnection(H11Protocol):
             self._late = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Stop counting the connection."""
         self._leave()
         self._in_time()
         self._read_on()
@@ -218,7 +218,7 @@ class GuardedConnection(H11Protocol):
         self._unread = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """Stop timing a peer that has read what was sent."""
         super().resume_writing()
         self._read_on()
 

@@ -233,7 +233,7 @@ class MemoryCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: a service cannot be written into a specification."""
+        """Return None: a service cannot be serialised."""
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:

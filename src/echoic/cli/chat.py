@@ -43,7 +43,7 @@ class TypedLines:
         threading.Thread(target=_read, args=(put,), name="echoic-stdin", daemon=True).start()
 
     async def next(self) -> str | None:
-        """The next line, without its line break; None at the end of the input."""
+        """Read the next line without its line break; None at the end of the input."""
         return await self._lines.get()
 
     async def __aiter__(self) -> AsyncIterator[str]:

@@ -103,7 +103,7 @@ def aligned(headings: Row, rows: Sequence[Row], width: int) -> list[str]:
     widths = [max(map(_columns, column)) for column in zip(headings, *cells, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
-    return [_line(row, widths) for row in (headings, *cells)]
+    return [columns_of(row, widths) for row in (headings, *cells)]
 
 
 def separated(rows: Iterable[Row]) -> list[str]:
@@ -145,7 +145,8 @@ def state_of(memory: Memory) -> str:
     return "corrected" if memory.superseded_by else "deleted"
 
 
-def _line(row: Row, widths: Sequence[int]) -> str:
+def columns_of(row: Row, widths: Sequence[int]) -> str:
+    """`row` in columns so wide, cut where it is longer."""
     cut = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
     padded = [cell + " " * (width - _columns(cell)) for cell, width in zip(cut, widths, strict=True)]
     return "  ".join(padded).rstrip()
@@ -255,6 +256,10 @@ class Output:
         """Print one answer of several; the JSON document holds them all at the end."""
         if not self._settings.json:
             _print(harmless_lines(text) if sys.stdout.isatty() else text, sys.stdout)
+
+    def line(self, text: str) -> None:
+        """Print one line of something that goes on, as it is."""
+        _print(text, sys.stdout)
 
     def ask(self, prompt: str) -> None:
         """Print a prompt, on a terminal only."""

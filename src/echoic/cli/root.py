@@ -35,6 +35,7 @@ from echoic.cli.upkeep import (
     restore_command,
     users_command,
 )
+from echoic.cli.watch import watch_command
 
 
 def _version() -> str:
@@ -65,7 +66,7 @@ def root(ctx: click.Context) -> int:
 root.add_section("Remember", [set_command, remember_command, delete_command])
 root.add_section("Recall", [get_command, query_command, list_command, history_command])
 root.add_section("Talk and serve", [chat_command, serve_command, mcp_command, tools_command, phone_group])
-root.add_section("Inspect calls", [calls_group, why_command])
+root.add_section("Inspect calls", [calls_group, why_command, watch_command])
 root.add_section("Export, import, forget", [export_command, import_command, copy_command, forget_command])
 root.add_section(
     "Operate",

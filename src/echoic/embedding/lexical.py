@@ -63,10 +63,10 @@ class LexicalEmbedder:
         return False
 
     async def open(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to load."""
 
     async def aclose(self) -> None:
-        """Nothing to do."""
+        """Do nothing: there is nothing to load."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.

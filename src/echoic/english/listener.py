@@ -439,7 +439,7 @@ class Ground:
         return index <= self._greeting
 
     def vouch(self, index: int) -> None:
-        """Let a clause begin at `index`, whatever stands before it."""
+        """Allow a clause to begin at `index`, whatever stands before it."""
         self._vouched.add(index)
 
     def bears(self, index: int, *, firm: bool, value_end: int, asked: bool = False) -> bool:

@@ -246,7 +246,7 @@ def _named(said: Sentence, index: int) -> bool:
 
 
 def plain_end(said: Sentence, start: int, *, limit: int, inside: frozenset[str] = PLACE_WORDS) -> int:
-    """Where the words of a name end in a text without capitals; `start` where there are more than `limit`.
+    """Find the end of a name in a text without capitals; `start` if it has more than `limit` words.
 
     Ordinary words end it, but for those that names of this kind are made of (`inside`).
     """

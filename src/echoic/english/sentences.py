@@ -105,7 +105,7 @@ class Sentence:
         return "".join(parts)
 
     def offset(self, index: int) -> int:
-        """Where the word `index` starts in `line`; the end of the line past the last word."""
+        """Return where the word `index` starts in `line`; past the last word, the end of the line."""
         return self.starts[index] if index < len(self.tokens) else len(self.line)
 
     def match(self, pattern: re.Pattern[str], index: int) -> re.Match[str] | None:

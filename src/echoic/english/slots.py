@@ -205,7 +205,7 @@ def emptied_item(key: str) -> SelfStatement:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a trigger matched."""
+    """The place where a trigger matched."""
 
     said: Sentence
     match: re.Match[str]
@@ -269,7 +269,7 @@ def _filling(slot: str, readers: ModuleType) -> Reader:
 
 
 def index_of(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
-    """For each word, the rules whose trigger may begin with it, in their order."""
+    """Map each word to the rules whose trigger may begin with it, in order."""
     listed = tuple(rules)
     words = frozenset[str]().union(*(one.words for one in listed))
     return {word: tuple(one for one in listed if word in one.words) for word in words}

@@ -1,4 +1,4 @@
-"""The memory of one call inside a voice framework: what `livekit` and `pipecat` have in common.
+"""The memory of one call inside a voice framework, shared by `livekit` and `pipecat`.
 
     call = CallMemory(service.user("ana"))
     call.hear("what am I aller")                                # interim transcripts, as they come
@@ -7,9 +7,9 @@
     call.agent_said("Peanuts,", interrupted=True)               # with what it wrote, and what was heard of it
     await call.aclose()                                         # everything that was said is kept now
 
-Memory is searched while the user speaks, so that the answer is there when they stop. Nothing here imports a
-framework, and nothing raises into one: what cannot be looked up is told to the model, and what cannot be
-written is tried again.
+Memory is searched while the user speaks, so that the result is ready when they stop. This module imports no
+framework and raises no store or embedder error into one: if memory cannot be searched, the model is told so;
+a turn that cannot be written is tried again.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 BLOCK_TIMEOUT_S: Final = 3.0
 FINISH_S: Final = 10.0
-"""How long the end of a call waits for the store to take what was said."""
+"""How many seconds the end of a call waits for the store to accept the last turns."""
 RETRY_S: Final = 0.5
 _DRAFTS: Final = 8
-"""Replies of the model that are remembered until it is known how much of each was heard."""
+"""How many of the model's replies are remembered until it is known how much of each was heard."""
 _SEARCHED_CHARACTERS: Final = 2000
-"""Of what was said, the last ones: the question is at the end."""
+"""How many characters of a turn are searched for, from its end: that is where the question is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class TurnMemory:
     """What memory adds to one turn."""
 
     text: str = ""
-    """For the model; empty: there is nothing to add."""
+    """The text for the model; empty if there is nothing to add."""
     outcome: Outcome = "complete"
-    """Whether all of memory was searched. Complete and empty means that nothing is known."""
+    """Whether all of memory was searched. "complete" with an empty `text` means that nothing is known."""
 
     @property
     def message(self) -> str:
-        """`text` as the content of a message of its own; empty where there is nothing to add.
+        """`text` as the content of a separate message; empty if there is nothing to add.
 
-        Give it the role "user", never "system" or "developer": it quotes what people said, and must not speak
-        for the operator. Nothing that is quoted in it can close the tag.
+        Send it with the role "user", never "system" or "developer": what it quotes from people
+        must not have an operator's authority. Quoted text cannot close the tag.
         """
         return f"<memory>\nNobody said this: it was looked up.\n{self.text}\n</memory>" if self.text else ""
 
@@ -72,14 +72,14 @@ UNAVAILABLE: Final = TurnMemory(UNREAD, "unavailable")
 
 
 class CallMemory:
-    """For one user, one call and one event loop.
+    """The memory of one user in one call. Use it in one event loop.
 
     Args:
-        user: whose memory.
-        call: the id of the call, and of the conversation it is kept as. An id that is used again continues
-            that conversation, whose turns are not recalled while it goes on. Empty: a new one.
-        agent: the name the agent keeps conversations and experience under.
-        deadline_ms: the longest that a reply waits for memory.
+        user: the user's memory.
+        call: the id of the call and of its conversation. An id that was used before continues that
+            conversation; its turns are not recalled during the call. Empty: a new id.
+        agent: the name under which the agent keeps conversations and experience.
+        deadline_ms: the longest time that a reply waits for memory, in milliseconds.
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
@@ -100,18 +100,17 @@ class CallMemory:
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
         self._looking = asyncio.Lock()
         self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
-        """What was looked up for this turn, by what was said: asked for again, as when tools were used, the
-        model gets the same words."""
+        """Lookups of this turn by its words: asked again, as after a tool, the model gets the same text."""
         self._wishes = ""
-        """How the user wants to be served: part of what is told for each turn."""
+        """The user's directives, which are part of the text for every turn."""
         self._segments: list[str] = []
-        """Final transcripts of the turn, which may have several."""
+        """The final transcripts of this turn; there may be several."""
         self._turn_is_over = True
         self._drafts = deque[list[str]](maxlen=_DRAFTS)
         self._cut_off = ""
-        """What was heard of an answer that was cut off last, until the user's turn is kept."""
+        """The heard part of the last interrupted reply, until the user's turn is kept."""
         self._unkept = deque[tuple[Turn, asyncio.Task[TurnMemory] | None]]()
-        """Turns in order, those of the user with what is looked up for them."""
+        """Turns that are not written yet, in order; a user's turn with its lookup."""
         self._opened: OpenConversation | None = None
         self._writer: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -119,11 +118,11 @@ class CallMemory:
 
     @property
     def statistics(self) -> ListeningStatistics:
-        """How often memory was searched while the user spoke, and how often the answer was there in time."""
+        """Counts of searches made while the user spoke, and of results that were ready in time."""
         return self._recall.statistics
 
     def warm(self) -> None:
-        """Load in the background what the first turn needs, as when the phone rings.
+        """Load what the first turn needs in the background. Call it while the phone rings.
 
         Raises:
             NotOpen: the memory is open in another event loop.
@@ -149,7 +148,7 @@ class CallMemory:
     # -- what the model is given
 
     def hear(self, text: str, *, final: bool = False) -> None:
-        """Take in a transcript while the user speaks: of a segment so far, or `final`, of all of it."""
+        """Take a transcript while the user speaks: interim, or `final` for a complete segment."""
         if self._turn_is_over:
             self._turn_is_over = False
             self._answers.clear()
@@ -160,13 +159,13 @@ class CallMemory:
             self._recall.partial(storable(so_far[-_SEARCHED_CHARACTERS:]))
 
     def discard(self) -> None:
-        """What was heard so far is no turn: it was noise, or "mhm" while the agent spoke."""
+        """Drop the transcripts of this turn: they were noise, or a backchannel such as "mhm"."""
         self._segments = []
 
     async def memory_for(self, said: str) -> TurnMemory:
-        """What is known for the user's turn `said`, within the deadline. Never raises for want of memory.
+        """Search memory for the user's turn `said`, within the deadline. The result says if that failed.
 
-        Asked again for the same turn, as by speculative generation or after a tool, it gives the same.
+        Called again for the same turn, as by speculative generation or after a tool, it returns the same.
         """
         if not storable(said).strip():
             return NOTHING
@@ -180,7 +179,7 @@ class CallMemory:
         return self._answers[name]
 
     async def block(self) -> str:
-        """What a session starts with: who the user is and how they want to be served, as a message."""
+        """The memory block to start a session with, as the content of a message: profile and directives."""
         try:
             async with asyncio.timeout(BLOCK_TIMEOUT_S):
                 block = await self._user.block(
@@ -214,13 +213,13 @@ class CallMemory:
         said_at: datetime | None = None,
         confidence: float | None = None,
     ) -> None:
-        """The user's turn is over. Delivered again with the same id, it is kept once."""
+        """Keep a user's completed turn. A turn delivered again with the same id is kept once. Never waits."""
         self._segments, self._turn_is_over = [], True
         self._cut_off = ""
         self._keep(USER, text, id=id, said_at=said_at, confidence=confidence)
 
     def reply(self) -> list[str]:
-        """A list for what the model writes in one reply: append to it as the words come."""
+        """Begin a reply of the model: append its text to the returned list as it is generated."""
         self._drafts.append([])
         return self._drafts[-1]
 
@@ -232,10 +231,16 @@ class CallMemory:
         id: str = "",  # noqa: A002 - as everywhere
         said_at: datetime | None = None,
     ) -> None:
-        """The agent spoke `text`: all of its reply, or `interrupted`, the part of it that was heard.
+        """Keep what the agent spoke. Never waits.
 
-        Of a reply that was cut off all is kept, and how much of it was heard. Delivered again, it is kept
-        once, also under another id.
+        An interrupted reply is kept whole, with the part that was heard. Delivered again, also with another
+        id, it is kept once.
+
+        Args:
+            text: the whole reply; if `interrupted`, the part of it that was heard.
+            interrupted: whether the user cut it off.
+            id: the id of the turn; empty for a new one.
+            said_at: when it was spoken; now by default.
         """
         if not text.strip():
             return  # as before a tool, or cut off before a word of it was heard
@@ -286,7 +291,7 @@ class CallMemory:
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
-        """Write what waits, in order. What the store does not take stays for the next turn, or the end."""
+        """Write the waiting turns in order. One that cannot be written waits for the next, or for the end."""
         while self._unkept:
             turn, looking = self._unkept[0]
             if looking is not None:  # first: what is written makes old what was found while the user spoke
@@ -306,7 +311,7 @@ class CallMemory:
                 await self._read_wishes()  # this turn may have changed them
 
     async def aclose(self) -> None:
-        """The call is over: keep what is left of it, and mark it as completed. May be called twice."""
+        """Keep the remaining turns and mark the conversation as completed. May be called twice."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
         await asyncio.shield(self._closing)  # a framework in a hurry must not cost the last words
@@ -327,7 +332,7 @@ class CallMemory:
         await self._recall.aclose()
 
     async def _settled(self) -> None:
-        """Wait until everything is kept, asking a store that fails again and again."""
+        """Wait until every turn is kept, retrying a store that fails every `RETRY_S` seconds."""
         while True:
             if self._writer is not None:
                 await asyncio.shield(self._writer)

@@ -143,7 +143,7 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
     """The body of a request that is signed.
 
     Raises:
-        HTTPException: it is not, or is no JSON object.
+        HTTPException: it is not, or is not a JSON object.
     """
     body = b""
     async for chunk in request.stream():
@@ -155,9 +155,9 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
     try:
         payload = json.loads(body)
     except ValueError as error:
-        raise HTTPException(400, "the body is no JSON") from error
+        raise HTTPException(400, "the body is not JSON") from error
     if not isinstance(payload, dict):
-        raise HTTPException(400, "the body is no JSON object")
+        raise HTTPException(400, "the body is not a JSON object")
     return payload
 
 
@@ -385,7 +385,7 @@ ELEVENLABS_TOLERANCE_S: Final = 1800
 
 
 def signed_by_vapi(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
-    """By HMAC in `x-vapi-signature`; or the secret itself, in `x-vapi-secret` or as a bearer token.
+    """Check an HMAC in `x-vapi-signature`, or the secret in `x-vapi-secret` or as a bearer token.
 
     What Vapi signs has no time in it. A request that has a signature is judged by that alone.
     """
@@ -398,7 +398,7 @@ def signed_by_vapi(secret: str, body: bytes, headers: Mapping[str, str]) -> bool
 def signed_by_retell(
     secret: str, body: bytes, headers: Mapping[str, str], now_s: float | None = None
 ) -> bool:
-    """By `x-retell-signature: v=MILLISECONDS,d=HEX` with the API key that Retell marks as the webhook's."""
+    """Check `x-retell-signature: v=MILLISECONDS,d=HEX` with the API key that Retell marks for webhooks."""
     parts = _parts(headers.get("x-retell-signature", ""))
     stamp = parts.get("v", "")
     return _is_fresh(stamp, 1000, RETELL_TOLERANCE_S, now_s) and _same(
@@ -409,7 +409,7 @@ def signed_by_retell(
 def signed_by_elevenlabs(
     secret: str, body: bytes, headers: Mapping[str, str], now_s: float | None = None
 ) -> bool:
-    """By `elevenlabs-signature: t=SECONDS,v0=HEX` with the secret of the webhook."""
+    """Check `elevenlabs-signature: t=SECONDS,v0=HEX` with the secret of the webhook."""
     parts = _parts(headers.get("elevenlabs-signature", ""))
     stamp = parts.get("t", "")
     return _is_fresh(stamp, 1, ELEVENLABS_TOLERANCE_S, now_s) and _same(

@@ -188,7 +188,7 @@ class HttpEndpoint:
 
 
 def resource_metadata(resource: str, issuer: str) -> tuple[str, list[BaseRoute]]:
-    """Where a client learns which authorization server gives tokens for `resource`, and the route of it."""
+    """Return the URL of the protected resource metadata (RFC 9728) of `resource`, and its route."""
     url = AnyHttpUrl(resource)
     routes = create_protected_resource_routes(url, [AnyHttpUrl(issuer)], resource_name="Echoic")
     return str(build_resource_metadata_url(url)), [*routes]

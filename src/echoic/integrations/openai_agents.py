@@ -224,7 +224,7 @@ class PlaybackTracker(RealtimePlaybackTracker):
         self.audio_format: Any = None
 
     def on_play_ms(self, item_id: str, item_content_index: int, ms: float) -> None:
-        """So many milliseconds more were played."""
+        """Count milliseconds of audio that were played."""
         super().on_play_ms(item_id, item_content_index, ms)
         self.played_ms[item_id] = self.played_ms.get(item_id, 0.0) + ms
 

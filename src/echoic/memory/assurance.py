@@ -142,7 +142,7 @@ class Visibility:
         return self.shows(key, *(record.data.get(field) for field in fields))
 
     def needed(self, what: str) -> None:
-        """Nothing, where all may be told.
+        """Refuse `what` to whoever may not be told everything.
 
         Raises:
             NotAllowed: `what` is for whoever may be told everything.

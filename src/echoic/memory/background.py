@@ -154,12 +154,12 @@ class Distiller:
             await self._extractor.open()
 
     async def aclose(self) -> None:
-        """Let go of the model. May be called twice."""
+        """Close the model. May be called twice."""
         if self._extractor is not None:
             await self._extractor.aclose()
 
     async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
-        """Let the rules read what is new in `conversation`: cheap, after every turn."""
+        """Read what is new in `conversation` by rules: cheap, after every turn."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         if await keeps_nothing(self._store, scope):
@@ -465,7 +465,7 @@ class Background:
         await self._runs.stop()
 
     def abandon(self) -> None:
-        """Let go of tasks whose loop has ended: nobody can end them any more."""
+        """Abandon tasks whose event loop has ended: nothing can end them."""
         self._sweeper = self._task = None
 
     async def _run(self) -> None:

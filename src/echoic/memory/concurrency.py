@@ -82,7 +82,7 @@ class Sweeper:
             self._sweeping = None
 
     def abandon(self) -> None:
-        """Let go of a task whose loop has ended."""
+        """Abandon a task whose event loop has ended."""
         self._sweeping = None
 
     async def _run(self, sweep: Callable[[], Awaitable[object]]) -> None:

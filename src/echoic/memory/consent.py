@@ -207,7 +207,7 @@ async def keeps_nothing(store: Store, scope: Scope, conversation: str | None = N
 
 
 async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> list[Change]:
-    """Those of `changes` that may be written: of a call that must not be kept, none.
+    """Return those `changes` that may be written: none of a call that must not be kept.
 
     Args:
         store: where the choices are read.

@@ -351,7 +351,7 @@ class OpenConversation:
         return distilled
 
     async def learn(self) -> Distilled:
-        """Let the rules learn now from what was said since the last time; a model reads later."""
+        """Learn by rules, now, from what was said since the last time; a model reads later."""
         learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned

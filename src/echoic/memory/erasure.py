@@ -506,7 +506,7 @@ class _Redacting:
                 self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
-        """Those of `records` that hold something of it, as they are without."""
+        """Return those `records` that hold something of it, rewritten without it."""
         pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
 

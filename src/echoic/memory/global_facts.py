@@ -91,7 +91,7 @@ class GlobalFacts:
         context: str | None = None,
         by: str | None = None,
     ) -> Memory:
-        """Let everyone know `value`, under `key`.
+        """Write a global fact: `value` under `key`, for everyone of the deployment.
 
         What was global under the key becomes history, whoever said it. From then on nothing that callers say
         is global by itself there.
@@ -141,7 +141,7 @@ class GlobalFacts:
         return Filled(memories=done.kept, new=done.new, changed=done.changed, unchanged=unchanged)
 
     async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Let nobody know it any longer, from the next question on, not even as what was so once.
+        """Withdraw a global fact: from the next question on nobody is told it, nor its history.
 
         What was global by itself its author keeps as their own. Nothing is global by itself under the same
         key again, until an operator approves or writes something there.

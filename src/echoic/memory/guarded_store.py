@@ -23,11 +23,13 @@ from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
 from echoic.memory.consent import CONSENT, admitted
+from echoic.memory.hooks import CallWritten, Hooks
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXCHANGE,
     EXPERIENCE,
     INDEXED_ITEM,
     ITEM,
@@ -367,7 +369,7 @@ class HomeLoop:
         self._loop = None
 
     def check(self) -> None:
-        """Nothing, where the running loop is the home, or there is none.
+        """Check that the running loop, if any, is the home.
 
         Raises:
             NotOpen: it is another one.
@@ -390,7 +392,8 @@ class ObservedStore:
     """`store`, its writes masked at `write_filter`, traced and counted, and refused where `meter` says so.
 
     Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
-    done with it in `audit`. `written` is told every scope that was written, once the store has it.
+    done with it in `audit`. `written` is told every scope once the store has its write; `hooks` are
+    told what was written of calls.
     """
 
     def __init__(
@@ -404,8 +407,10 @@ class ObservedStore:
         compliance: Compliance | None,
         audit: AuditLog | None,
         written: Callable[[Scope], None],
+        hooks: Hooks,
     ) -> None:
         self._observed: Any = store
+        self._hooks = hooks
         self._written = written
         self._audit = audit
         self._compliance = compliance
@@ -447,11 +452,18 @@ class ObservedStore:
                     await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
         self._written(scope)
+        self._tell_of_call(scope, prepared)
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
             except StoreError as error:  # what was said is kept; the next erasure finishes it
                 log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
+
+    def _tell_of_call(self, scope: Scope, written: Sequence[Change]) -> None:
+        if self._hooks.wants(CallWritten):
+            for change in written:
+                if isinstance(change, Put) and change.record.kind in {TURN, EXCHANGE}:
+                    self._hooks.emit(CallWritten(scope=scope, record=change.record))
 
     async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
         self._home.check()

@@ -99,7 +99,7 @@ def told(
 
 
 def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
-    """With the rows' numbers in the store, where a partition has numbers of its own."""
+    """Convert row numbers to those of the store, if a partition has numbers of its own."""
     origins = [partition.origin for partition in partitions]
     return [
         one
@@ -228,7 +228,7 @@ def _held(memory: Memory, spans: Spans) -> bool:
 
 
 def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
-    """Those of `found` that are likely enough to answer.
+    """Return those of `found` that are likely enough to answer.
 
     Args:
         found: best first.

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from echoic.errors import InvalidInput
+from echoic.stores.base import Record
 from echoic.types import Memory, Recall, Receipt, Scope
 
 log = logging.getLogger(__name__)
@@ -117,8 +118,18 @@ class ToolUsed:
     duration_ms: float
 
 
-Event = Extraction | Recalled | Forgotten | Failure | ToolUsed
-E = TypeVar("E", Extraction, Recalled, Forgotten, Failure, ToolUsed)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallWritten:
+    """Something of a call was stored or stored anew: a turn, or what happened at one. Durable by now."""
+
+    scope: Scope
+    """Whose call."""
+    record: Record
+    """Of the kind "turn" or "call_exchange"; its key is the conversation."""
+
+
+Event = Extraction | Recalled | Forgotten | Failure | ToolUsed | CallWritten
+E = TypeVar("E", Extraction, Recalled, Forgotten, Failure, ToolUsed, CallWritten)
 Hook = Callable[[E], object]
 """Called with an event; what an async one returns is awaited, anything else is ignored."""
 
@@ -163,7 +174,7 @@ class Hooks:
         return all(task.done() for task in tasks)
 
     async def aclose(self) -> None:
-        """Let hooks finish, within `CLOSE_S`. May be called twice."""
+        """Wait for hooks to finish, at most `CLOSE_S`. May be called twice."""
         await self.settle()
         for task in self._tasks():
             task.cancel()

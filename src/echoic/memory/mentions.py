@@ -227,7 +227,7 @@ class TextPassage:
         return frozenset(word.stem for word in self.words)
 
     def occurrences(self, claim: Claim) -> list[Span]:
-        """Where the value of `claim` stands."""
+        """Find where the value of `claim` stands."""
         if _UNSPACED.search(claim.text):
             folded = fold(self.text)
             if len(folded) != len(self.text):
@@ -356,7 +356,7 @@ class _Mentioned:
 
 
 def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list[Span]]:
-    """By turn, where its heard words say one of `memories`.
+    """Find, for each turn, the spans of its heard words that say one of `memories`.
 
     Args:
         turns: all of a user's, in order.
@@ -374,7 +374,7 @@ def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list
 
 
 def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
-    """Where a text that nobody in particular says, such as a summary, says one of `memories`."""
+    """Find the spans of a text without a speaker, such as a summary, that say one of `memories`."""
     passage = TextPassage(text, None)
     claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return joined(span for claim in claims for span in _spans(passage, claim, source=False))

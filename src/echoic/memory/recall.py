@@ -60,7 +60,7 @@ def checked_deadline(after_ms: object) -> float | None:
     """`after_ms` as a deadline from now; None is none.
 
     Raises:
-        InvalidInput: it is no number above 0.
+        InvalidInput: it is not a number above 0.
     """
     if after_ms is None:
         return None
@@ -81,7 +81,7 @@ class Deadline:
 
     @property
     def left_ms(self) -> float | None:
-        """Until it, a little at least; None is forever."""
+        """The milliseconds left, at least a few; None without a deadline."""
         if self._at is None:
             return None
         return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
@@ -426,7 +426,7 @@ class Recaller:
         self._home.check()
 
     def forget(self) -> None:
-        """Let go of what was asked lately: the words are somebody's."""
+        """Forget recent questions: they hold a user's words."""
         self._embedder.clear()
 
     async def aclose(self) -> None:
@@ -439,7 +439,7 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """Where a recall looks, as it stands; None for what is too large to load: it is looked into anew.
+        """The partitions that a recall searches, as they are; None for one that is too large to load.
 
         Raises:
             NotOpen: from another event loop than the service's.

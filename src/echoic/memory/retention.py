@@ -1,6 +1,6 @@
-"""How long a deployment keeps what: older conversations and memories are destroyed, unless they are held.
+"""Retention: conversations and memories older than a deployment's limit are destroyed, unless on hold.
 
-Looked for in the background, by every process that has the memory open: destroying twice changes nothing.
+Every process that has the memory open looks for them in the background; destroying twice is harmless.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ log = logging.getLogger(__name__)
 
 KINDS: Final = ("conversations", "memories")
 HOLD: Final = "hold"
-"""The kind of the record that says that nothing of a user may be destroyed."""
+"""The kind of the record that puts a user's data on hold: nothing of it may be destroyed."""
 _SWEEP_AFTER_S: Final = 30.0
 _SWEEP_EVERY_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """For how many days what is kept.
+    """For how many days each kind is kept.
 
     Args:
-        days: by kind, or by "deployment:kind", which comes first.
+        days: days by kind ("conversations", "memories") or by "deployment:kind", which takes precedence.
     """
 
     days: Mapping[str, float]
 
     def kept_for(self, deployment: str, kind: str) -> timedelta | None:
-        """How long a deployment keeps a kind; None: until somebody forgets it."""
+        """How long a deployment keeps a kind; None if it is kept until it is forgotten."""
         days = self.days.get(f"{deployment}:{kind}", self.days.get(kind))
         return None if days is None else timedelta(days=days)
 
 
 def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
-    """The rules, also from "conversations=90,acme:memories=30".
+    """Check retention rules; they may be given as text such as "conversations=90,acme:memories=30".
 
     Raises:
-        InvalidInput: no such kind, or no number of days above 0.
+        InvalidInput: a kind is unknown, or its days are not a number above 0.
     """
     pairs: Mapping[str, object] = (
         dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
@@ -68,22 +68,22 @@ def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
 
 
 async def is_held(store: Store, scope: Scope) -> bool:
-    """Whether nothing of a user may be destroyed."""
+    """Whether a user's data is on hold."""
     return bool(await store.read(scope, HOLD, [HOLD]))
 
 
 async def refuse_held(store: Store, scope: Scope) -> None:
-    """Nothing, where what is kept of a user may be destroyed.
+    """Raise an error if a user's data is on hold.
 
     Raises:
-        NotAllowed: it is held.
+        NotAllowed: it is on hold.
     """
     if await is_held(store, scope):
         raise NotAllowed("what is kept of this user is on hold: release it first, as an operator")
 
 
 async def hold(store: Store, scope: Scope, *, on: bool, at: datetime) -> None:
-    """Put what is kept of a user on hold, or release it."""
+    """Put a user's data on hold, or release it."""
     if on and not await is_held(store, scope):
         await store.write(scope, [Put(record=Record(kind=HOLD, id=HOLD, data={"since": at.isoformat()}))])
     elif not on:
@@ -91,11 +91,11 @@ async def hold(store: Store, scope: Scope, *, on: bool, at: datetime) -> None:
 
 
 class Retention(Sweeper):
-    """Destroys what was kept for long enough.
+    """Destroys what is older than the retention rules allow.
 
     Args:
-        parts: of the service.
-        rules: for how long.
+        parts: the parts of the service.
+        rules: how long each kind is kept.
     """
 
     def __init__(self, parts: Parts, rules: RetentionRules) -> None:
@@ -109,7 +109,7 @@ class Retention(Sweeper):
         )
 
     async def enforce(self, deployment: str | None = None) -> int:
-        """Destroy what is too old now, in one deployment or in all; how many conversations and memories.
+        """Destroy what is too old now, in one deployment or in all. Returns how many items were destroyed.
 
         Raises:
             StoreUnavailable: could not look.

@@ -17,7 +17,7 @@ from echoic.memory.assurance import Level, table_from
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
-from echoic.memory.hooks import Extraction, Failure, Forgotten, Hook, Hooks, Recalled, ToolUsed
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Hook, Hooks, Recalled, ToolUsed
 from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
@@ -148,7 +148,7 @@ class MemoryService:
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
-        guarded = self._guarded(store, telemetry, write_filter, recaller, compliance)
+        guarded = self._guarded(store, telemetry, write_filter, recaller, compliance=compliance, hooks=hooks)
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
@@ -182,7 +182,9 @@ class MemoryService:
         telemetry: Telemetry,
         write_filter: WriteFilter,
         recaller: Recaller,
+        *,
         compliance: Compliance | None,
+        hooks: Hooks,
     ) -> Store:
         observed = ObservedStore(
             store,
@@ -193,6 +195,7 @@ class MemoryService:
             compliance=compliance,
             audit=self.audit,
             written=recaller.written,
+            hooks=hooks,
         )
         return cast("Store", observed)
 
@@ -330,6 +333,11 @@ class MemoryService:
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
         """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
         self._parts.hooks.add(ToolUsed, hook)
+        return hook
+
+    def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
+        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+        self._parts.hooks.add(CallWritten, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:

@@ -54,7 +54,7 @@ class Searcher(Protocol):
         ...
 
     async def partitions(self) -> Sequence[Partition | None]:
-        """Where it is searched, as it stands; None for what is not loaded, and may be another each time."""
+        """The partitions searched, as they are; None for one that is not loaded."""
         ...
 
     @property

@@ -147,7 +147,7 @@ def chooser(
 async def read_conversations(
     store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
 ) -> list[Conversation]:
-    """Those `chosen` of `scope`, oldest first."""
+    """Read the `chosen` conversations of `scope`, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
     return [conversation for record in records if chosen(conversation := conversation_of(record))]
 
@@ -162,7 +162,7 @@ async def read_all_conversations(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[tuple[str, Conversation]]:
-    """Those `chosen` of all users of a deployment with whose they are, the oldest first.
+    """Read the `chosen` conversations of all users of a deployment with their users, oldest first.
 
     What the others are for is to find them: by the store's index, where it has one.
     """
@@ -432,7 +432,7 @@ def _checked_json(value: Any, what: str) -> Any:
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{what} is no JSON that can be kept: {error}. Turn it into plain values."
+            f"{what} is not JSON that can be kept: {error}. Turn it into plain values."
         ) from error
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(

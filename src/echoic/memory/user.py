@@ -77,7 +77,7 @@ class UserMemory:
         return UserMemory(self._parts, self.scope, level)
 
     def step_up(self, level: Level) -> None:
-        """From now on this handle, and whatever was given it, is told what `level` may be told.
+        """Raise the assurance level of this handle, and of everything that was given it.
 
         Raises:
             InvalidInput: no such level.
@@ -283,7 +283,7 @@ class UserMemory:
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
-        """Nothing, where the memory is open in the running event loop; for what is begun now and asked later.
+        """Check that the memory is open in the running event loop, before starting work that uses it later.
 
         Raises:
             NotOpen: it is open in another loop.
@@ -524,7 +524,7 @@ class UserMemory:
         """Import what `export` returned, of any user; records that are there already stay as they are.
 
         Where a key has another value here, the newest is current and the rest its history. Returns the number
-        of new records. What is no export raises InvalidInput, and nothing is written.
+        of new records. What is not an export raises InvalidInput, and nothing is written.
         """
         from echoic.memory.export import restore_scope
 

@@ -143,7 +143,7 @@ class WriteFilter:
         return prepared
 
     def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
-        """Nothing, where what is to be kept may be, whoever it is about.
+        """Refuse texts about third parties that the deployment does not keep.
 
         Raises:
             InvalidInput: it is about somebody of whom the deployment keeps nothing.
@@ -159,7 +159,7 @@ class WriteFilter:
             )
 
     def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
-        """Nothing, where none of `texts`, to be kept under `key`, is an instruction to the model.
+        """Refuse `texts`, to be kept under `key`, that are instructions to the model.
 
         Args:
             what: what to call them.

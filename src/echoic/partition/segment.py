@@ -245,7 +245,7 @@ class Segment:
         self.rows["flags"][slot] |= Flag.EMBEDDED
 
     def detach_all(self) -> None:
-        """Let go of every vector, as when the embedding model changes."""
+        """Drop every vector, as when the embedding model changes."""
         self.vectors = None
         self.tokens = {}
         self.rows["flags"] &= 0xFF ^ int(Flag.EMBEDDED)

@@ -238,7 +238,7 @@ out a third of a point of the evidence at 400 tokens, on LoCoMo's development ha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """Where a turn stands in its conversation."""
+    """The place of a turn in its conversation."""
 
     place: int
     """Turns of one conversation stand in the order of their places."""

@@ -329,7 +329,7 @@ def conversations_draft(conversations: Sequence[Conversation]) -> Draft:
 
 
 def withheld_draft() -> Draft:
-    """That there is more than may be told."""
+    """Draft the section that says that more is known than may be told."""
     return _draft("withheld", [WITHHELD])
 
 

@@ -61,12 +61,12 @@ class SpeakerCounts:
         return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
     def some(self, keep: NDArray[np.bool_]) -> SpeakerCounts:
-        """Those postings to be kept."""
+        """Return the postings to be kept."""
         ends = np.concatenate([[0], np.cumsum(keep)])
         return SpeakerCounts(ends[self.bounds], self.row[keep], self.count[keep])
 
     def of(self, terms: slice) -> SpeakerCounts:
-        """Those of the terms in the slice."""
+        """Return the postings of the terms in the slice."""
         bounds = self.bounds[terms.start : terms.stop + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
         return SpeakerCounts(bounds - part.start, self.row[part], self.count[part])
@@ -166,7 +166,7 @@ def find(place: Candidates, terms: Terms) -> SpeakerCounts:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Those slots of a place for which some terms mean anything: of rare words, a few of many."""
+    """The slots that some terms occur in: for rare words, a few of many."""
 
     slots: NDArray[np.intp]
     counts: Floats

@@ -30,7 +30,7 @@ class Shared:
 
     @classmethod
     def of(cls, pairs: Pairs, fused: Fused) -> Shared:
-        """Where each memory belongs by these scores; NaN was not found, and counts as the least.
+        """Rank each memory by these scores; NaN was not found, and counts as the least.
 
         Of equals the later turn.
         """
@@ -54,7 +54,7 @@ class Shared:
         return by_place
 
     def within(self, rows: Rows) -> Shared:
-        """Those that share a place with one of `rows`."""
+        """Return the rows that share a place with one of `rows`."""
         here = np.isin(self.homes, rows)
         return Shared(self.memories[here], self.homes[here])
 
@@ -395,7 +395,7 @@ def _mean(scores: Floats, there: Mask) -> float:
 
 
 def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
-    """Where the `count` highest of `scores` stand, best first; of equals the earlier first. NaN is none."""
+    """Return the indices of the `count` highest scores, best first, ties in order. NaN is no score."""
     if kernel.compiled is not None and scores.dtype == np.float32:
         return np.frombuffer(kernel.compiled.top(scores, count), np.intp)
     there = np.flatnonzero(scores >= _least(scores, count))

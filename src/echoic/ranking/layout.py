@@ -43,7 +43,7 @@ class Pairs:
         return len(self.memories)
 
     def among(self, rows: NDArray[np.bool_]) -> Pairs:
-        """Those of which both are among `rows`."""
+        """Return the pairs of which both rows are among `rows`."""
         both = rows[self.memories] & rows[self.turns]
         return Pairs(self.memories[both], self.turns[both])
 

@@ -1,9 +1,10 @@
-"""Cosines over very many rows: of 16 bits an axis, or of a signed byte and the nearest exactly.
+"""Quantised scan: cosines over many rows, from vectors of fewer bits.
 
-Of a large scope every query reads every vector, and reading is what takes the time. Floats of 16 bits are
-half of it: the compiled kernel multiplies them, and cosines are right to 0.0001. Bytes are a quarter: where
-there is no kernel, `simsimd` (the extra "fast") multiplies these. Both are optional: without them, for
-smaller scopes, and until the first queries have made what is read, a few rows each, all cosines are exact.
+A query reads every vector of a scope, and in a large scope memory bandwidth is what takes the time. With the
+compiled kernel, vectors are 16-bit floats (half the bytes), and cosines are right to 0.0001. Without it,
+`simsimd` (the extra "fast") multiplies signed bytes (a quarter), and the nearest rows are computed exactly.
+Both are optional. Cosines are exact without them, in scopes below `LEAST_ROWS`, and until the first queries
+have quantised the vectors, a few segments each.
 """
 
 from __future__ import annotations
@@ -22,34 +23,34 @@ from echoic.ranking import kernel
 Floats = NDArray[np.float32]
 
 LEAST_ROWS: Final = 5_000
-"""Below, reading everything takes little, and the bytes are not worth being kept."""
+"""Smaller scopes are scanned exactly: that is fast enough."""
 EXACT: Final = 256
-"""How many of the nearest are looked at as they are: far more than are ever looked at closely."""
+"""How many of the nearest rows get an exact cosine after a scan of bytes: more than later steps use."""
 QUERIES: Final = 16
-"""About so many queries share the making of the bytes, 0.5 ms a thousand rows: none waits for all of it."""
+"""Over about how many queries the quantising is spread (0.5 ms per thousand rows)."""
 LEAST_MADE: Final = 32
-"""Segments that a query takes in at least: as many as a call writes are always current."""
+"""How many segments a query quantises at least: what one call writes is always current."""
 
 _AT_ONCE: Final = 8
-"""Segments made in one go: what fits into a processor's own cache."""
+"""How many segments are quantised at once: what fits into a processor cache."""
 _KEY = "ranking.coarse"
 _MOST = 127
 
 
 class Coarse:
-    """The vectors of one partition in fewer bits. Kept in the partition's scratch."""
+    """The quantised vectors of one partition. Kept in the partition's `scratch`."""
 
     def __init__(self, dimensions: int) -> None:
-        """Of no rows yet."""
+        """Start without rows."""
         self.halved = kernel.multiplies()
-        """Whether these are floats of 16 bits; else bytes, each row with its scale."""
+        """Whether vectors are 16-bit floats; if not, bytes with a scale for each row."""
         self._rows: NDArray[Any] = np.zeros((0, dimensions), np.float16 if self.halved else np.int8)
         self._scales = np.zeros(0, np.float32)
         self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
 
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
-        """Those of `partition`, current; None where they are not worth it, cannot be had, or are not ready.
+        """The current quantised vectors of `partition`; None if there are none (yet).
 
         The caller holds the partition's lock.
         """
@@ -65,11 +66,11 @@ class Coarse:
 
     @property
     def dimensions(self) -> int:
-        """Of each vector."""
+        """The number of axes of a vector."""
         return int(self._rows.shape[1])
 
     def catch_up(self, partition: Partition, segments: int) -> bool:
-        """Take in what was patched since the last time, `segments` of it at most; whether that was all."""
+        """Quantise at most `segments` segments that changed since the last call. True if none is left."""
         if len(self._rows) != partition.size:
             self._rows = _grown(self._rows, partition.size)
             self._scales = _grown(self._scales, partition.size)
@@ -88,13 +89,13 @@ class Coarse:
         return len(now) == len(behind)
 
     def cosines(self, vectors: Floats, vector: Floats) -> Floats:
-        """[rows] The cosine of each of `vectors` and `vector`, right to 0.0001.
+        """The cosine of each row with `vector`, shape [rows], right to 0.0001.
 
-        Of bytes to 0.01, and of the nearest `EXACT` exactly.
+        With bytes, right to 0.01, and exact for the nearest `EXACT` rows.
 
         Args:
-            vectors: [rows, dimensions] those these rows were made of.
-            vector: [dimensions], unit length.
+            vectors: the exact vectors of the rows, shape [rows, dimensions].
+            vector: the question's vector, shape [dimensions], of unit length.
         """
         if self.halved:
             assert kernel.compiled is not None
@@ -112,12 +113,12 @@ class Coarse:
 
     @property
     def nbytes(self) -> int:
-        """What this takes."""
+        """The memory this takes, in bytes."""
         return self._rows.nbytes + self._scales.nbytes + self._made.nbytes
 
 
 def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """[n, dimensions] rounded to 127 steps of each one's largest axis, and [n] how long a step is."""
+    """Quantise to int8 [n, dimensions], with the scale of each row [n]: its largest axis has 127 steps."""
     largest = np.maximum(vectors.max(axis=1), -vectors.min(axis=1))
     steps = np.divide(_MOST, largest, out=np.zeros_like(largest), where=largest > 0)
     scaled = vectors * steps[:, None]

@@ -73,7 +73,7 @@ class Ranks(Mapping[str, Rank]):
 
 
 def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
-    """Where a channel puts each hit; of equals the earlier first."""
+    """Rank the hits of a channel; ties keep their order."""
     values = scores[hits]
     # NaN is not at least anything: neither counted nor, where nothing was found, looked at
     near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]

@@ -17,8 +17,10 @@ from datetime import date
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
-from echoic.text import END, START, any_of
+from echoic.text import END, START, any_of, patterns
 from echoic.text.spoken_numbers import View
+
+_PATTERNS = patterns("echoic.secrets", "forms")
 
 
 class Form(NamedTuple):
@@ -42,56 +44,16 @@ _REACH: dict[Meaning, int] = {
 """Characters between a cue and its number, at most; a sentence's end between them cuts it. What says that a
 number is harmless must stand closer than what says that it is not."""
 
-_NUMBER = (
-    r"(?:\s*(?:numbers?|nos?\b\.?|nr\b\.?|num\b|codes?|ids?|#|\u2116))?"
-    r"(?:\s*(?:is|was|are|es|est|ist|e|:))?"
-)
-_ID_OF = (
-    r"(?:id|identity|citizen|resident|personal|government)(?:\s+(?:card|document))?\s+(?:numbers?|nos?|nr)"
-)
+_NUMBER = _PATTERNS["number"]
 _WORDS: dict[Meaning, str] = {
-    "identity": rf"""
-        ssn social_security social itin national_(?:insurance|id(?:entity)?|identification) nino ni_number
-        tax(?:\s*payer)?_(?:id(?:entification)?|file|number|code) tin tfn aadhaa?r pan_card passport
-        pasaporte passeport reisepass passaporto driv(?:er'?s?|ing)_licen[cs]e licen[cs]e nhs medicare
-        teudat_zehut t\.?z\.? {_ID_OF} my_id (?:his|her)_id identity_card dni nie nif niss nir bsn
-        burgerservicenummer codice_fiscale numero_fiscale? steuer-?(?:id|identifikationsnummer|nummer)?
-        idnr cpf cnp pesel svnr sozialversicherungsnummer ahv avs ppsn? personnummer
-        personal_(?:code|identity) cpr hetu fodselsnummer sin social_insurance curp rut cui[lt]
-        resident_registration nric fin my_number_card individual_number securite_sociale
-        rijksregisternummer \u05ea\.?\u05d6 \u05ea\u05e2\u05d5\u05d3\u05ea
-    """,
+    "identity": _PATTERNS["words"],
     "version": "versions? releases? builds? firmware chapters? sections? v rules?",
     # Before phones, so that "order number is" is not also read as their "number is".
-    "order": r"""
-        order booking reservation confirmation reference ref tracking invoice tickets? cases? shipment
-        parcel package receipt purchase po claim pedido reserva commande bestellung bestellnummer buchung
-        ordine prenotazione encomenda bestelling
-    """,
-    "thing": r"""
-        flight trains? bus sku items? models? parts? serial rooms? gates? tables? isbn issn product
-        article barcode upc ean asin lot batch patent quote job warranty coupon promo(?:_code)?
-        discount(?:_code)? voucher gift extension ext pages? platform track channel episode season doi rfc
-        timestamp hex hash commit lottery code route highway exit bug issue pr pull_request
-    """,
-    "account": r"""
-        (?:bank_)?accounts? acct a/c routing sort_code iban swift policy member(?:ship)? loyalty customer
-        client subscriber frequent_flyer konto(?:nummer)? passwords? passcode pins? pin_code
-    """,
-    "card": r"""
-        (?:(?:credit|debit|payment|bank|visa|master|corporate)?\s?cards?) visa master\s?card amex
-        american_express discover diners maestro tarjeta carte carta kreditkarte cartao pan
-    """,
-    "phone": r"""
-        (?:tele)?phone[sd]? mobile cell(?:\s?phone)? cellular tel fax whats\s?app signal telegram viber
-        call(?:s|ing|ed|back)?(?:_(?:me|us|him|her|them|back))? dial(?:s|ed|ling|ing)? ring
-        text(?:s|ed|ing)? sms reach(?:ed|able)?_(?:me|us|him|her|them|out|at|on|you|my) landline hotline
-        switchboard caller_id (?:area|country|dial(?:ling)?)_code contact number_(?:is|was) my_number
-        (?:his|her|their|our)_number telefono telefone telefon telefonnummer movil celular handy
-        handynummer cellulare portable telefoon nummer_ist numero(?:_(?:es|est|e))? llam[ae](?:me|r)?
-        appele[rz] chiama(?:mi)? ruf(?:en)? bel liga(?:r)? tlf \u05d8\u05dc\u05e4\u05d5\u05df
-        \u05e0\u05d9\u05d9\u05d3
-    """,
+    "order": _PATTERNS["words 2"],
+    "thing": _PATTERNS["words 3"],
+    "account": _PATTERNS["words 4"],
+    "card": _PATTERNS["words 5"],
+    "phone": _PATTERNS["words 6"],
 }
 _MEANINGS = "|".join(f"(?P<{meaning}>{any_of(words)})" for meaning, words in _WORDS.items())
 _CUE = re.compile(f"{START}(?:{_MEANINGS}){END}{_NUMBER}", re.IGNORECASE)
@@ -309,11 +271,7 @@ _PRINTED = {
     (6, 13),
 }
 _MOST_GROUPS = max(map(len, _PRINTED))
-_SECURITY_CODE = re.compile(
-    r"(?<!\w)(?:cvv2?|cvc2?|cid|csc|card\s+(?:verification|security)\s+(?:code|value|number))"
-    r"(?:\s+(?:number|code))?(?:\s*(?:is|was|=|:))?\s*([0-9](?:[ -]?[0-9]){2,3})(?![0-9])",
-    re.IGNORECASE,
-)
+_SECURITY_CODE = re.compile(_PATTERNS["security code"], re.IGNORECASE)
 _IBAN_START = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[ -]?[0-9][ -]?[0-9](?=[ .-]{0,2}[A-Za-z0-9])")
 _IBAN_REST = re.compile(r"[A-Za-z0-9](?:[ .,-]{0,2}[A-Za-z0-9]){10,33}")
 _SIGN = re.compile(r"[A-Za-z0-9]")
@@ -391,28 +349,8 @@ def ids(view: View, cues: Cues) -> Iterator[Form]:
 
 # -- keys
 
-_TAIL = r"[A-Za-z0-9_-]"
 # Prefixes as their issuers publish them, each with the shortest tail they give out.
-_PREFIXED = re.compile(
-    rf"""(?<![A-Za-z0-9])(?:
-      sk-(?:ant-|proj-|svcacct-|admin-|or-v1-)?{_TAIL}{{16,}}+
-    | (?:sk|pk|rk|whsec)_(?:live_|test_)?[A-Za-z0-9]{{16,}}+
-    | gh[opusr]_[A-Za-z0-9]{{20,}}+ | github_pat_[A-Za-z0-9_]{{20,}}+ | gl(?:pat|dt|rt|soat)-{_TAIL}{{16,}}+
-    | xox[abeoprs]-[A-Za-z0-9-]{{10,}}+ | xapp-[A-Za-z0-9-]{{10,}}+
-    | (?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])
-    | AIza{_TAIL}{{30,}}+ | ya29\.{_TAIL}{{20,}}+ | GOCSPX-{_TAIL}{{20,}}+
-    | SG\.{_TAIL}{{16,}}+\.{_TAIL}{{16,}}+ | (?:AC|SK)[0-9a-f]{{32}}(?![A-Za-z0-9])
-    | hf_[A-Za-z0-9]{{20,}}+ | npm_[A-Za-z0-9]{{20,}}+ | pypi-{_TAIL}{{20,}}+ | do[opr]_v1_[a-f0-9]{{20,}}+
-    | shp(?:at|ca|pa|ss)_[a-fA-F0-9]{{16,}}+ | sq0(?:atp|csp)-{_TAIL}{{16,}}+ | EAAA{_TAIL}{{40,}}+
-    | (?:pa|vo)-{_TAIL}{{30,}}+ | gsk_[A-Za-z0-9]{{20,}}+
-    | r8_[A-Za-z0-9]{{20,}}+ | lin_api_[A-Za-z0-9]{{20,}}+
-    | key-[0-9a-f]{{32}}(?![A-Za-z0-9]) | dckr_pat_{_TAIL}{{16,}}+
-    | eyJ{_TAIL}{{8,}}+\.{_TAIL}{{8,}}+(?:\.{_TAIL}*+)?
-    | (?:xprv|zprv|yprv)[A-Za-z0-9]{{60,}}+
-    | AGE-SECRET-KEY-1[A-Z0-9]{{20,}}+
-    )""",
-    re.VERBOSE,
-)
+_PREFIXED = re.compile(_PATTERNS["prefixed"], re.VERBOSE)
 _BEARER = re.compile(r"(?<!\w)(?:bearer|basic)\s+([A-Za-z0-9+/_.=~-]{16,}+)", re.IGNORECASE)
 _BLOCK = re.compile(r"-----\s?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|MESSAGE)[A-Z0-9 ]{0,20}-----")
 _BLOCK_END = re.compile(r"-----\s?END [A-Z0-9 ]{0,60}-----")

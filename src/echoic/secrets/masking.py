@@ -77,7 +77,7 @@ class SecretSpan:
 
     @property
     def digits(self) -> str:
-        """Those of the value."""
+        """The digits of the value."""
         return re.sub(r"[^0-9]", "", self.value)
 
 
@@ -99,7 +99,7 @@ class Known:
 
     @property
     def digits(self) -> str:
-        """Those of the value, where it is a number."""
+        """The digits of the value, if it is a number."""
         lettered = self.kind not in {"account number", "ID number"} and any(c.isalpha() for c in self.value)
         return "" if lettered else re.sub(r"[^0-9]", "", self.value)
 

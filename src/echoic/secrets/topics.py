@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 from echoic.secrets import values
 from echoic.secrets.labels import CODE, LABELS, Secret, harmless, is_plain_code
-from echoic.text import END, START, any_of, word_lists
+from echoic.text import END, START, any_of, patterns, word_lists
 from echoic.text.spoken_numbers import ENGLISH, View, is_bare, runs
+
+_PATTERNS = patterns("echoic.secrets", "topics")
 
 _LISTS = word_lists("echoic.secrets")
 
@@ -33,25 +35,11 @@ _REACH = 160
 _SINGLE = frozenset(word for word in ENGLISH.vocabulary if len(ENGLISH.numerals.get((word,), "")) == 1)
 _REPEATS = frozenset(ENGLISH.repeats)
 # What is opened with a number, whoever says how.
-_THINGS = any_of(_LISTS["things"])
+_THINGS = _PATTERNS["things"]
 _OPENED = re.compile(START + _THINGS + END, re.IGNORECASE)
-_OPENS = re.compile(
-    rf"\s*,?\s*(?:(?:gets?|lets?)\s+(?:you|him|her|them)\s+(?:in|through|past)\b|(?:(?:'s|is|that's|that\s+is|it's|which"
-    rf"\s+is)\s+(?:for\s+|to\s+)?|(?:on|into|for|opens|unlocks|disarms)\s+)(?:the|my|our|his|her|their)\s+"
-    rf"(?:[a-z]+\s+){{0,2}}{_THINGS}{END})",
-    re.IGNORECASE,
-)
-_BACK = re.compile(
-    r"\b(?:(?:three|3|number|numbers|digits|code|ones?)\s+(?:\w+\s+){0,2}?(?:behind|(?:on|of|at|from)\s+(?:the|its)\s+"
-    r"(?:back|reverse))|(?:the|new)\s+back\s+(?:one|number|code|digits)|back\s+of\s+(?:the|my)\s+card)\b",
-    re.IGNORECASE,
-)
-_SENT = re.compile(
-    r"\b(?:(?:four|five|six|eight|[4-8])[\s-]digits?\s+(?:thing|number|one)|(?:sent|texted|send|sending)\s+(?:you\s+)?"
-    r"an?\s+(?:text|sms|message|notification)|(?:number|digits|figures)\s+(?:on|in|from|by)\s+(?:the|my|that|your)\s+"
-    r"(?:message|text|sms|email|app))\b",
-    re.IGNORECASE,
-)
+_OPENS = re.compile(_PATTERNS["opens"], re.IGNORECASE)
+_BACK = re.compile(_PATTERNS["back"], re.IGNORECASE)
+_SENT = re.compile(_PATTERNS["sent"], re.IGNORECASE)
 _BANK = re.compile(
     r"\b(?:bank|building\s+society|branch|direct\s+debit|standing\s+order|wire|giro)\b", re.IGNORECASE
 )
@@ -59,43 +47,17 @@ _OTHER = re.compile(
     START + any_of(_LISTS["other"]) + END,
     re.IGNORECASE,
 )
-_STREET = re.compile(
-    r"\s+(?:by|over|times)\b|\s*,?\s*(?:[A-Z][\w'’-]+\s+){1,3}"
-    r"(?:street|st|road|rd|avenue|ave|lane|drive|close|way|row|court|place)\b",
-    re.IGNORECASE,
-)
-DECLINES = re.compile(
-    r"""\b(?:(?:don't|do\s+not|never|needn't|need\s+not|should(?:n't|\s+not)|ought\s+not|must(?:n't|\s+not)|didn't
-    |better\s+not)\s+(?:\w+\s+){0,3}?(?:tell|say|said|read|give|share|send|speak|shout)\b(?!\s+(?:him|her|my|his)\b)
-    |(?:i|we|i've|i'm|i'll|we've|i'd)\s+(?:\w+\s+){0,2}?(?:not|didn't|don't|won't|haven't|never|nothing|none)
-    \s+(?:\w+\s+){0,2}?(?:writ(?:e|ing|ten)|wrote|not(?:e|ing|ed)|keep(?:ing)?|kept|retain(?:ed)?|hear|heard
-    |stor(?:e|ing|ed)|record(?:ed|ing)?|tak(?:e|ing|en)\s+(?:\w+\s+){0,2}?down|repeat(?:ing)?
-    |need(?:ed)?\s+(?:that|it|to\s+(?:know|hear)))
-    |(?:i|i've|we've|we)\s+(?:already\s+)?(?:heard|kept|retain|wrote)\s+(?:nothing|none|neither)
-    |(?:i|i've)\s+(?:already\s+)?(?:forgotten|forgot|erased|deleted)\s+(?:it|that|them|those)
-    |not\s+(?:written|noted|writing|noting|kept|taken)|is(?:n't|\s+not)\s+(?:noted|kept|written)
-    |never\s+to\s+me)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_STREET = re.compile(_PATTERNS["street"], re.IGNORECASE)
+DECLINES = re.compile(_PATTERNS["declines"], re.IGNORECASE | re.VERBOSE)
 """What an agent says of a secret that it was told."""
-REGRETS = re.compile(
-    r"""\b(?:(?:should(?:n't|\s+not)|ought\s+not|(?:was|am|i'm)\s*(?:n't|\s+not)\s+(?:supposed|meant|allowed))\s+
-    (?:to\s+)?(?:have\s+)?(?:said|say|told|tell|begun|read|give|given|shared?)
-    |did\s+i\s+(?:just\s+)?say\s+(?:that|it)|said\s+(?:it|that)\s+(?:aloud|loud|out\s+loud)
-    |forget\s+(?:that\s+)?i\s+said|(?:it|that)(?:'s|\s+is)\s+(?:a\s+)?secret
-    |(?:don't|do\s+not)\s+(?:write|note|keep|repeat)\s+(?:that|it|this))\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
+REGRETS = re.compile(_PATTERNS["regrets"], re.IGNORECASE | re.VERBOSE)
 """What somebody says who told a secret."""
 _LOCKS = re.compile(r"\b(?:(?:pad)?locks?|comb(?:o|ination)|dial)(?:'s|\s+is|\s+was)?\W*$", re.IGNORECASE)
 _LETTERS = re.compile(r"(?<![^\W_])(?:[A-Z][ ,.-]{0,2}){1,4}$")
 _ABOUT_ANSWERS = re.compile(r"\b(?:security|secret)\s+(?:question|word|answer)s?\b", re.IGNORECASE)
 _SCALES = frozenset("hundred thousand million hundreds thousands lakh crore".split())
 _NAMED = re.compile(r"(?<=[a-z,:] )(?!I\b)[^\W\d_a-z][\w'’-]+(?:\s+(?!I\b)[^\W\d_a-z][\w'’-]+){0,3}")
-_SAYS = (
-    r"(?:\b(?:press|push|wants?|do|does|takes?|use|try|punch|enter|type|key(?:\s+in)?|tap|hit|put\s+in"
-    r"|opens?\s+(?:with|at|on|to)|it's|it\s+is|with|set\s+to|still|code|comb(?:o|ination))|\w's)\s*$"
-)
+_SAYS = _PATTERNS["says"]
 _TYPED = re.compile(_SAYS, re.IGNORECASE)
 _ENTERED = re.compile(rf"{_SAYS}|[,:.?!;]\s*$", re.IGNORECASE)
 _DATE = re.compile(r"[0-3]?[0-9][ .-][0-3]?[0-9][ .-](?:19|20)?[0-9]{2}|[0-2]?[0-9] [0-5][05]")
@@ -103,21 +65,8 @@ _YEAR = re.compile(r"(?:1[89]|20)[0-9]{2}")
 _SIGNED_WORD = re.compile(r"(?<!\S)(?=[^\s,.]*[0-9])(?=[^\s,.]*[A-Za-z])[^\s,.;:!?]{5,64}")
 
 
-_PLACE = (
-    r"(?P<place>(?:(?:under(?:neath)?|beneath)\s+(?:the|a|an|our|one\s+of\s+the)"
-    r"(?:\s+(?!(?:and|but|so|for|if|when|because|to|or|by|at|on|near|with|name|number|barcode|account|policy)\b)[\w'-]+){1,4}"
-    r"|(?:behind|inside|in|above|on\s+top\s+of)\s+(?:the|a|an|my|our|one\s+of\s+the)\s+(?:[\w'-]+\s+){0,3}?"
-    r"(?:(?:flower)?pots?|planter|(?:door)?mat|rock|stone|bricks?|gnome|frog|bin|tub|barrel|urn|ledge|gutter|tile|log"
-    r"|nest(?:ing)?(?:\s?box)?|birdhouse|wheel\s+arch|bumper|door\s?frame|mailbox|letterbox|meter(?:\s+(?:box|cupboard))?"
-    r"|watering\s+can|boots?|wellies|welly|bucket|woodpile|hedge|ivy|drainpipe|shutters?|lamp|lantern)\b))"
-)
-_HIDDEN = re.compile(
-    r"\b(?:(?:leave|left|hide|hid|put|keep|kept|there's|there\s+is|find|get|got|take)\s+(?:\w+\s+){1,4}keys?"
-    r"|keys?(?:'s|\s+(?:is|are|sits?|lives?|hangs?|stays?|will\s+be|lies|hidden|kept)))\b"
-    r"(?:\W+(?:under|the|uh|um|er|eh|a|just|still|always|out|back|hidden|kept|left|there|outside)\b){0,6}\W+"
-    + _PLACE,
-    re.IGNORECASE,
-)
+_PLACE = _PATTERNS["place"]
+_HIDDEN = re.compile(_PATTERNS["hidden"], re.IGNORECASE)
 _ANYWHERE = re.compile(r"\b" + _PLACE, re.IGNORECASE)
 _KEY = re.compile(r"\b(?:keys?|get\s+in|let\s+(?:myself|himself|herself|themselves)\s+in)\b", re.IGNORECASE)
 

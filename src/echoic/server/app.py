@@ -81,7 +81,7 @@ class MemoryServer(uvicorn.Server):
             freeze_heap()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let listening pages go and put live calls away, to be resumed by the next; then end as usual."""
+        """Close event streams, suspend live calls for the next process to resume, then shut down."""
         app: Any = self.config.app
         served = app.state.served
         served.live.close()

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
 from echoic.adapters.connections import Limits
-from echoic.memory.hooks import Extraction, Failure, Forgotten, ToolUsed
+from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.service import MemoryService
 from echoic.types import Scope
 
@@ -43,7 +43,7 @@ def described(what: str) -> dict[int | str, dict[str, Any]]:
 
 BACKLOG: Final = 100
 """Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
-Told = Extraction | Forgotten | Failure | ToolUsed
+Told = Extraction | Forgotten | Failure | ToolUsed | CallWritten
 
 
 class EventStreams:
@@ -69,15 +69,16 @@ class EventStreams:
         """End every page's listening, so that a server that stops waits for none. May be called twice."""
         self._closed = True
         self._memory.remove_hook(self._tell)
+        self._memory.remove_hook(self._tell_deployment)
         for queues in self._pages.values():
             for queue in queues:
                 _put(queue, None)
 
     async def listen(self, scope: Scope, *, beat_s: float, address: str = "") -> AsyncIterator[Told | None]:
-        """What happens to the memory of `scope` from now on; None every `beat_s` in which nothing does.
+        """Yield events of the memory of `scope` as they happen, and None after each `beat_s` without one.
 
         Args:
-            scope: whose memory.
+            scope: whose memory; of no user: of every user of the deployment, and what is said in their calls.
             beat_s: how often nothing is told, where nothing happens.
             address: from where the page listens.
         """
@@ -85,6 +86,8 @@ class EventStreams:
             return
         queue: asyncio.Queue[Told | None] = asyncio.Queue(BACKLOG)
         self._make_room(scope, address)
+        if scope.user is None and not self._deployment_is_heard():
+            self._memory.on_call_written(self._tell_deployment)  # asked for while somebody listens alone
         self._pages[scope].append(queue)
         self._oldest[queue] = (scope, address)
         try:
@@ -123,11 +126,21 @@ class EventStreams:
         pages.remove(queue)
         if not pages:
             del self._pages[scope]
+            if scope.user is None and not self._deployment_is_heard():
+                self._memory.remove_hook(self._tell_deployment)
+
+    def _deployment_is_heard(self) -> bool:
+        return any(scope.user is None for scope in self._pages)
 
     def _tell(self, event: Told) -> None:
         if event.scope is None:
             return
-        for queue in self._pages.get(event.scope, ()):
+        for scope in {event.scope, event.scope.everyone}:
+            for queue in self._pages.get(scope, ()):
+                _put(queue, event)
+
+    def _tell_deployment(self, event: CallWritten) -> None:
+        for queue in self._pages.get(event.scope.everyone, ()):
             _put(queue, event)
 
 

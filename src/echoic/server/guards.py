@@ -33,7 +33,7 @@ _SWEEP: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """So many requests in so long a time, all at once or spread over it."""
+    """A rate limit: how many requests in how much time, in a burst or spread out."""
 
     requests: int
     seconds: float
@@ -47,7 +47,7 @@ class Rate:
         """
         read = _RATE.fullmatch(text.strip().lower())
         if read is None or int(read[1]) == 0:
-            raise InvalidInput(f"{brief(text)} is no rate: write '600/minute', or /second or /hour")
+            raise InvalidInput(f"{brief(text)} is not a rate: write '600/minute', or /second or /hour")
         return cls(requests=int(read[1]), seconds=_SECONDS[read[2]])
 
 

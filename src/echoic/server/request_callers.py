@@ -19,6 +19,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from echoic.adapters.connections import address_of
+from echoic.errors import StoreError
 from echoic.memory.assurance import Level
 from echoic.memory.audit import act
 from echoic.memory.deployment_keys import DeploymentKey, Role, key_id
@@ -119,7 +120,7 @@ Shared = Annotated[AppState, Depends(served)]
 
 
 def address(connection: HTTPConnection) -> str:
-    """Where a request comes from, as it is counted."""
+    """The address of a request, as rate limits count it."""
     return address_of(connection.client.host if connection.client else None)
 
 
@@ -307,6 +308,19 @@ async def _let_in(
         raise unauthorised("this is for the operator; send the operator key as a bearer token")
     await limited(shared, "operator")
     act("operator", by, _asked(request))
+
+
+async def is_let_in_still(
+    shared: AppState, credentials: HTTPAuthorizationCredentials | None, request: Request
+) -> bool:
+    """Whether a key that was good is good yet; one that cannot be looked up is not."""
+    if not _in_store(credentials):
+        return True  # one that the server was started with, and cannot be revoked
+    try:
+        await _stored(shared, request, credentials, request.query_params.get("deploymentId"))
+    except (Refused, StoreError):
+        return False
+    return True
 
 
 def _in_store(credentials: HTTPAuthorizationCredentials | None) -> TypeGuard[HTTPAuthorizationCredentials]:

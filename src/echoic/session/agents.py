@@ -87,7 +87,7 @@ class VoiceAgent:
         others: Sequence[str],
         **options: Any,
     ) -> AgentRealtime[Any]:
-        """As PydanticAI opens a session for it.
+        """The realtime model, as PydanticAI opens a session for it.
 
         Args:
             model: that speaks.
@@ -255,7 +255,7 @@ class ToolGuard(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: it belongs to one call."""
+        """Return None: it belongs to one call and cannot be serialised."""
         return None
 
     async def wrap_tool_execute(

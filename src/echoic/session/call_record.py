@@ -89,7 +89,7 @@ class Exchange:
 
     @property
     def latency_ms(self) -> float | None:
-        """From the end of the caller's words to the first audio of the reply."""
+        """Milliseconds from the end of the caller's words to the first audio of the reply."""
         ended = self.stages.get("speech_ended", self.stages.get("transcript"))
         first = self.stages.get("first_audio")
         return first - ended if ended is not None and first is not None else None
@@ -177,7 +177,7 @@ class CallLog:
         self.stamp("recalled", exchange, at=trace.at)
 
     def touched(self, exchange: Exchange) -> Exchange:
-        """It is to be written again."""
+        """Mark the record as changed, to be written again."""
         self._changed[exchange.number] = exchange
         return exchange
 
@@ -193,7 +193,7 @@ class CallLog:
         )
 
     def clear(self) -> None:
-        """Nothing that happened so far is to be written."""
+        """Drop everything recorded so far."""
         self._first += len(self.exchanges)
         self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 

@@ -151,7 +151,7 @@ class CallState:
         return list(messages) if self.host is None else masked_messages(messages, self.host.masked)
 
     def sounds(self) -> None:
-        """Somebody says something."""
+        """Note that somebody makes a sound now."""
         self.sound_at_s = time.monotonic()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

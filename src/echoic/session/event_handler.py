@@ -84,7 +84,7 @@ class EventHandler:
         """Whether the model's last turn is over, and what it answers was not transcribed yet."""
 
     def exchange_of(self, turn_id: str) -> Exchange | None:
-        """To which exchange a turn belongs."""
+        """Find the exchange that a turn belongs to."""
         return self._of_turn.get(turn_id)
 
     def at_rest(self, provider: ProviderSession) -> bool:
@@ -151,7 +151,7 @@ class EventHandler:
         live.dirty.set()
 
     def close(self) -> None:
-        """Nothing more is to be asked for."""
+        """Cancel the timers of exchanges that are late."""
         for timer in self._late.values():
             timer.cancel()
 

@@ -73,7 +73,7 @@ class CallHooks:
             self._task = asyncio.create_task(self._run(self._listener), name="echoic-hooks")
 
     async def aclose(self, timeout_s: float = 2.0) -> None:
-        """Let listeners hear what waits, within a time."""
+        """Deliver waiting events to the listeners, within a time limit."""
         if self._task is None:
             return
         try:

@@ -246,7 +246,7 @@ class Playback:
         return cut
 
     def close(self) -> None:
-        """Nothing more will be played; what was not stays unheard."""
+        """Close playback: what was not played yet counts as unheard."""
         self._closed = True
         for utterance in {of for of, _ in self._waiting} | {span.of for span in self._spans}:
             utterance.cut = True
@@ -496,5 +496,5 @@ class TextPlayback:
         return list(zip(replies, parts, strict=False))
 
     def clear(self) -> None:
-        """Let go of every word."""
+        """Drop all words."""
         self.reply, self._before = None, []

@@ -229,7 +229,7 @@ class CallRecorder:
             self.call_summary, self.sessions = self._new_summary(), self._new_sessions()
 
     def let_go(self) -> None:
-        """Let go of every word: the call is over, and what was to be kept is."""
+        """Drop all words: the call is over, and what was to be kept is kept."""
         self.turns, self._exchange = [], None
         self.call_summary = self._new_summary()
         self.log = self._new_log()
@@ -270,7 +270,7 @@ class CallRecorder:
     # -- the record
 
     def note_end(self, reason: str) -> None:
-        """The call ended, here at least."""
+        """Note that the call ended, at least in this process."""
         self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), reason
         self.log.changed()
 

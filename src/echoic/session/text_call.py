@@ -53,7 +53,7 @@ up without a word."""
 
 
 class TextCall(CallTasks):
-    """For one event loop. `serve` says for whom; derive from it to screen what is said.
+    """A call whose words come and go as text. For one event loop; `serve` says whom it is for.
 
     Args:
         name: the id of the call, and of the conversation it is kept in.
@@ -456,7 +456,7 @@ class TextCall(CallTasks):
         return self.leaving.is_set()
 
     async def hang_up(self) -> None:
-        """It is over: the reply under way ends, what is being written is written. May be called twice."""
+        """End the call: stop the reply under way and finish writing. May be called twice."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._end())
         await asyncio.shield(self._ending)
@@ -478,7 +478,7 @@ class TextCall(CallTasks):
             await self._close()
 
     def forget_words(self) -> None:
-        """Let go of all that was said: the call is over, and what was to be kept is."""
+        """Drop all words: the call is over, and what was to be kept is kept."""
         self.talk.forget()
         self.recorder.let_go()
         self.moment, self._unanswered = "", {}

@@ -50,7 +50,7 @@ class TextRunner:
     recorder: CallRecorder | None = None
     """Notes which tools are called, and to whom the call is handed."""
     _start: int = 0
-    """Where in the history the last reply begins."""
+    """The index in the history at which the last reply begins."""
     _next: str | None = None
     """Who is to go on with the reply."""
     _open: dict[str, Any] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class TextRunner:
 
     @property
     def start(self) -> int:
-        """Where in the history the last reply begins."""
+        """The index in the history at which the last reply begins."""
         return self._start
 
     def transfer(self, agent: str) -> None:

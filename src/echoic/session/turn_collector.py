@@ -53,7 +53,7 @@ def resumption_of(provider: ProviderSession) -> str | None:
 
 
 def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
-    """What was spoken or typed, in order."""
+    """Return what was spoken or typed, in order."""
     return [
         (message, part)
         for message in messages

@@ -294,7 +294,7 @@ class VoiceSession:
 
     @property
     def state(self) -> State:
-        """Where the call is."""
+        """The state of the call."""
         return "created" if self._running is None else self._running.state
 
     @property
@@ -365,7 +365,7 @@ class VoiceSession:
             self.barge_in()
 
     async def take_up(self, played_bytes: int) -> None:
-        """It is back, on a device that has played so much of all of them; the agent goes on where it was.
+        """Resume playback on a device that has played this many bytes of the call's audio.
 
         Raises:
             NotOpen: the call is over.

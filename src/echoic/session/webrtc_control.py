@@ -123,7 +123,7 @@ class _Sound:
 
 
 class RemotePlayback(Playback):
-    """For one call of a provider, whichever line follows it. Feeds nothing, hands nothing out."""
+    """Playback of one call at a provider, which sends the audio itself: this only follows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,10 +204,10 @@ class RemotePlayback(Playback):
         return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
 
     def feed(self, utterance: Utterance, pcm: bytes) -> None:
-        """Nothing: no audio comes here."""
+        """Do nothing: no audio comes here."""
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
-        """Nothing: the provider is believed, not the device."""
+        """Do nothing: the provider reports what was played, not the device."""
 
     def cut(self) -> list[Utterance]:
         """What sounds is heard no further than now; the provider's word, when it comes, is better."""
@@ -218,7 +218,7 @@ class RemotePlayback(Playback):
         return cut
 
     def close(self) -> None:
-        """Nothing more will be known."""
+        """Close playback: nothing more will be reported."""
         self.cut()
         super().close()
 

@@ -228,7 +228,7 @@ class Store(Protocol):
         ...
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
-        """From now on keep vectors of this model: the old ones are dropped, every searchable record waits.
+        """Change the embedding model: old vectors are dropped, and every searchable record waits.
 
         Returns:
             how many records wait.

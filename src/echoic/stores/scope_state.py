@@ -221,7 +221,7 @@ class HeldScope:
         return False
 
     def commit(self, staged: Staged) -> None:
-        """Let what was staged happen, in the records and in the partition."""
+        """Apply what was staged to the records and the partition."""
         touched: set[int] = set()
         for step in staged.steps:
             name = name_of(step.change)
@@ -356,7 +356,15 @@ class HeldScope:
         found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
         return [_handed_out(self.records[self._names[row]]) for row in found]
 
-    def scan(self, kind: str, key: str | None, after: int, limit: int, *, newest_first: bool) -> list[Record]:
+    def scan(
+        self,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
         """One page of the records of `kind`; see `Store.scan`."""
         order = self._order.get((kind,) if key is None else (kind, key), [])
         if newest_first:
@@ -368,7 +376,7 @@ class HeldScope:
         return [_handed_out(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
-        """Let go of every vector, for others of `dimensions`; how many records wait now."""
+        """Drop every vector, for new ones of `dimensions`. Returns how many records wait now."""
         for segment in self._segments.values():
             segment.detach_all()
         self.partition = Partition(dimensions)
@@ -487,14 +495,14 @@ class PartitionCache:
                 self.nbytes -= gone.nbytes
 
     def drop(self, scope: Scope) -> None:
-        """Let go of `scope`, if it is here."""
+        """Drop `scope`, if it is cached."""
         with self._lock:
             gone = self._loaded.pop(scope, None)
             if gone is not None:
                 self.nbytes -= gone.nbytes
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop everything."""
         with self._lock:
             self._loaded.clear()
             self.nbytes = 0

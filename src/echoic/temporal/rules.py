@@ -405,7 +405,7 @@ def at_most(count: str) -> float:
 
 
 def number(said: str) -> int:
-    """The number that "a", "3" or "twenty-one" says."""
+    """Read a number such as "a", "3" or "twenty-one"."""
     return 1 if said in {"a", "an"} else _NUMBERS.get(said) or int(said)
 
 

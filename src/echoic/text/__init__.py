@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pkgutil import get_data
@@ -12,6 +13,7 @@ START: Final = r"(?<![^\W_])"
 """No letter or digit before."""
 END: Final = r"(?![^\W_])"
 """No letter or digit after."""
+_NAMED: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
 def any_of(words: str) -> str:
@@ -41,3 +43,28 @@ def word_lists(package: str) -> Mapping[str, str]:
         for word in line.partition("#")[0].split():
             here += lists[word[1:]] if word[0] == "=" else [word]
     return MappingProxyType({name: " ".join(words) for name, words in lists.items()})
+
+
+@cache
+def patterns(package: str, name: str) -> Mapping[str, str]:
+    """The patterns in `<name>.txt` of `package`, by name: regular expressions, or words for `any_of`.
+
+    A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined
+    as they are. "{name}" stands for a pattern above, or for any word of that list in `words.txt`.
+
+    Raises:
+        KeyError: there is no such pattern before, and no such list.
+    """
+    lines: dict[str, list[str]] = {}
+    here: list[str] = []
+    for line in (get_data(package, f"{name}.txt") or b"").decode().splitlines():
+        if line.startswith("["):
+            here = lines.setdefault(line.strip("[] "), [])
+        elif line.startswith("  "):
+            here.append(line[2:])
+    found: dict[str, str] = {}
+    for each, parts in lines.items():
+        found[each] = _NAMED.sub(
+            lambda named: found.get(named[1]) or any_of(word_lists(package)[named[1]]), "".join(parts)
+        )
+    return MappingProxyType(found)

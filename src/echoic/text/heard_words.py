@@ -90,7 +90,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
 
 
 def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
-    """Where the heard part of each text ends, by the fraction of letters or the number of words played."""
+    """Find where the heard part of each text ends, from the share of letters or the words played."""
     chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
     if words is not None:
         count = min(words, len(chunks))

@@ -167,7 +167,7 @@ class View:
     """Whether words were read as the digits and signs they name."""
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where `text[start:end]`, not empty, stands in the original."""
+        """Return the place in the original of `text[start:end]`, which must not be empty."""
         return self.starts[start], self.ends[end - 1]
 
 

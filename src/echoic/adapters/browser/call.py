@@ -1,7 +1,7 @@
-"""One call of one caller, whatever sockets come and go: audio and events both ways.
+"""A browser's voice call, which outlives its WebSocket: audio and events in both directions.
 
-A socket that ends without a word leaves the call as it is for a while; what was being said is cut off where
-it was last reported. Who may open a socket is settled elsewhere.
+A socket that closes without saying that the caller hung up leaves the call open for a while; what was being
+spoken is cut off where playback was last reported. Who may open a socket is decided in `switchboard`.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ log = logging.getLogger(__name__)
 
 _UNREACHED: Final = "the voice model could not be reached; try again in a moment"
 _DOUBTS: Final = 3
+"""How many checks of an identity in a row may get no answer before the call is suspended."""
 _UNTOLD: Final = 100
-"""Times it could not be seen whether an identity is good, before it is taken for one that is not."""
+"""How many captions wait while no page is connected; older ones are dropped."""
 _CLOSE_S: Final = 2.0
 
 
 _WAITING: Final = 500
-"""Messages of audio that may wait for the provider: ten seconds. What comes then is lost."""
+"""How many messages of audio (ten seconds) may wait for the provider; later ones are dropped."""
 _TYPED: Final = 50
-"""Texts that may wait for a call that is being opened, or goes on beside another call of the provider's."""
+"""How many typed texts may wait while the call, or the provider's next call, is being opened."""
 _MUTED_S: Final = 1.0
-"""Of silence, so that the provider hears a sentence end that a muted microphone broke off."""
+"""Seconds of silence sent after the microphone is muted, so that the provider detects the end of speech."""
 
 
 class Uplink:
     """The audio that one socket sends.
 
     Args:
-        call: whose.
+        call: the call that the audio belongs to.
         line: the socket.
     """
 
@@ -65,7 +66,7 @@ class Uplink:
         self._allowance: Allowance | None = None
 
     async def run(self) -> bool:
-        """Until the socket is gone; whether the caller hung up."""
+        """Forward messages until the socket closes. True if the caller hung up."""
         sending = [asyncio.create_task(work) for work in (self._send(), self._type())]
         try:
             while (message := await self._line.receive()) is not None:
@@ -136,7 +137,7 @@ class Uplink:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """The page is told what it did wrong; what went wrong elsewhere ends nothing here."""
+        """Tell the page of an invalid request; log a failure of the provider. Neither ends the call."""
         try:
             yield
         except InvalidInput as error:
@@ -149,19 +150,19 @@ class Uplink:
 
 IsKnown = Callable[[], Awaitable[bool]]
 Opens = Callable[["BrowserCall"], Awaitable[VoiceSession]]
-"""Makes the session of a call; it is entered by the call."""
+"""Makes the voice session of a call; the call enters it."""
 
 
 class BrowserCall:
-    """For one event loop.
+    """A voice call with a web page. Use it in one event loop.
 
     Args:
-        name: of the session.
-        conversation: it is kept in.
-        transport: which way the audio goes.
-        opens: makes the session, at first or anew.
-        page_settings: how it treats its sockets.
-        on_over: called once, when no socket can go on with it here.
+        name: the id of the session.
+        conversation: the id of the conversation that the call is kept in.
+        transport: how the audio travels: over this socket or over WebRTC.
+        opens: makes the voice session, the first one and each that resumes it.
+        page_settings: limits and timeouts of its sockets.
+        on_over: called once, when no socket can continue the call in this process.
     """
 
     def __init__(
@@ -178,20 +179,20 @@ class BrowserCall:
         self.conversation = conversation
         self.transport = transport
         self.level: Level = "device"
-        """What is known of who calls."""
+        """The assurance level of the caller's identity."""
         self.provider_call = ""
-        """The provider's, that the caller's media go to; empty: none yet, or as the checkpoint says."""
+        """The id of the provider's call that carries the media; empty: none yet, or the checkpoint's."""
         self.resumed = False
-        """Whether the session is to go on with what was kept."""
+        """Whether the session resumes from a checkpoint."""
         self.keeps_media = False
-        """Whether the caller's media still go to the provider's call of the checkpoint."""
+        """Whether the media still flow to the provider's call that the checkpoint names."""
         self.is_known: IsKnown | None = None
-        """Whether the caller's identity is still good; None: it does not end."""
+        """Asks whether the caller's identity is still valid; None if it never expires."""
         self.over = False
         self.awaited = True
-        """Whether nobody has come for it yet: a ticket was given out, and that is all."""
+        """Whether no socket has connected yet: only a ticket was issued."""
         self.address = ""
-        """From where it was asked for."""
+        """The client address that requested the call."""
         self._opens = opens
         self.page_settings = page_settings
         self._on_over = on_over
@@ -199,7 +200,7 @@ class BrowserCall:
         self._ready = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
         self._entering: VoiceSession | None = None
-        """What `_opening` opens, from the moment there is something to be ended."""
+        """The session that `_opening` is entering, so that it can be ended."""
         self._exchanging = asyncio.Lock()
         self._line: CallSocket | None = None
         self._served = asyncio.Event()
@@ -207,14 +208,14 @@ class BrowserCall:
         self._grace: asyncio.TimerHandle | None = None
         self._leaving: asyncio.Task[None] | None = None
         self._untold: dict[str, dict[str, Any]] = {}
-        """By turn: the transcript of what was said while no page was connected."""
+        """Captions, by turn id, that wait until a page is connected again."""
         self._heard = 0
-        """Bytes of audio that all sockets together have played."""
+        """Bytes of audio played so far, over all sockets of the call."""
 
     # -- what the session tells
 
     async def listen(self, context: CallContext, event: Event) -> None:
-        """A listener for the session."""
+        """Receive an event of the voice session."""
         message = told(context.agent, event)
         if message is not None:
             self._tell(*message)
@@ -234,12 +235,12 @@ class BrowserCall:
     # -- for its sockets
 
     async def ready(self) -> VoiceSession | None:
-        """Wait until there is a call, or will be none any more."""
+        """Wait for the voice session; None if the call ended without one."""
         await self._ready.wait()
         return self.session
 
     def played(self, line: CallSocket, *, flushed: bool) -> None:
-        """The page has played what `line` says.
+        """Report to the session how much audio the page has played, as counted by `line`.
 
         Raises:
             NotOpen: the call is over.
@@ -252,27 +253,27 @@ class BrowserCall:
     # -- lifecycle
 
     def withdraw(self) -> None:
-        """Let go of a call nobody has come for; its ticket opens nothing any more."""
+        """Drop a call that no socket has connected to; its ticket is no longer valid."""
         if self.awaited:
             self._finish()
 
     def expect_caller(self) -> None:
-        """The caller is about to come back: give them as long as their ticket lasts."""
+        """Wait for the caller to reconnect for as long as their new ticket is valid."""
         if self._line is None:
             self.wait_for_caller(max(self.page_settings.ticket_s, self.page_settings.grace_s))
 
     def wait_for_caller(self, seconds: float | None = None) -> None:
-        """Give the caller a time to come (back); after it the call is put away."""
+        """Start the timeout in which the caller must connect or reconnect; then the call is suspended."""
         self._cancel_grace()
         wait_s = self.page_settings.grace_s if seconds is None else seconds
         self._grace = asyncio.get_running_loop().call_later(wait_s, self._gone)
 
     async def end(self, reason: str, *, keep: bool) -> None:
-        """End the call here, and whatever socket it has.
+        """End the call in this process and close its socket.
 
         Args:
-            reason: as for a session.
-            keep: it can be resumed.
+            reason: as for `VoiceSession.close`.
+            keep: keep the checkpoint, so that the call can be resumed.
         """
         self._cancel_grace()
         await self._abandon_opening(reason, keep=keep)
@@ -284,10 +285,10 @@ class BrowserCall:
         await self._served.wait()
 
     async def exchange(self, change: Callable[[], Awaitable[str]]) -> None:
-        """Have the session go on beside another call of the provider's.
+        """Continue the session with another call at the provider.
 
         Args:
-            change: makes that call; its id there.
+            change: makes that call and returns its id at the provider.
 
         Raises:
             NotOpen: the call is over.
@@ -307,7 +308,7 @@ class BrowserCall:
             await self._open()
 
     async def serve(self, socket: WebSocket) -> None:
-        """Serve one socket, accepted, until it ends; the one before it is let go."""
+        """Serve one accepted socket until it closes; the previous socket of the call is closed."""
         while not self._served.is_set():  # whoever waited here as well may be served by now
             if self._line is not None:
                 self._line.end(REPLACED)
@@ -357,7 +358,7 @@ class BrowserCall:
                 line.end(1011)
 
     async def _live(self, line: CallSocket) -> None:
-        """Send what the session says to the page."""
+        """Send the session's events and audio to the page."""
         while await self._is_open(line):
             session = self.session
             assert session is not None
@@ -385,7 +386,7 @@ class BrowserCall:
                 return
 
     async def _check(self, session: VoiceSession) -> None:
-        """An identity that ends while its holder talks ends the call. Not to know is not to be known."""
+        """End the call when the caller's identity expires, or cannot be checked `_UNTOLD` times in a row."""
         doubts = 0
         while self.is_known is not None:
             await asyncio.sleep(self.page_settings.check_s)
@@ -398,7 +399,7 @@ class BrowserCall:
                 return
 
     async def _is_open(self, line: CallSocket) -> bool:
-        """Wait until there is a session; whether there is one."""
+        """Wait until the session is open. False if the call is over or could not be opened."""
         if self.over:
             return False
         if self.session is None and (self.transport == "websocket" or self.keeps_media):
@@ -434,7 +435,7 @@ class BrowserCall:
         self._ready.set()
 
     async def _take_up(self, session: VoiceSession) -> None:
-        """Go on where the line broke."""
+        """Resume the call where the connection broke."""
         with contextlib.suppress(NotOpen, *FAILED):
             await session.take_up(self._heard)
 

@@ -138,7 +138,7 @@ class Switchboard:
         address: str = "",
         proof: str = "",
     ) -> CallAdmission:
-        """Let a caller open a call, or go on with one.
+        """Admit a caller to a new call, or to one that they resume.
 
         Args:
             user: who; comes from a token.

@@ -383,7 +383,7 @@ class CallerSession:
             log.error("what a guest said could not be taken over yet: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     async def change_to(self, name: str | None) -> None:
-        """Somebody else is speaking: of that name, or nobody knows who."""
+        """Serve another caller: the person of that name on this line, or a guest."""
         await self.change(await self._another(name), denied=True)
 
     async def meet_next(self) -> None:

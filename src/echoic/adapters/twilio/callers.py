@@ -66,13 +66,13 @@ class PhoneLines:
         return holding(line_key(line))
 
     async def add_person(self, line: str, name: str, user: str) -> None:
-        """Somebody called `name` calls from `line` as well, with `user` for a memory."""
+        """Register a person `name` who also calls from `line`, with the memory of `user`."""
         key = line_key(line)
         await self._point(user, key)
         await self._note(key, "person", name=name, user=user)
 
     async def may_prove(self, line: str, user: str) -> None:
-        """From now on `user` can prove on `line` by their PIN who they are; the line stays whose it is."""
+        """Let `user` prove their identity on `line` with their PIN; the line's owner does not change."""
         key = line_key(line)
         records = await scan_all(self._store, self._scope, PHONE_LINE, key=key)
         known = [record for record in records if record.data["what"] == "may_prove"]
@@ -86,7 +86,7 @@ class PhoneLines:
         await self._store.write(self._scope, [*drops, Put(record=noted)])
 
     async def link(self, line: str, user: str, *, proved: Collection[str] = ()) -> None:
-        """From now on `line` is `user`'s. Whoever calls this has seen a proof of both.
+        """Make `user` the owner of `line`. The caller of this must have proof of both.
 
         Args:
             line: whose number the carrier vouched for, or where its owner proved who they are.
@@ -115,7 +115,7 @@ class PhoneLines:
         await self._unlink(line_key(line), tell=True)
 
     async def told(self, line: str) -> None:
-        """Somebody who called from `line` was told that it was linked or unlinked."""
+        """Note that a caller from `line` was told that it was linked or unlinked."""
         await self._note(line_key(line), "told")
 
     async def linked_to(self, user: str) -> list[str]:
@@ -228,7 +228,7 @@ class Callers:
         self.pins = Pins(service, settings.deployment, settings.salt)
 
     def line_of(self, number: str) -> str | None:
-        """The identity of `number`; None where it is withheld, or is no number."""
+        """The identity of `number`; None where it is withheld, or is not a number."""
         return identity_of(number, None if self._settings.plain_numbers else self._settings.salt)
 
     async def identify(self, number: str, attestation: str = "") -> Caller:
@@ -287,11 +287,11 @@ class Callers:
         return bool(last) and max(last) < datetime.now(UTC) - timedelta(days=days)
 
     def guest(self, line: str | None = None, *, number_proven: bool = False) -> Caller:
-        """Somebody unknown, with a memory of their own for as long as the call lasts."""
+        """Make a guest: an unknown caller whose memory lasts as long as the call."""
         return Caller(user=f"guest:{uuid4().hex}", guest=True, line=line, number_proven=number_proven)
 
     async def another(self, caller: Caller, name: str | None) -> Caller:
-        """Somebody else on the same line: of that name, known or new; a guest without name or line.
+        """Find another caller of the same line by name, known or new; a guest without name or line.
 
         So is, until they say it, whoever has a PIN: their name alone does not open their memory.
         """
@@ -348,7 +348,7 @@ class Callers:
         )
 
     async def link(self, caller: Caller, user: str) -> Caller:
-        """From now on this line is `user`, whom the caller proved to be by a code.
+        """Make `user`, whose identity the caller proved with a code, the owner of this line.
 
         Raises:
             NotAllowed: the number is withheld or not proven, or it has memories of somebody else who did not

@@ -1,12 +1,12 @@
 """Twilio Media Streams as a transport of a voice session: audio from a telephone to a voice model, and back.
 
-Protocol: Twilio's "Media Streams WebSocket messages". In: connected, start, media, mark, dtmf, stop. Out:
-media, mark, clear. A mark comes back when what was sent before it has been played: by this playback clock the
-session knows what was heard.
+The protocol is Twilio's "Media Streams WebSocket messages". Received: connected, start, media, mark, dtmf,
+stop. Sent: media, mark, clear. Twilio returns a mark once the audio sent before it has been played, so marks
+tell the session what the caller has heard.
 
-Audio is the mu-law code of ITU-T G.711 at 8 kHz, converted to and from 16 and 24 kHz with numpy. A
-`Resampler` is a stream of 16-bit mono samples: how what goes in is cut changes nothing of what comes out, and
-nothing above half the lower rate folds back into what is heard.
+Audio is mu-law (ITU-T G.711) at 8 kHz, converted to and from 16 and 24 kHz with numpy. A `Resampler` converts
+a stream of 16-bit mono samples: its output does not depend on how the input is split into chunks, and
+frequencies above half the lower rate are filtered out, so nothing aliases.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SILENCE: Final = b"\xff"
 
 _BIAS: Final = 0x84
 _ZERO_CROSSINGS: Final = 32
-"""Of the filter's sinc on either side: a transition of 630 Hz at 8 kHz, a delay of 4 ms."""
+"""Zero crossings of the sinc filter on each side: a transition band of 630 Hz at 8 kHz, a delay of 4 ms."""
 _CUTOFF: Final = 0.92
-"""Of half the lower rate: the middle of the transition, which ends at half the rate. 3.4 kHz pass."""
+"""The middle of the transition band, as a share of half the lower rate: 3.4 kHz pass at 8 kHz."""
 _KAISER_BETA: Final = 8.0
 """Side lobes 80 dB down (Kaiser 1974): below the noise of the 8-bit code."""
 
@@ -57,7 +57,7 @@ def _decoding() -> Samples:
 
 
 def _encoding() -> NDArray[np.uint8]:
-    """By sample + 32768. G.711 codes 14 bits; the two lowest of 16 are dropped towards minus infinity."""
+    """The mu-law code of each 16-bit sample, at index sample + 32768; the two lowest bits are dropped."""
     value = np.arange(-32768, 32768, dtype=np.int32) >> 2
     magnitude = np.minimum(np.abs(value) + 33, 8191)
     segment = np.floor(np.log2(magnitude)).astype(np.int32) - 5
@@ -71,17 +71,17 @@ _ENCODED: Final = _encoding()
 
 
 def mulaw_decode(data: bytes) -> Samples:
-    """Samples of `data`, one a byte."""
+    """Decode mu-law: shape (len(data),), one sample for each byte."""
     return _DECODED[np.frombuffer(data, np.uint8)]
 
 
 def mulaw_encode(samples: Samples) -> bytes:
-    """`samples` in mu-law, one byte each."""
+    """Encode 16-bit `samples` as mu-law, one byte for each sample."""
     return _ENCODED[samples.astype(np.int32) + 32768].tobytes()
 
 
 def samples_of(pcm: bytes) -> Samples:
-    """Samples of little-endian 16-bit PCM.
+    """Decode little-endian 16-bit PCM: shape (len(data) // 2,).
 
     Raises:
         InvalidInput: half a sample is missing.
@@ -92,16 +92,16 @@ def samples_of(pcm: bytes) -> Samples:
 
 
 def pcm_of(samples: Samples) -> bytes:
-    """`samples` as little-endian 16-bit PCM."""
+    """Encode `samples` as little-endian 16-bit PCM, two bytes for each sample."""
     return samples.astype("<i2").tobytes()
 
 
 class Resampler:
-    """A stream of samples at one rate, turned into one at another. Windowed sinc, linear phase.
+    """Converts a stream of samples from one rate to another with a windowed sinc filter of linear phase.
 
     Args:
-        from_hz: of what goes in.
-        to_hz: of what comes out.
+        from_hz: the sample rate of the input.
+        to_hz: the sample rate of the output.
 
     Raises:
         InvalidInput: a rate that is no whole number above 0.
@@ -115,7 +115,7 @@ class Resampler:
         common = gcd(from_hz, to_hz)
         self._up, self._down = to_hz // common, from_hz // common
         self.delay_s = 0.0 if self._same else _ZERO_CROSSINGS / min(from_hz, to_hz)
-        """By how much what comes out is later than what went in."""
+        """The delay of the output behind the input, in seconds."""
         self._taps = np.ones(1) if self._same else _lowpass(self._up, self._down)
         self._before = np.zeros(len(self._taps) - 1)
         self._skip = 0
@@ -125,7 +125,7 @@ class Resampler:
         return self._up == self._down
 
     def __call__(self, samples: Samples) -> Samples:
-        """What `samples` add to the stream; may be empty."""
+        """Convert the next `samples` of the stream, shape (n,). The result may be empty."""
         if self._same:
             return samples
         spread = np.zeros(len(samples) * self._up)
@@ -139,7 +139,7 @@ class Resampler:
         return np.clip(np.rint(filtered), -32768, 32767).astype(np.int16)
 
     def flush(self) -> Samples:
-        """What the delay still holds back, once no more comes."""
+        """Convert the samples still held back by the filter's delay, at the end of the stream."""
         return self(np.zeros(-(-len(self._before) // (2 * self._up)), np.int16))
 
 
@@ -153,22 +153,22 @@ def _lowpass(up: int, down: int) -> NDArray[np.float64]:
 log = logging.getLogger(__name__)
 
 AHEAD_MS: Final = 400
-"""Of audio at most on its way: enough for a bad moment of the network, and little to throw away."""
+"""The most audio in flight, in milliseconds: covers network jitter, and little is lost when it is cleared."""
 _LITTLE_MS: Final = 200
-"""Of audio whose marks may be on their way when a socket ends."""
+"""Milliseconds of audio whose marks may still be in flight when a socket closes; they count as played."""
 _EARLY: Final = 500
-"""Messages of audio that may wait while a session is opened: ten seconds. Of more the last are heard."""
+"""How many messages of audio (ten seconds) are buffered while a session opens; older ones are dropped."""
 _POSITION_DIGITS: Final = 15
-"""Of a mark: a year of audio has fewer. Python refuses to read a number of thousands of digits."""
+"""The most digits of a mark's position: a year of audio has fewer, and `int` refuses thousands of digits."""
 _START_S: Final = 10.0
 _FAREWELL_S: Final = 20.0
-"""How long a model may take to say good-bye once it asked to hang up."""
+"""How many seconds a model may take to say goodbye after it asked to hang up."""
 _SESSIONS: Final = 5
-"""Voice sessions at most on one socket: each new one is because somebody else speaks."""
+"""The most voice sessions on one socket; a new one is opened when somebody else is found to be speaking."""
 
 
 async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
-    """Serve one socket until it ends; the call may go on with another."""
+    """Serve one socket until it closes; the call may continue on another socket."""
     call = await opened_socket(phone, socket, token)
     if call is None:
         return
@@ -190,7 +190,7 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
 
 
 async def _started(socket: WebSocket, call: PhoneCall) -> str | None:
-    """The id of the stream, once it has begun; None: it is not this call's."""
+    """Wait for the `start` message. Returns the id of the stream; None if it belongs to another call."""
     for _ in range(2):
         message = await messages(socket, _START_S)
         start = (message or {}).get("start")
@@ -201,7 +201,7 @@ async def _started(socket: WebSocket, call: PhoneCall) -> str | None:
 
 
 class MediaStream:
-    """One socket of a call: what the caller says goes to the voice session, what that says to the caller."""
+    """One socket of a call: carries the caller's audio to the voice session and the agent's audio back."""
 
     def __init__(self, phone: Phone, call: PhoneCall, socket: WebSocket, stream: str) -> None:
         self._phone = phone
@@ -211,17 +211,17 @@ class MediaStream:
         self._session: VoiceSession | None = None
         self._up: Resampler | None = None
         self._offset = 0
-        """What the caller had heard of the session on earlier sockets, in bytes of the model's audio."""
+        """Bytes of the model's audio that the caller heard on earlier sockets."""
         self._sent = self._played = 0
-        """Of it on this socket; what was thrown away is not counted."""
+        """Bytes of the model's audio sent and played on this socket, without what was cleared."""
         self._era = 0
-        """How often what was on its way was thrown away."""
+        """How often the audio in flight was cleared: marks of an earlier era are ignored."""
         self._keys = ""
         self._early: deque[bytes] = deque(maxlen=_EARLY)
-        """What the caller said and no session has heard."""
+        """The caller's audio that waits for a session."""
 
     async def run(self) -> None:
-        """Until the socket or the call ends; another session for every other caller."""
+        """Serve until the socket closes or the call ends, with a new session for each other caller."""
         model = self._phone.realtime
         assert model is not None
         line = asyncio.ensure_future(self._listen())
@@ -242,7 +242,7 @@ class MediaStream:
             await asyncio.wait({line})
 
     async def _serve(self, session: VoiceSession, line: asyncio.Task[None]) -> str | None:
-        """Serve one session until it or the socket ends; why it ended, None: it goes on on another socket."""
+        """Serve one session until it or the socket ends. Returns why it ended; None if it goes on."""
         self._offset, self._sent, self._played = self._call.voice_played, 0, 0
         self._up = Resampler(TELEPHONE_HZ, session.profile.input_hz)
         await session.take_up(self._offset)
@@ -268,7 +268,7 @@ class MediaStream:
         return session.reason
 
     def _settle(self, session: VoiceSession) -> None:
-        """Take the end of what was said as played, where only its last marks had not come back."""
+        """Count the audio as played if only its last marks, at most `_LITTLE_MS`, had not come back."""
         with suppress(NotOpen):
             little = _LITTLE_MS * SAMPLE_BYTES * session.profile.output_hz // 1000
             if not session.live.provider.speaking and self._sent - self._played <= little:
@@ -276,7 +276,7 @@ class MediaStream:
                 self._report()
 
     async def _leave(self, session: VoiceSession) -> None:
-        """End the call once the agent asked to and its last words were played; a caller who cuts in stays."""
+        """After the agent asked to hang up, end the call once its last words were played uninterrupted."""
         leaving = self._call.leaving
         while True:
             await leaving.wait()
@@ -286,7 +286,7 @@ class MediaStream:
                 return
 
     async def _listen(self) -> None:
-        """Pass audio from the caller to the model."""
+        """Forward audio from the caller to the model."""
         while (message := await messages(self._socket)) is not None:
             kind = message.get("event")
             if kind == "media":
@@ -316,12 +316,12 @@ class MediaStream:
             await self._session.send_audio(self._pcm(audio))
 
     def _pcm(self, audio: bytes) -> bytes:
-        """`audio` of the telephone as the model listens to it."""
+        """Convert mu-law `audio` of the telephone to PCM at the model's input rate."""
         assert self._up is not None
         return pcm_of(self._up(mulaw_decode(audio)))
 
     async def _key(self, digit: str) -> None:
-        """Gather keys: so many as a PIN or a code has are one, which the model never hears."""
+        """Collect pressed keys; a PIN or code is checked once it is complete. The model never hears it."""
         self._call.touched = time.monotonic()
         self._call.leaving.clear()
         self._keys = self._keys + digit if digit in set("0123456789") else ""
@@ -343,7 +343,7 @@ class MediaStream:
                 self._session.played(self._call.voice_played, flushed=flushed)
 
     async def _speak(self, session: VoiceSession) -> None:
-        """Pass audio from the model to the caller, no more ahead than can be taken back."""
+        """Forward audio from the model to the caller, at most `AHEAD_MS` ahead of playback."""
         down = Resampler(session.profile.output_hz, TELEPHONE_HZ)
         async for item in session.media(ahead_ms=AHEAD_MS):
             if isinstance(item, Frame):
@@ -356,7 +356,7 @@ class MediaStream:
                 self._report(flushed=True)
 
     async def _clear(self) -> None:
-        """Have the telephone drop what it has not played."""
+        """Have Twilio drop the audio that it has not played yet."""
         self._era += 1
         self._sent = self._played
         await self._send("clear")

@@ -120,7 +120,7 @@ class PhoneCall(TextCall):
 
     @property
     def phrases(self) -> Phrases:
-        """What the phone itself says in it."""
+        """The phrases that the phone itself says in the call's language."""
         return self._phone.settings.phrases_in(self.language)
 
     @property
@@ -140,7 +140,7 @@ class PhoneCall(TextCall):
         )
 
     def heard_in(self, language: str) -> None:
-        """The line found out that the caller speaks `language`: it answers in it, if it can.
+        """Switch to `language`, which the line detected, if the phone speaks it.
 
         One utterance is no preference: the next call begins as before. A line that was not asked to find out
         only repeats what it was told.
@@ -339,7 +339,7 @@ class Figures:
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, as it is recorded and reported."""
+        """Return the figures as they are recorded and reported."""
         counts = {name: getattr(self, name) for name in Figures.__slots__}
         return {**counts, "cached_share": round(self.cached_share, 4)}
 

@@ -80,7 +80,7 @@ def _words(key: str) -> list[str]:
 def passages(
     turns: Sequence[Turn], moment: str, budget_tokens: int, *, found: Mapping[str, int] | None = None
 ) -> list[dict[str, Any]]:
-    """As many of `turns` as the budget holds: what matches the moment with its neighbours, then the end.
+    """Choose the turns that fit the budget: matches of the moment with their neighbours, then the end.
 
     In the order they were said; what was left out shows as {"turns_left_out": n}.
 
@@ -472,7 +472,7 @@ class PhoneMemory(CallerMemory):
     call: ToolContext
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """Those of every agent, and those of a call."""
+        """Return the tools of every agent and those of a call."""
         tools = PhoneTools(
             self.call,
             self.memory,

@@ -121,7 +121,7 @@ def _guesses_at(user: str) -> str:
 
 
 def check_pin(pin: str) -> None:
-    """Let a PIN pass that is six digits and not one of those everybody tries first.
+    """Check that a PIN has six digits and is not one of those that are guessed first.
 
     Raises:
         InvalidInput: it is not. The message does not repeat it.
@@ -274,7 +274,7 @@ class LinkCodes:
         return None if proven is None else proven.line
 
     async def take_proof(self, code: str) -> ProvenLine | None:
-        """That line, with who proved in the call that its memories are theirs; see `take`."""
+        """Take a proven line with the user who proved in the call to own its memories; see `take`."""
         record = await self._take("line", code)
         if record is None:
             return None

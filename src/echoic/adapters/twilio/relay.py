@@ -126,7 +126,7 @@ class Relay:
         """What was said to pass the time."""
 
     async def run(self) -> None:
-        """Until the socket ends."""
+        """Serve messages until the socket closes."""
         while (message := await messages(self._socket)) is not None:
             self._call.touched = time.monotonic()
             kind = message.get("type")

@@ -81,7 +81,7 @@ ENGLISH: Final = KNOWN["en"]
 
 
 def phrases_of(language: str, own: Mapping[str, Phrases]) -> Phrases:
-    """Those for a language tag: of `own` by tag or primary tag, then ours; English where there are none."""
+    """Find phrases for a language tag: your own by tag or primary tag, then built-in ones, then English."""
     by_tag = {tag.casefold(): phrases for tag, phrases in own.items()}
     tag, primary = language.casefold(), primary_of(language)
     return by_tag.get(tag) or by_tag.get(primary) or KNOWN.get(primary) or ENGLISH

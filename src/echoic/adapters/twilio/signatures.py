@@ -71,7 +71,7 @@ class Signatures:
         try:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=500, errors="strict")
         except ValueError as error:
-            raise SignatureRefused(400, "the body is no form") from error
+            raise SignatureRefused(400, "the body is not a form") from error
         form = FormData([*pairs])
         query = f"?{request.url.query}" if request.url.query else ""
         if not self._signed(request, f"{self.base_of(request)}{request.url.path}{query}", form):
@@ -79,7 +79,7 @@ class Signatures:
         return form
 
     def check_socket(self, connection: HTTPConnection) -> None:
-        """Let the handshake of a socket pass.
+        """Check the signature of a socket's handshake.
 
         Raises:
             Refused: 403 forged.
@@ -95,7 +95,7 @@ class Signatures:
         return f"{issued}.{self._mark(call, step, issued)}"
 
     def check_token(self, token: str, call: str, step: int) -> None:
-        """Let a token of ours pass.
+        """Check a token that this class issued.
 
         Raises:
             Refused: 403 it is not of this call and step, or too old.

@@ -50,7 +50,7 @@ class TwiML:
         self._base = base
 
     def url(self, path: str, **query: Any) -> str:
-        """Where a webhook is."""
+        """Return the URL of a webhook."""
         return f"{self._base}{path}{'?' + urlencode(query) if query else ''}"
 
     def listen(self, words: str, action: str, *, language: str) -> str:

@@ -152,7 +152,7 @@ class AgentExperience:
         return await until_written(lambda: self._add(lesson, author), "the agent's experience")
 
     async def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson in front of everyone, whoever taught it. For operators.
+        """Approve a lesson for use with every user, whoever taught it. For operators.
 
         Args:
             lesson_id: of this very wording, as listed.
@@ -175,7 +175,7 @@ class AgentExperience:
         return await until_written(attempt, "the lesson")
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Let the agent use a lesson no longer, from the next prompt on, however often it is taught.
+        """Withdraw a lesson from the next prompt on, however often it is taught again.
 
         For operators.
 

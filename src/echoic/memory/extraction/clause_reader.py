@@ -216,7 +216,7 @@ def attention(projected: Floats, heads: Floats) -> Floats:
 
 @functools.cache
 def weights() -> Weights:
-    """Those that ship with the package."""
+    """Load the weights that ship with the package."""
     with files("echoic.memory.extraction").joinpath("clause_reader.npz").open("rb") as stored:
         held = np.load(stored, allow_pickle=False)
         arrays = "term direct axes heads pooled sentence around out kinds".split()

@@ -63,7 +63,7 @@ _ORDERS: Final = re.compile(
 
 
 def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
-    """Those of `changes` that the turns they cite can have called for.
+    """Return those `changes` that are grounded in the turns they cite.
 
     Args:
         changes: what was proposed.

@@ -176,7 +176,7 @@ class Leases:
         return 0.0
 
     async def give_back(self, scope: Scope, reader: str) -> None:
-        """Let others at it, if it is still ours."""
+        """Release the lease, if this process still holds it."""
         records = await self._store.read(scope, LEASE, [reader])
         if records and records[0].data["holder"] == self._worker:
             free = replace(records[0], data={"holder": "", "until": self._clock().isoformat()})

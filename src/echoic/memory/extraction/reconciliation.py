@@ -142,7 +142,7 @@ class Extractor(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what `open` took. May be called twice."""
+        """Release what `open` acquired. May be called twice."""
         ...
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
@@ -161,7 +161,7 @@ class Summarizer(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds. May be called twice."""
+        """Release its resources. May be called twice."""
         ...
 
 

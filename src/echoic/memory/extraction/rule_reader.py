@@ -56,10 +56,10 @@ class RuleExtractor:
     timeout_s = 30.0
 
     async def open(self) -> None:
-        """Nothing is needed."""
+        """Do nothing: rules need no resources."""
 
     async def aclose(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: no resources are held."""
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`; never fails."""

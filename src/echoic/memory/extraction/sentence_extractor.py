@@ -225,10 +225,10 @@ class SentenceExtractor:
         return cls(embedder) if embedder is not None and fits else None
 
     async def open(self) -> None:
-        """Nothing to do: the weights are read with the first sentence."""
+        """Do nothing: the weights are read with the first sentence."""
 
     async def aclose(self) -> None:
-        """Nothing was taken."""
+        """Do nothing: no resources are held."""
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`.

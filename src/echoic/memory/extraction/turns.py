@@ -145,11 +145,11 @@ class Stretch:
 
     @property
     def end(self) -> int:
-        """Where a cursor stands that has read all of them."""
+        """The cursor after reading all of them."""
         return self.seqs[-1]
 
     def within(self, characters: int) -> Stretch:
-        """As many of the first turns as have `characters` together; the first in any case."""
+        """Return the first turns, at most `characters` together, but at least one."""
         total = 0
         for at, turn in enumerate(self.turns):
             total += len(turn.heard_text)

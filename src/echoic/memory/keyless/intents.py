@@ -371,7 +371,7 @@ def listed(sentences: Iterable[str]) -> str:
 
 
 def receipt_in_words(receipt: Receipt) -> str:
-    """What an erasure removed, and whether that was checked."""
+    """Say what an erasure removed, and whether that was verified."""
     removed = [
         _counted(receipt.memories, "memory", "memories"),
         _counted(receipt.turns, "turn"),

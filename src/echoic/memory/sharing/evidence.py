@@ -16,7 +16,9 @@ from typing import Final
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.person_names import LISTS, JudgedWord, listed_stems, stem, stems
-from echoic.text import any_of
+from echoic.text import any_of, patterns
+
+_PATTERNS = patterns("echoic.memory.sharing", "evidence")
 
 
 def _phrase(pattern: str) -> re.Pattern[str]:
@@ -24,79 +26,23 @@ def _phrase(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\S)(?:{pattern})(?!\S)")
 
 
-_LOW = any_of("one two three four five six seven eight nine ten eleven twelve")
-_HALF = any_of(r"am pm a\.m p\.m o'clock")
-_CLOCK = (
-    rf"(?:[0-9]{{1,2}}(?:[:.][0-9]{{2}})?(?: {_HALF})?|{_LOW}(?: (?:thirty|fifteen|forty five|{_HALF}))*"
-    r"|noon|midnight|midday|dawn|dusk|sunset|sunrise|breakfast)"
-)
-_DAYS = any_of(LISTS["days"])
-_TOWARDS = any_of("at from until till to by between before after around - : \u2013")
-_WHEN = _phrase(
-    rf"{_TOWARDS} {_CLOCK}"
-    rf"|{_CLOCK} (?:am|pm|to|-|until)|{_DAYS}"
-)
-_CURRENCY = any_of("dollars? euros? pounds? cents? percent usd eur gbp shekels? yen rupees?")
-_AMOUNT = (
-    rf"(?:[$\u20ac\u00a3] ?[0-9][0-9.,]*|[0-9][0-9.,]* ?[$\u20ac\u00a3%]"
-    rf"|(?:[0-9][0-9.,]*|hundred|thousand|[a-z]+teen|[a-z]+ty|{_LOW}) {_CURRENCY}"
-    r"|free(?: of charge)?|complimentary|half price|no (?:extra |additional )?(?:charge|fee|cost))"
-)
+_WHEN = _phrase(_PATTERNS["when"])
+_AMOUNT = _PATTERNS["amount"]
 _MONEY = _phrase(_AMOUNT)
 _PRICE = _phrase(r"(?:costs?|starts? at|sells? for|(?:is|are)(?: only| just| priced at)?|:)" rf" {_AMOUNT}")
-_FEE = _phrase(
-    any_of(
-        """late cleaning service booking delivery cancellation entry entrance resort parking change
-        shipping handling rental admission"""
-    )
-    + rf" (?:fee|charge|surcharge)s? (?:is|are|:) {_AMOUNT}|deposit is {_AMOUNT} per"
-)
+_FEE = _phrase(_PATTERNS["fee"])
 _EAT_FREE = _phrase(
     r"(?:children|kids|seniors|students|infants|members)(?: under [0-9]+)? (?:eat|ride|enter|stay) free"
 )
 # "Students get a 10 percent discount", "a 10 percent discount is available for members"
-_DISCOUNT = re.compile(
-    r"(?:students|seniors|members|veterans|children|groups|guests|residents) (?:get|receive|pay)"
-    rf" (?:a )?{_AMOUNT}"
-    rf"|(?:a|the) {_AMOUNT} discount (?:is|for)"
-)
-_FLOOR = any_of(
-    """ground first second third fourth fifth sixth seventh eighth ninth tenth top main lower upper"""
-)
-_WHERE = _phrase(
-    r"(?:is|are)(?: (?:also|now|right|just|not))? (?:"
-    + any_of(LISTS["where"])
-    + rf"|(?:on )?(?:the )?{_FLOOR} (?:floor|level)|\[ADDRESS\])"
-)
+_DISCOUNT = re.compile(_PATTERNS["discount"])
+_WHERE = _phrase(_PATTERNS["where"])
 _ROOMS = _phrase(
     any_of("fitting meeting changing conference dining waiting locker game treatment rest") + " rooms?"
 )
-_IS = any_of("is are can_be may_be must_be should_be has_to_be have_to_be")
-_RULED = any_of(LISTS["ruled"])
-_BANNED = any_of(
-    """smoking pets refunds returns exchanges outside_food photography cash checks food dogs minimum
-    drinks alcohol reservations?"""
-)
-_DUTY = any_of("be show pay wear check leave present bring enter use return cancel arrive")
-_SPAN = any_of("days hours weeks minutes")
-_POLICY = _phrase(
-    rf"{_IS}(?: not| also| only)? {_RULED}|not {_RULED}|only (?:allowed|accepted)"
-    r"|(?:ships?|arrives?|are (?:shipped|delivered)) within"
-    rf"|takes? (?:up to |about )?[0-9]+ (?:business |working )?{_SPAN}"
-    rf"|(?:must|may not|cannot|can|may) {_DUTY}"
-    r"|requires?|allows?|permits?|prohibits?|accepts?|covers|does not cover|lasts|expires?"
-)
-_RULE_ITSELF = _phrase(
-    rf"no {_BANNED}|dress code is|(?:minimum|maximum) [a-z]+ (?:is|are)"
-    r"|(?:return|refund|cancellation|pet|smoking|exchange|privacy|baggage|luggage) policy"
-    r" (?:is|:|allows|requires)"
-)
-_EAT = _phrase(
-    any_of(
-        """comes?_with (?:is_|are_)?served_with includes? contains? has have
-        (?:is_|are_)?made_(?:with|from) features? offers? serves? on_the_menu"""
-    )
-)
+_POLICY = _phrase(_PATTERNS["policy"])
+_RULE_ITSELF = _phrase(_PATTERNS["rule itself"])
+_EAT = _phrase(_PATTERNS["eat"])
 _DISHES_ARE = any_of(LISTS["dishes are"])
 _IS_DISH = _phrase(rf"(?:is|are)(?: also| always| not)? {_DISHES_ARE}")
 _SPECIAL = _phrase(r"(?:of the day|specials?) (?:is|are)(?! (?:at|on|from)(?!\S))")
@@ -109,12 +55,7 @@ _FEATURES = listed_stems("known goods", "known food") - stems("number message ke
 _HELD = _phrase(
     r"starts?|begins?|takes? place|runs?|ends?|(?:is|are) (?:held|hosted|open|every|each|on|from)"
 )
-_REPEATED = _phrase(
-    any_of(
-        """every each daily nightly weekly monthly weekends weekdays
-        (?:mon|tues|wednes|thurs|fri|satur|sun)days"""
-    )
-)
+_REPEATED = _phrase(_PATTERNS["repeated"])
 _SURE_EVENT = _phrase(any_of(LISTS["sure event"]))
 _OPENING = _phrase(r"(?:is|are|stays?|remains?)(?: also| only| always)? (?:open|closed)|opens?|closes?")
 _SERVING = _phrase(r"(?:is|are)(?: also| only| always)? (?:available|served)|served")
@@ -126,10 +67,7 @@ _HOURS_ITSELF = re.compile(r"(?:the )?(?:[a-z-]+ ){0,3}hours(?: are| :|:| is)? "
 _FREE_THEN = ("free ", "available ", "busy ", "awake ", "up ", "home ", "working ")
 _STEPS = any_of(LISTS["steps"])
 _TO_DO = re.compile(rf"(?:to|for) [^,:]{{3,80}}[,:] (?:first )?{_STEPS}(?!\S)")
-_HANDLED = any_of(
-    """press hold push turn plug unplug restart reset scan insert slide switch tap connect disconnect
-    rinse empty refill replace clean"""
-)
+_HANDLED = _PATTERNS["handled"]
 _STEP = re.compile(rf"{_HANDLED} (?:and hold )?(?:the|a|an|each|both)(?!\S)")
 
 
@@ -310,10 +248,7 @@ _TOUCHED_BY: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 _ENDS: Final = frozenset(".!?;:")
-_JOINS: Final = frozenset(
-    """, and but or so because although though while whereas unless except if when which that who where then
-    also plus yet since as ( ) \u2013 \u2014 / " """.split()
-)
+_JOINS: Final = frozenset(_PATTERNS["joins"].split())
 _HALVES: Final = frozenset({"a.m", "p.m"})
 # What may be added to a clause without a verb of its own: "…, Monday to Friday", "… and on weekends".
 _PLAIN: Final = listed_stems("plain")

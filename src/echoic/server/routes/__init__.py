@@ -12,6 +12,7 @@ from echoic.server.routes import (
     people,
     v1,
     voice,
+    watch,
 )
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -27,6 +28,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     global_memory.audit_router,
     health.router,
     health.watched,
+    watch.router,
     health.page_router,
 )
 

@@ -297,7 +297,7 @@ class UserFile(NamedTuple):
 
 
 class Folder:
-    """Where the files lie. `open` before use.
+    """The folder of the files. Call `open` before use.
 
     Args:
         root: the folder; created if need be.
@@ -320,11 +320,11 @@ class Folder:
         Raises:
             EmbeddingMismatch: vectors of another model are kept here; nothing was changed.
             InvalidInput: the files here have the other layout.
-            StoreCorrupt: the settings cannot be read, or this is no folder; left untouched.
+            StoreCorrupt: the settings cannot be read, or this is not a folder; left untouched.
             StoreTooNew: a newer version wrote them; left untouched.
         """
         if self.root.exists() and not self.root.is_dir():
-            raise StoreCorrupt(f"{str(self.root)!r} is no folder; it is left untouched")
+            raise StoreCorrupt(f"{str(self.root)!r} is not a folder; it is left untouched")
         with disk.translated(self.root, "opened"):
             disk.make_folder(self.root)
             with disk.locked(self.root / _LOCK):
@@ -350,7 +350,7 @@ class Folder:
         check_model(found, spec, repr(str(self.root)))
 
     def change_model(self, spec: EmbeddingSpec) -> None:
-        """From now on vectors of `spec` are kept here; those of another are no longer looked at."""
+        """Change the embedding model to `spec`: vectors of another model are ignored."""
         with disk.translated(self.root, "written"), disk.locked(self.root / _LOCK):
             self._write_settings(spec)
 

@@ -197,7 +197,7 @@ class PostgresScopeChanges(Changing):
 
     @property
     def found(self) -> list[Record]:
-        """Those records that the changes touch."""
+        """Read the records that the changes touch."""
         return [record for record in self._held.values() if record is not None]
 
     def embedded(self, record: Record) -> bool:

@@ -108,7 +108,7 @@ def _put_in_place(partition: Partition, parts: Sequence[Part]) -> None:
 async def read_parts(
     connection: Connection, names: Names, number: int, segments: Sequence[int], *, records: bool = True
 ) -> list[Part]:
-    """Those `segments` of scope `number` with vectors, word pieces and `records`, in order."""
+    """Read `segments` of scope `number` with vectors, word pieces and `records`, in order."""
 
     async def rows(statement: str) -> list[Sequence[Any]]:
         found: list[Sequence[Any]] = await connection.fetch(
@@ -281,7 +281,7 @@ class FreshPartitions:
             self._tasks.append(asyncio.create_task(self._keep_listening(), name="echoic-postgres-listen"))
 
     async def stop(self) -> None:
-        """Let go of everything."""
+        """Drop everything that is loaded."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -289,7 +289,7 @@ class FreshPartitions:
         self.clear()
 
     def clear(self, dimensions: int | None = None) -> None:
-        """Let go of what is loaded, as when the vectors become others, of `dimensions`."""
+        """Drop what is loaded, as when vectors change to `dimensions`."""
         self._cache.clear()
         self._scopes.clear()
         self._behind.clear()
@@ -359,7 +359,7 @@ class FreshPartitions:
             self._tell(scope)
 
     def drop(self, scope: Scope) -> None:
-        """Let go of `scope`, and empty what somebody may still hold of it: it was erased."""
+        """Drop an erased `scope`, and empty the partition that a caller may still hold."""
         loaded = self._cache.get(scope)
         self._drops += 1
         self._cache.drop(scope)

@@ -144,7 +144,7 @@ class Writer:
             return self._closed
 
     def let_go(self) -> None:
-        """In a forked child: the thread is not here, and the turn it may have had must not live on."""
+        """Reset in a forked child: the thread does not exist here, and its lock must not stay taken."""
         self._forked = self._forked or self._thread is not None
         self._thread = self._closed = None
         self._waking = threading.Lock()
