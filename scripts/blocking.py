@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import inspect
 import subprocess
 import sys
@@ -147,6 +148,7 @@ class Written:
         return ast.unparse(node)
 
 
+@functools.cache
 def _imports(module: ModuleType) -> dict[str, str]:
     """From where `module` has the names that it imports."""
     return {

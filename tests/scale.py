@@ -10,6 +10,9 @@ import os
 import secrets
 from collections.abc import Sequence
 from random import Random
+from typing import TypeVar
+
+Point = TypeVar("Point", int, str)
 
 os.environ.setdefault("ECHOIC_TEST_SCALE", "0.1")
 # set before workers are started: they inherit it, and draw the same
@@ -24,6 +27,6 @@ def many(number: int, *, least: int = 1) -> int:
     return max(least, round(number * SCALE))
 
 
-def some(points: Sequence[int], *, least: int = 1) -> list[int]:
+def some(points: Sequence[Point], *, least: int = 1) -> list[Point]:
     """As many of `points` as this run's scale makes, drawn by its seed and in order; all of them at full scale."""
     return sorted(Random(SEED).sample(points, min(len(points), many(len(points), least=least))))

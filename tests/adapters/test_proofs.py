@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import InvalidInput
+from echoic.adapters.twilio import proofs
 from echoic.adapters.twilio.callers import proves_number
 from echoic.adapters.twilio.identity_claims import MASK, proof_in, wants_pin
 from echoic.adapters.twilio.proofs import MAX_GUESSES, Pins
@@ -18,6 +19,13 @@ A = "TN-Validation-Passed-A"
 PIN = "482913"
 SAID = "My PIN is 4 8 2 9 1 3."
 SECRET = "My name is Ana, and my sister is called Quillhilda."
+
+
+@pytest.fixture(autouse=True)
+def quick_pins(request, monkeypatch):
+    """What a guess at a PIN costs is proved by one test, and paid by no other."""
+    if "costs" not in request.node.name:
+        monkeypatch.setattr(proofs, "_COST", 2**4)
 
 
 def parrot(_said, _given):
@@ -59,6 +67,14 @@ async def test_a_deployment_that_trusts_any_number_knows_its_callers_without_att
     phone = await ana_has_a_pin(line, trust="any")
     assert "Ana" in await (await phone.caller(attestation="")).dial()
     assert "Ana" not in await (await phone.caller(attestation="TN-Validation-Failed-A")).dial()
+
+
+async def test_a_guess_at_a_pin_costs_16_mb_of_scrypt(line):
+    phone = await ana_has_a_pin(line, channel="media")
+    pins, ana = phone.phone.callers.pins, phone.phone.callers.line_of("+15550100001")
+    cost = (await pins._record(ana)).data["n"]
+    assert 128 * 8 * cost == 16 << 20
+    assert await pins.whose([ana], PIN) == [ana]
 
 
 @pytest.mark.parametrize("channel", ["gather", "relay"])

@@ -67,9 +67,13 @@ def cost(work, times):
 def grows_too_fast(work, fragment):
     """Whether four times the text takes more than nine times as long: of a quadratic pattern it is sixteen."""
     text = fragment * (SIZE // len(fragment))
-    if cost(lambda: work(text * 4), 1) < MEASURABLE_S:
+    if cost(lambda: work(text), 1) < MEASURABLE_S / 16:  # then not even sixteen times as long can be measured
         return False
-    return cost(lambda: work(text * 4), 3) > 9 * cost(lambda: work(text), 5)
+    once = cost(lambda: work(text * 4), 1)
+    if once < MEASURABLE_S:
+        return False
+    least = cost(lambda: work(text), 5)
+    return once > 9 * least and cost(lambda: work(text * 4), 3) > 9 * least
 
 
 def test_near_matches_cost_every_pattern_in_proportion_to_their_number():

@@ -168,7 +168,7 @@ HOSTILE = {
         }
     ),
     "ten megabytes": lambda r: r(arguments={"changes": [item(sentence="tram " * 2_000_000)]}),
-    "a hundred thousand items": lambda r: r(arguments={"changes": [GOOD] * 100_000}),
+    "ten thousand items": lambda r: r(arguments={"changes": [GOOD] * 10_000}),
     "a number for a list": lambda r: r(arguments={"changes": 7}),
     "lists in lists": lambda r: r(arguments='{"changes": ' + "[" * 5000 + "]" * 5000 + "}"),
 }

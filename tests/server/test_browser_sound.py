@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from server.browsing import launched
 from server.conftest import started
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -30,15 +29,13 @@ TOOLS = """
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def page(playwright, tmp_path_factory):
+async def page(browser, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sound")
-    async with (
-        started(f"sqlite:///{folder}/echoic.db") as server,
-        launched(playwright, "--autoplay-policy=no-user-gesture-required") as browser,
-    ):
+    async with started(f"sqlite:///{folder}/echoic.db") as server:
         page = await browser.new_page()
         await page.goto(f"{server.url}/static/mark.svg")
         yield page
+        await page.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

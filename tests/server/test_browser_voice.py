@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from echoic_loopback.realtime import Says, Script, UserSays, words_heard
-from server.browsing import EMBEDDER, IMAGES, card, launched, low_contrast, visiting
+from server.browsing import CHROMIUM, EMBEDDER, IMAGES, SHELL, card, launched, low_contrast, visiting
 from server.calls_in_browser import (
     MICROPHONE,
     PAUSE_MS,
@@ -279,17 +279,17 @@ async def test_the_bar_of_a_call_is_used_with_the_keyboard_alone(browser, tmp_pa
 
 
 REFUSED = [
-    (MICROPHONE[:1], "The microphone is blocked"),
-    (MICROPHONE[1:], "There is no microphone"),
+    (MICROPHONE[:1], CHROMIUM, "The microphone is blocked"),  # the other has nobody to ask
+    (MICROPHONE[1:], SHELL, "There is no microphone"),
 ]
 
 
-@pytest.mark.parametrize(("flags", "said"), REFUSED)
+@pytest.mark.parametrize(("flags", "program", "said"), REFUSED)
 async def test_a_microphone_that_is_refused_or_missing_is_told_with_the_way_out(
-    playwright, tmp_path, flags, said
+    playwright, tmp_path, flags, program, said
 ):
     async with (
-        launched(playwright, *flags) as browser,
+        launched(playwright, *flags, program=program) as browser,
         served("openai", tmp_path, Script(open_ended=True)) as server,
         visiting(browser, server) as page,
     ):

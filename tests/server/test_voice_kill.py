@@ -20,6 +20,7 @@ from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Says, Script, UserSays
 from server.voice_calling import Page, admitted, calling, connecting
+from session.conftest import BY_ONE_PROVIDER
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 SECRET = "of these tests, and long enough for HS256"
@@ -106,9 +107,9 @@ def from_memory(words, wanted):
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("provider_name", ["openai", "gemini"])
+@BY_ONE_PROVIDER
 async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_in_another_and_the_next_call_knows(
-    tmp_path, provider_name
+    tmp_path, provider
 ):
     first = Script(
         Says("hello, who are you", word_ms=50),
@@ -125,10 +126,10 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_in_another_and_
         open_ended=True,
     )
     third = Script(from_memory("welcome back Pavel", "Pavel"), open_ended=True)
-    server = OpenAIRealtimeServer if provider_name == "openai" else GeminiLiveServer
-    async with server(first, second, third, patience_s=30) as provider:
-        with trusted(provider):
-            async with running(tmp_path, provider) as process:
+    server = OpenAIRealtimeServer if provider == "openai" else GeminiLiveServer
+    async with server(first, second, third, patience_s=30) as played:
+        with trusted(played):
+            async with running(tmp_path, played) as process:
                 ana = await process.identity()
                 admission = await admitted(process.client, ana)
                 async with connecting(process.url, admission["ticket"]) as socket:

@@ -15,11 +15,11 @@ from echoic.server.routes.voice import GREETING
 from echoic.session import CallLimits, SessionSettings, VoiceAgent
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays, speech, words_heard
 from server.voice_calling import Page, admitted, calling, connected, connecting, providing
+from session.conftest import BY_ONE_PROVIDER
 
 QUICK = SessionSettings(checkpoint_every_s=0.1)
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
 NEW = {"X-Echoic-Caller": "new"}
-PROVIDERS = pytest.mark.parametrize("provider", ["openai", "gemini"])
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def from_memory(words, wanted):
     return step
 
 
-@PROVIDERS
+@BY_ONE_PROVIDER
 async def test_the_second_call_greets_by_name_and_answers_from_memory(open_server, provider):
     first = Script(
         Says("hello there", word_ms=100),
@@ -86,7 +86,7 @@ async def test_the_second_call_greets_by_name_and_answers_from_memory(open_serve
     assert words_heard(bytes(page.heard), speech("nice to meet you", word_ms=100))  # the very audio arrived
 
 
-@PROVIDERS
+@BY_ONE_PROVIDER
 async def test_words_come_while_they_are_spoken_and_what_was_recalled_is_told(open_server, provider):
     script = Script(
         UserSays("where do I live", after_ms=400, partials=("where", " do I")),
@@ -113,7 +113,7 @@ async def test_words_come_while_they_are_spoken_and_what_was_recalled_is_told(op
     assert page.of("recall")[0].keys() == {"type", "outcome", "hits", "ms"}
 
 
-@PROVIDERS
+@BY_ONE_PROVIDER
 async def test_who_cuts_in_is_obeyed_and_what_was_not_played_was_not_heard(open_server, provider):
     text = "one two three four five six seven eight nine ten"
     script = Script(
@@ -213,7 +213,7 @@ async def test_a_call_is_handed_to_another_agent_and_the_page_is_told(open_serve
 
 
 class TestTheLine:
-    @PROVIDERS
+    @BY_ONE_PROVIDER
     async def test_a_page_that_comes_back_in_time_goes_on_in_the_same_call(self, open_server, provider):
         script = Script(
             UserSays("my name is Pavel", after_ms=300),
@@ -256,7 +256,7 @@ class TestTheLine:
         assert abs(len(turns[1].split()) - len(played)) <= 1
         assert turns[2] == "where was I"
 
-    @PROVIDERS
+    @BY_ONE_PROVIDER
     async def test_after_the_grace_time_the_call_is_put_away_and_can_be_resumed(self, open_server, provider):
         first = Script(
             UserSays("my name is Pavel", after_ms=300), Says("hello Pavel", word_ms=100), open_ended=True

@@ -11,10 +11,15 @@ from pydantic_ai.realtime.google import GoogleRealtimeModel
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 import echoic
+import scale
 from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 
 PROVIDERS = ("openai", "gemini")
+BY_ONE_PROVIDER = pytest.mark.parametrize(
+    "provider", [pytest.param(name, marks=pytest.mark.examples) for name in scale.some(PROVIDERS)]
+)
+"""For what depends on no provider: this run's seed draws whose stand-in plays it, and at full scale each does."""
 MIC_MS = 200
 """Of audio in a chunk of the microphone's: each costs the processor the same, however short."""
 

@@ -9,6 +9,8 @@ import pytest
 
 from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession
 from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
+from scale import some
+from session.conftest import BY_ONE_PROVIDER
 
 REPLY = "your flight to Porto leaves at nine from gate seven on the upper deck"
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
@@ -47,7 +49,8 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
     return turns[1], bytes(line.heard[:cut_at]), server
 
 
-@pytest.mark.parametrize("played_ms", OFFSETS_MS)
+@pytest.mark.examples
+@pytest.mark.parametrize("played_ms", some(OFFSETS_MS, least=3))
 async def test_the_words_heard_are_within_one_of_those_in_the_audio(
     memory, provider, serve, phone, eventually, played_ms
 ):
@@ -65,6 +68,7 @@ async def test_the_provider_is_told_where_playback_stopped(memory, serve, phone,
     assert abs(item.truncated_ms - 1010) <= 20
 
 
+@BY_ONE_PROVIDER
 async def test_what_was_not_heard_is_in_no_fact_no_recall_and_no_block(
     memory, provider, serve, phone, eventually
 ):
@@ -119,6 +123,7 @@ async def test_a_reply_that_is_still_being_generated_ends_where_the_caller_cut_i
     assert 2 <= len(heard.split()) <= 6, "800 ms were generated, and the cut came a little later"
 
 
+@BY_ONE_PROVIDER
 async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, provider, serve, eventually):
     async with (
         serve(provider, script()) as (server, model),

@@ -10,6 +10,7 @@ from echoic import InvalidInput, NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.provider_connections import ProviderConnections
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
+from session.conftest import BY_ONE_PROVIDER
 
 
 def robin(**more):
@@ -55,6 +56,7 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
     assert all(turn[2] is None for turn in await turns_of(memory, "first"))
 
 
+@BY_ONE_PROVIDER
 @pytest.mark.parametrize("consent", ["keep", "never"])
 async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
     consent, memory, provider, serve, phone, eventually
@@ -84,6 +86,7 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
     assert await ana.conversations() == []
 
 
+@BY_ONE_PROVIDER
 @pytest.mark.parametrize("answer", ["yes of course", "my name is Pavel"])
 async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
     answer, memory, provider, serve, phone, eventually
@@ -169,6 +172,7 @@ async def test_two_tools_in_one_reply_and_a_chained_third_and_one_that_raises_an
     assert {name for what, name, _ in events if what == "tool_result"} == {"first", "raises", "hangs"}
 
 
+@BY_ONE_PROVIDER
 async def test_what_waits_in_hooks_and_tools_for_something_that_was_cancelled_cannot_break_the_call(
     memory, provider, serve, phone, eventually
 ):
@@ -204,6 +208,7 @@ async def test_what_waits_in_hooks_and_tools_for_something_that_was_cancelled_ca
     assert told[-1] == "session_end"
 
 
+@BY_ONE_PROVIDER
 async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
     memory, provider, serve, phone, eventually
 ):
@@ -265,6 +270,7 @@ async def test_the_call_of_a_user_who_is_already_on_two_is_refused(memory, serve
         assert limits.calls == 0
 
 
+@BY_ONE_PROVIDER
 async def test_a_call_where_nobody_says_anything_ends(memory, provider, serve, phone):
     settings = SessionSettings(idle_timeout_s=0.2, checkpoint_every_s=0.05)
     async with (

@@ -30,6 +30,7 @@ from echoic.stores import store_from
 from echoic.types import Turn
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from session import calling
+from session.conftest import BY_ONE_PROVIDER
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 PROGRAM = Path(__file__).parent / "calling.py"
@@ -119,6 +120,7 @@ async def test_a_call_killed_in_mid_sentence_is_gone_on_with_by_another_process(
     assert "order desk" in seeded
 
 
+@BY_ONE_PROVIDER
 @pytest.mark.crash
 async def test_what_was_being_said_on_a_killed_call_is_kept_when_the_caller_calls_anew(
     tmp_path, provider, serve, eventually
@@ -297,6 +299,7 @@ async def test_a_call_can_be_gone_on_with_on_another_provider(memory, serve, pho
     assert [turn.text for turn in turns] == ["I like jazz", "so do I", "what do I like", "jazz"]
 
 
+@BY_ONE_PROVIDER
 async def test_what_a_process_died_before_learning_from_is_known_from_the_first_word(
     memory, provider, serve, phone, eventually, monkeypatch
 ):

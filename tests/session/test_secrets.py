@@ -6,10 +6,12 @@ from echoic.memory.records import CHECKPOINT, scan_all
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from leaks import leaked
+from session.conftest import BY_ONE_PROVIDER
 
 SECRETS = ("4111", "four one one one", "8361", "eight three six one", "bluebird")
 
 
+@BY_ONE_PROVIDER
 async def test_nothing_that_lasts_holds_a_secret_of_the_call(
     memory, provider, serve, phone, eventually, tmp_path
 ):

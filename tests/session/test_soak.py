@@ -8,6 +8,7 @@ import weakref
 
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic_loopback.realtime import Repeat, Says, Script, UserSays
+from session.conftest import BY_ONE_PROVIDER
 
 CALLS, TURNS = 8, 6
 
@@ -22,6 +23,7 @@ class InTurn:
         await Says(f"answer number {number}")(session)
 
 
+@BY_ONE_PROVIDER
 async def test_every_turn_of_many_calls_is_kept_once_and_nothing_is_left_behind(
     memory, provider, serve, phone, eventually
 ):

@@ -12,6 +12,7 @@ from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
 from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
+from session.conftest import BY_ONE_PROVIDER
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
 
@@ -33,6 +34,7 @@ def numbers(audio, size):
     return samples[::size].tolist()
 
 
+@BY_ONE_PROVIDER
 async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_opened(
     memory, provider, serve, phone, eventually
 ):

@@ -14,6 +14,7 @@ import pytest
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.call_record import CallLog, CallRecord, exchange_with, why
 from echoic_loopback.realtime import Says, Script, UserSays
+from session.conftest import BY_ONE_PROVIDER
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 QUESTION = "tell me about the dogs of my friends"
@@ -48,6 +49,7 @@ async def with_long_ones(ana):
     ]
 
 
+@BY_ONE_PROVIDER
 async def test_what_does_not_fit_is_over_budget(memory, provider, serve, phone, eventually):
     long = await with_long_ones(memory.user("ana"))
     turn = await asked(memory, serve, phone, eventually, provider)
@@ -55,6 +57,7 @@ async def test_what_does_not_fit_is_over_budget(memory, provider, serve, phone, 
     assert set(reasons) == {"shown", "over_budget"}
 
 
+@BY_ONE_PROVIDER
 async def test_what_was_corrected_before_the_turn_is_superseded(memory, provider, serve, phone, eventually):
     ana = memory.user("ana")
     old = await ana.set("dog", "the dog of my friend Jo is Rex")
@@ -64,12 +67,14 @@ async def test_what_was_corrected_before_the_turn_is_superseded(memory, provider
     assert await reason(memory, turn, new.id) in {"shown", "in_block"}
 
 
+@BY_ONE_PROVIDER
 async def test_what_is_anothers_is_in_another_scope(memory, provider, serve, phone, eventually):
     theirs = await memory.user("ben").remember("The dog of my friend is called Fido.")
     turn = await asked(memory, serve, phone, eventually, provider)
     assert await reason(memory, turn, theirs.id) == "other_scope"
 
 
+@BY_ONE_PROVIDER
 async def test_what_was_shown_and_then_forgotten_is_forgotten(memory, provider, serve, phone, eventually):
     ana = memory.user("ana")
     gone = await ana.set("friends", "the dogs of my friends are called Rex and Bello")
@@ -80,6 +85,7 @@ async def test_what_was_shown_and_then_forgotten_is_forgotten(memory, provider, 
     assert await reason(memory, turn, "what was never known") == "forgotten"
 
 
+@BY_ONE_PROVIDER
 async def test_what_was_found_when_there_was_no_time_left_is_late(
     memory, provider, serve, phone, eventually, monkeypatch
 ):
@@ -96,6 +102,7 @@ async def test_what_was_found_when_there_was_no_time_left_is_late(
     assert {await reason(memory, turn, each.id) for each in long} == {"late"}
 
 
+@BY_ONE_PROVIDER
 @pytest.mark.parametrize("settings", [SessionSettings(recall="off")])
 async def test_where_nothing_is_recalled_that_is_the_reason(
     memory, provider, serve, phone, eventually, settings

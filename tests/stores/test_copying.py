@@ -142,9 +142,9 @@ class _Cut(InMemoryStore):
 async def test_cut_at_any_write_the_next_run_copies_exactly_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr("echoic.stores.bulk_copy.PAGE", 16)
+    monkeypatch.setattr("echoic.stores.bulk_copy.PAGE", 8)
     async with opened(InMemoryStore()) as source:
-        await fill(source)
+        await fill(source, count=30)
         wanted = await content(source)
         size = sum(len(records) for records, _ in wanted.values())
         async with opened(_Cut(-1, after=after)) as whole:

@@ -445,15 +445,15 @@ class TestReindexing:
     ) -> None:
         monkeypatch.setattr(changes, "ROWS", 4 * SEGMENT_ROWS)
         async with opened(store_from(url)) as store:
-            for start in range(0, 600, 300):
+            for start in range(0, 300, 150):
                 await store.write(
-                    ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(start, start + 300)]
+                    ANA, [put(memory(f"m{n}", f"number {n}")) for n in range(start, start + 150)]
                 )
             some = (await store.scan(ANA, "memory"))[::100]
             await store.write(ANA, [attach(r, 2) for r in some])
-            assert await store.reindex(SPEC) == 600
+            assert await store.reindex(SPEC) == 300
             assert await loaded(store, ANA) == expected(await everything(store, ANA), {})
-            assert len(await store.waiting(5000)) == 600
+            assert len(await store.waiting(5000)) == 300
 
     async def test_a_scope_that_is_not_done_yet_gives_no_vectors_and_takes_none(self, url: str) -> None:
         async with opened(store_from(url)) as store, database(url) as db:

@@ -373,8 +373,28 @@ QUESTIONS = [
 
 
 class TestSearch:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def corpus_schema(cls) -> str:
+        """Where 1500 records lie that no test changes."""
+
+        async def fill() -> None:
+            async with opened(store_from(shared().url(schema))) as store:
+                await _fill(store)
+
+        schema = new_schema()
+        asyncio.run(fill())
+        return schema
+
     @pytest_asyncio.fixture
-    async def filled(self, schema: str) -> AsyncIterator[Store]:
+    async def filled(self, corpus_schema: str) -> AsyncIterator[Store]:
+        """To be read only."""
+        async with opened(store_from(shared().url(corpus_schema))) as store:
+            yield store
+
+    @pytest_asyncio.fixture
+    async def changing(self, schema: str) -> AsyncIterator[Store]:
+        """As `filled`, for one test alone, which may write."""
         async with opened(store_from(shared().url(schema))) as store:
             await _fill(store)
             yield store
@@ -449,25 +469,25 @@ class TestSearch:
         assert 21 not in await _nearest(filled, text, vector, include_past=False)
         assert 21 in await _nearest(filled, text, vector, include_past=True)
 
-    async def test_a_name_that_was_misheard_is_found_by_its_sound(self, filled: Store) -> None:
-        await filled.write(ANA, [put(memory("new", "Theodora plays the accordion"))])
-        assert 1500 in await _nearest(filled, "Theadorah", None)
-        assert 1500 not in await _nearest(filled, "quagga", None)
+    async def test_a_name_that_was_misheard_is_found_by_its_sound(self, changing: Store) -> None:
+        await changing.write(ANA, [put(memory("new", "Theodora plays the accordion"))])
+        assert 1500 in await _nearest(changing, "Theadorah", None)
+        assert 1500 not in await _nearest(changing, "quagga", None)
 
-    async def test_what_was_dropped_changed_or_erased_is_not_found_any_more(self, filled: Store) -> None:
-        await filled.write(ANA, [put(memory("m0", "plays the accordion")), Drop(kind="memory", id="m3")])
-        assert 0 in await _nearest(filled, "accordion", None)
-        assert 0 not in await _nearest(filled, "", unit(0)), "the vector of an earlier text was searched"
-        assert 3 not in await _nearest(filled, "", unit(3))
-        await filled.erase(ANA, [Drop(kind="memory", id="m6")])
-        assert 6 not in await _nearest(filled, "", unit(6))
-        await filled.erase(ANA)
-        assert (await filled.narrow(ANA, "sailing", unit(9), limit=9, include_past=True)).size == 0
+    async def test_what_was_dropped_changed_or_erased_is_not_found_any_more(self, changing: Store) -> None:
+        await changing.write(ANA, [put(memory("m0", "plays the accordion")), Drop(kind="memory", id="m3")])
+        assert 0 in await _nearest(changing, "accordion", None)
+        assert 0 not in await _nearest(changing, "", unit(0)), "the vector of an earlier text was searched"
+        assert 3 not in await _nearest(changing, "", unit(3))
+        await changing.erase(ANA, [Drop(kind="memory", id="m6")])
+        assert 6 not in await _nearest(changing, "", unit(6))
+        await changing.erase(ANA)
+        assert (await changing.narrow(ANA, "sailing", unit(9), limit=9, include_past=True)).size == 0
 
-    async def test_nobody_elses_rows_are_found(self, filled: Store) -> None:
-        await filled.write(BOB, [put(memory("b", "took up sailing"))])
-        await filled.write(BOB, [attach(r, 9) for r in await filled.scan(BOB, "memory")])
-        found = await filled.narrow(BOB, "sailing", unit(9), limit=100, include_past=True)
+    async def test_nobody_elses_rows_are_found(self, changing: Store) -> None:
+        await changing.write(BOB, [put(memory("b", "took up sailing"))])
+        await changing.write(BOB, [attach(r, 9) for r in await changing.scan(BOB, "memory")])
+        found = await changing.narrow(BOB, "sailing", unit(9), limit=100, include_past=True)
         assert int((found.rows["kind"] != 0).sum()) == 1
 
     async def test_words_alone_and_no_words_at_all_will_do(self, filled: Store) -> None:
