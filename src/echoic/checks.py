@@ -216,7 +216,7 @@ def checked_speaker(speaker: str) -> str:
             f"speaker {speaker!r:.40} is neither a role nor a person's name. Say 'user' (also "
             f"{', '.join(_NAMES[USER][1:])}) for whoever is remembered, 'agent' (also "
             f"{', '.join(_NAMES[AGENT][1:9])}), or, where several people talk, a name with a capital such as "
-            "'Ana'. Nothing is learned from other people's turns; what a system or a tool says is no turn"
+            "'Ana'. Nothing is learned from other people's turns; what a system or a tool says is not a turn"
         )
     return speaker
 

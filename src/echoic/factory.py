@@ -132,5 +132,5 @@ def _weights(given: Any, what: str) -> FusionWeights:
         raise InvalidInput(f"{what} must name exactly the weights {', '.join(sorted(names))}")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-            raise InvalidInput(f"the weight {name} in {what} is no finite number: {brief(value)}")
+            raise InvalidInput(f"the weight {name} in {what} is not a finite number: {brief(value)}")
     return FusionWeights(**given)

@@ -314,5 +314,5 @@ def test_impossible_settings_are_refused(make: Make, options: dict[str, Any]) ->
 
 @pytest.mark.parametrize("address", ["api.voyageai.com/v1", "ftp://host/v1", "http://", "http://host:port"])
 async def test_an_address_that_is_none_is_refused(make: Make, address: str) -> None:
-    with pytest.raises(InvalidInput, match="base_url is no address"):
+    with pytest.raises(InvalidInput, match="base_url is not an address"):
         await make(base_url=address).open()

@@ -158,7 +158,7 @@ async def test_the_redis_example_outlives_a_killed_server():
 
 @pytest.mark.parametrize("given", [None, 7, object(), Texts, {"get": 1}])
 def test_what_is_no_store_is_refused_with_the_way_out(given):
-    with pytest.raises(InvalidInput, match="is no store: give a URL"):
+    with pytest.raises(InvalidInput, match="is not a store: give a URL"):
         echoic.open(given, embedder="lexical")
 
 

@@ -19,6 +19,8 @@ import echoic
 HERE = Path(__file__).parent
 OTHERS = HERE / "others_sentences.tsv"
 CORRECTIONS = HERE / "corrections.tsv"
+AT_ONCE = 16
+"""Callers who speak at the same time: short texts that are embedded together cost less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,17 @@ def rows(path: Path) -> list[list[str]]:
 async def learned(calls: Sequence[Sequence[str]]) -> list[tuple[echoic.Memory, ...]]:
     """What is known after each of `calls`: the turns of a user of its own."""
     async with echoic.open("memory://", embedder="local") as memory:
-        for at, turns in enumerate(calls):
+
+        async def hold(at: int) -> None:
             call = await memory.user(f"user-{at}").conversation("call")
-            for text in turns:
+            for text in calls[at]:
                 await call.append(echoic.Turn(speaker="user", text=text))
             await call.complete()
             # what happens behind the caller's back anyway, here and now
             await call.distil()
+
+        for first in range(0, len(calls), AT_ONCE):
+            await asyncio.gather(*map(hold, range(first, min(first + AT_ONCE, len(calls)))))
         return [tuple(await memory.user(f"user-{at}").facts()) for at in range(len(calls))]
 
 

@@ -49,7 +49,7 @@ class TestOfTheUser:
 
     @pytest.mark.parametrize("exported", [None, [], "x", 5])
     async def test_what_is_no_export(self, memory, exported):
-        with pytest.raises(InvalidInput, match="no export"):
+        with pytest.raises(InvalidInput, match="not an export"):
             await memory.user("ana").restore(exported)
         assert await memory.users() == []
 

@@ -145,7 +145,7 @@ async def test_a_limiter_remembers_nobody_for_longer_than_it_must():
 
 @pytest.mark.parametrize("rate", ["", "often", "0/minute", "5", "5/day", "-1/second", "1e3/hour"])
 def test_what_is_no_rate_is_refused(rate):
-    with pytest.raises(InvalidInput, match="is no rate"):
+    with pytest.raises(InvalidInput, match="is not a rate"):
         Rate.of(rate)
 
 

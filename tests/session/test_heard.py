@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,22 @@ def test_words_of_lengths_as_in_speech_are_within_one_of_the_truth():
         for lead in (0, 2):
             trace = traced(spoken, lead_words=lead)
             assert max(miss(spoken, trace, ms) for ms in range(0, spoken.duration_ms, 25)) <= 1
+
+
+@pytest.mark.parametrize("lead_words", [0, 2])
+def test_asking_while_it_arrives_changes_no_later_answer(lead_words):
+    spoken = speech(TEXTS[1])
+    asked = SpeechTrace(RATE)
+    for at in range(0, spoken.duration_ms, 100):
+        until = traced(spoken, lead_words=lead_words, until_ms=at)
+        asked.wrote(until.text)
+        asked.sounded(until.audio_bytes - asked.audio_bytes)
+        asked.listened(spoken.between(max(0, at - 100), at))
+        fresh = replace(asked, _words=None)
+        for played_ms in (at / 3, at / 2, at):
+            assert divide(asked, played_ms) == divide(fresh, played_ms)
+    asked.wrote("what was said after all " + asked.text)
+    assert divide(asked, 500) == divide(replace(asked, _words=None), 500)
 
 
 def test_a_text_that_comes_all_at_once_is_divided_by_its_length():

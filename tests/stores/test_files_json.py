@@ -405,7 +405,7 @@ async def test_a_folder_of_one_format_is_not_read_as_an_empty_one_of_the_other(t
 async def test_what_is_no_folder_is_left_untouched(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("mine")
-    with pytest.raises(StoreCorrupt, match="no folder"):
+    with pytest.raises(StoreCorrupt, match="not a folder"):
         await FilesStore(path).open(SPEC, real_index)
     assert path.read_text() == "mine"
 

@@ -28,7 +28,7 @@ class Limits:
     """What is held at once.
 
     Raises:
-        InvalidInput: a number below 1, or a proxy that is no address or network.
+        InvalidInput: a number below 1, or a proxy that is not an address or network.
     """
 
     connections: int = 896

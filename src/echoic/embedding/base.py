@@ -107,7 +107,7 @@ def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
             f"{model!r} made vectors of shape {np.shape(vectors)} where its spec promises {shape}"
         )
     if not np.isfinite(vectors).all():
-        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is no finite number")
+        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is not a finite number")
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

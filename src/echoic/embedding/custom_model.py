@@ -73,7 +73,7 @@ class Described:
         """
         config = model.json("config.json")
         if not config:
-            raise EmbedderMissing(f"{model.name} has no config.json: it is no published model")
+            raise EmbedderMissing(f"{model.name} has no config.json: it is not a published model")
         sentences, most = (
             model.json("config_sentence_transformers.json"),
             config.get("max_position_embeddings"),

@@ -264,7 +264,7 @@ class Encoder:
         self._hidden = next((name for name in _HIDDEN if name in self._outputs), None)
         if self._hidden is None or not self._inputs <= _INPUTS:
             raise EmbedderMissing(
-                f"{files.onnx} is no sentence encoder: it takes {sorted(self._inputs)} and gives "
+                f"{files.onnx} is not a sentence encoder: it takes {sorted(self._inputs)} and gives "
                 f"{sorted(self._outputs)}; one of {', '.join(_HIDDEN)} is needed"
             )
         self._recognise(files, variant)

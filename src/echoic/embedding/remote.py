@@ -380,7 +380,7 @@ class VoyageEmbedder(RemoteEmbedder):
         except httpx2.InvalidURL:
             address = httpx2.URL()
         if address.scheme not in {"http", "https"} or not address.host:
-            raise InvalidInput(f"base_url is no address: {self._base_url!r}. Write it like {BASE_URL!r}.")
+            raise InvalidInput(f"base_url is not an address: {self._base_url!r}. Write it like {BASE_URL!r}.")
         return address
 
     async def _disconnect(self) -> None:

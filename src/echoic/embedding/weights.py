@@ -170,7 +170,7 @@ class _Hub:
         address = (endpoint or os.environ.get("HF_ENDPOINT") or _HUB).rstrip("/")
         if not address.startswith(("https://", "http://")):
             raise EmbedderMissing(
-                f"{self._missing}, and HF_ENDPOINT is no address of a model hub. {ways_out}"
+                f"{self._missing}, and HF_ENDPOINT is not an address of a model hub. {ways_out}"
             )
         self._files = f"{address}/{repository}/resolve/main"
 
@@ -264,7 +264,7 @@ class PublishedModel:
         """What a file says; nothing where it is not there.
 
         Raises:
-            EmbedderMissing: it is no JSON object.
+            EmbedderMissing: it is not a JSON object.
         """
         found = self.path(file)
         try:

@@ -143,7 +143,7 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
     """The body of a request that is signed.
 
     Raises:
-        HTTPException: it is not, or is no JSON object.
+        HTTPException: it is not, or is not a JSON object.
     """
     body = b""
     async for chunk in request.stream():
@@ -155,9 +155,9 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
     try:
         payload = json.loads(body)
     except ValueError as error:
-        raise HTTPException(400, "the body is no JSON") from error
+        raise HTTPException(400, "the body is not JSON") from error
     if not isinstance(payload, dict):
-        raise HTTPException(400, "the body is no JSON object")
+        raise HTTPException(400, "the body is not a JSON object")
     return payload
 
 

@@ -103,7 +103,7 @@ class EchoicStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: an operation names no user; nothing of it was done.
-            InvalidInput: a value is no JSON, or too large.
+            InvalidInput: a value is not JSON, or too large.
             StoreUnavailable: the store could not be read or written.
         """
         given = list(ops)

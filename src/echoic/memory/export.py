@@ -198,9 +198,9 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
     if not isinstance(exported, Mapping):
-        raise InvalidInput(f"this is no export of Echoic but {type(exported).__name__}")
+        raise InvalidInput(f"this is not an export of Echoic but {type(exported).__name__}")
     if exported.get("format") != FORMAT:
-        raise InvalidInput(f"this is no export of Echoic: its format is {brief(exported.get('format'))}")
+        raise InvalidInput(f"this is not an export of Echoic: its format is {brief(exported.get('format'))}")
     if exported.get("version") != VERSION:
         raise InvalidInput(
             f"export version {brief(exported.get('version'))} is unknown; this Echoic reads {VERSION}"

@@ -75,7 +75,7 @@ class Items:
             text: what it is found by; None: nothing finds it.
 
         Raises:
-            InvalidInput: the value is no JSON or too large, or it has a text and this kind is not searchable.
+            InvalidInput: the value is not JSON or too large, or has a text though this kind is not searched.
         """
         record = self._record(name, value, text)
 
@@ -97,7 +97,7 @@ class Items:
         """Keep `values` in this order behind all others, under names made for them: all of them, or none.
 
         Raises:
-            InvalidInput: a value is no JSON, or too large.
+            InvalidInput: a value is not JSON, or too large.
         """
         records = [self._record(self._parts.new_id(), value, None) for value in values]
         await self._parts.store.write(self._scope, [Put(record=record) for record in records])
@@ -220,17 +220,17 @@ def checked_json(value: Any) -> Any:
     """`value`, if every store gives it back as it is.
 
     Raises:
-        InvalidInput: it is no JSON, or too large.
+        InvalidInput: it is not JSON, or too large.
     """
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
         same = json.loads(json.dumps(value)) == value
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"the value is no JSON ({type(error).__name__}): use texts, numbers, lists, objects"
+            f"the value is not JSON ({type(error).__name__}): use texts, numbers, lists, objects"
         ) from error
     if not same:
-        raise InvalidInput("the value is no JSON: the names in an object are texts, and a tuple is a list")
+        raise InvalidInput("the value is not JSON: the names in an object are texts, and a tuple is a list")
     if size > MAX_VALUE_BYTES:
         raise InvalidInput(f"the value has {size} bytes as JSON, {MAX_VALUE_BYTES} at most")
     return value

@@ -47,7 +47,7 @@ class PhoneLine:
 
 
 def identity_of(number: str, salt: str | None) -> str | None:
-    """The identity of the line of `number`; None where it is withheld, or is no number in E.164.
+    """The identity of the line of `number`; None where it is withheld, or is not a number in E.164.
 
     It is hashed with `salt`; None leaves it readable.
     """

@@ -60,7 +60,7 @@ def checked_deadline(after_ms: object) -> float | None:
     """`after_ms` as a deadline from now; None is none.
 
     Raises:
-        InvalidInput: it is no number above 0.
+        InvalidInput: it is not a number above 0.
     """
     if after_ms is None:
         return None

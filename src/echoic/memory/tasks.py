@@ -432,7 +432,7 @@ def _checked_json(value: Any, what: str) -> Any:
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{what} is no JSON that can be kept: {error}. Turn it into plain values."
+            f"{what} is not JSON that can be kept: {error}. Turn it into plain values."
         ) from error
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(

@@ -524,7 +524,7 @@ class UserMemory:
         """Import what `export` returned, of any user; records that are there already stay as they are.
 
         Where a key has another value here, the newest is current and the rest its history. Returns the number
-        of new records. What is no export raises InvalidInput, and nothing is written.
+        of new records. What is not an export raises InvalidInput, and nothing is written.
         """
         from echoic.memory.export import restore_scope
 

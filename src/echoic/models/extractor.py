@@ -196,7 +196,7 @@ pet:biscuit, favourite:colour. Else no slot.
 Give in read_up_to the handle of the last turn. If nothing is worth keeping, give no changes."""
 
 
-class ModelExtractor:
+class ModelExtractor(Asking[ExtractorAnswer]):
     """Forms memories with a language model; see `Extractor`.
 
     Args:
@@ -206,21 +206,8 @@ class ModelExtractor:
     """
 
     def __init__(self, model: str | Model, *, timeout_s: float, name: str = "model") -> None:
+        super().__init__(model, _agent, timeout_s=timeout_s)
         self.name = name
-        self.timeout_s = timeout_s
-        self._asking: Asking[ExtractorAnswer] = Asking(model, _agent, timeout_s=timeout_s)
-
-    async def open(self) -> None:
-        """Make the client. Nothing is contacted.
-
-        Raises:
-            InvalidInput: the model cannot be used as it was named: a key or a package is missing.
-        """
-        await self._asking.open()
-
-    async def aclose(self) -> None:
-        """Close the client, unless it was passed in ready-made."""
-        await self._asking.aclose()
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """The changes the model proposes; items that cannot be used are left out.
@@ -235,7 +222,7 @@ class ModelExtractor:
         sources = {name: turn for name, turn in turns.items() if of_user(turn)}
         handles = Handles(turns=sources, known=known, last=next(reversed(turns), ""))
         question = _question(known, [turn for turn in reading.context if _is_shown(turn)], turns)
-        changes = usable(await self._asking.ask(question, handles), handles)
+        changes = usable(await self.ask(question, handles), handles)
         if changes is None:  # the agent asks again before it gives this up
             raise Unusable("nothing the model said could be used")
         return changes

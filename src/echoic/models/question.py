@@ -146,7 +146,7 @@ class Opinion(BaseModel):
     """Whether there is no doubt."""
 
 
-class ModelClassifier:
+class ModelClassifier(Asking[Opinion]):
     """Judges with a language model whether a text may be global; see `Classifier`.
 
     Args:
@@ -155,19 +155,7 @@ class ModelClassifier:
     """
 
     def __init__(self, model: str | Model, *, timeout_s: float) -> None:
-        self._asking: Asking[Opinion] = Asking(model, _classifier_agent, timeout_s=timeout_s)
-
-    async def open(self) -> None:
-        """Make the client. Nothing is contacted.
-
-        Raises:
-            InvalidInput: the model cannot be used as it was named: a key or a package is missing.
-        """
-        await self._asking.open()
-
-    async def aclose(self) -> None:
-        """Let go of the client; one that was passed ready-made stays its owner's."""
-        await self._asking.aclose()
+        super().__init__(model, _classifier_agent, timeout_s=timeout_s)
 
     async def classify(self, text: str, key: str | None) -> Verdict:
         """Global only where the model is sure of it.
@@ -176,7 +164,7 @@ class ModelClassifier:
             Exception: whatever went wrong on the way to the model or back; that means private.
         """
         row = {"key": stripped(key or "", 200), "told": stripped(text, MAX_FACT_CHARACTERS)}
-        opinion = await self._asking.ask(quoted([row]))
+        opinion = await self.ask(quoted([row]))
         shared = opinion.who == "everyone" and opinion.sure
         return Verdict("global" if shared else "private", "model")
 
@@ -208,7 +196,7 @@ class Summary(BaseModel):
     summary: str = Field(min_length=1, max_length=_CHARACTERS)
 
 
-class ModelSummarizer:
+class ModelSummarizer(Asking[Summary]):
     """Summarises with a language model; see `Summarizer`.
 
     Args:
@@ -217,11 +205,7 @@ class ModelSummarizer:
     """
 
     def __init__(self, model: str | Model, *, timeout_s: float) -> None:
-        self._asking: Asking[Summary] = Asking(model, _summary_agent, timeout_s=timeout_s)
-
-    async def aclose(self) -> None:
-        """Let go of the client; one that was passed ready-made stays its owner's."""
-        await self._asking.aclose()
+        super().__init__(model, _summary_agent, timeout_s=timeout_s)
 
     async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
         """The summary `before` taken further by `turns`.
@@ -236,7 +220,7 @@ class ModelSummarizer:
         ]
         known = quoted([{"summary": stripped(before, _CHARACTERS)}]) if before else "nothing"
         question = "\n".join(["The summary so far:", known, "", "What was said next:", quoted(rows)])
-        return (await self._asking.ask(question)).summary
+        return (await self.ask(question)).summary
 
 
 def _summary_agent(model: Model) -> Agent[Any, Summary]:

@@ -47,7 +47,7 @@ class Rate:
         """
         read = _RATE.fullmatch(text.strip().lower())
         if read is None or int(read[1]) == 0:
-            raise InvalidInput(f"{brief(text)} is no rate: write '600/minute', or /second or /hour")
+            raise InvalidInput(f"{brief(text)} is not a rate: write '600/minute', or /second or /hour")
         return cls(requests=int(read[1]), seconds=_SECONDS[read[2]])
 
 

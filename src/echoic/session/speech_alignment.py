@@ -417,6 +417,8 @@ class SpeechTrace:
     _listened_ms: int = 0
     _quiet_since_ms: int | None = None
     _rest: bytes = b""
+    _words: tuple[tuple[object, ...], list[Timed]] | None = field(default=None, compare=False, repr=False)
+    """What `words` found last, and what it found it from."""
 
     @property
     def audio_ms(self) -> float:
@@ -467,6 +469,20 @@ class SpeechTrace:
             pauses.append((float(since), max(self.audio_ms, float(self._listened_ms))))
         return Arrivals(self.text, self.points, self.marks, pauses, self.audio_ms, self.complete)
 
+    def words(self, lead_ms: float | None) -> list[Timed]:
+        """When each word sounds; see `divide`.
+
+        Computed when something arrived since: each checkpoint asks again for every utterance of the call
+        that was cut off.
+        """
+        arrived = (self.text, self.audio_bytes, self.complete, self._listened_ms, self._quiet_since_ms)
+        lengths = (len(self.points), len(self.marks), len(self.pauses), len(self.stamps))
+        key = (*arrived, *lengths, lead_ms)
+        if self._words is None or self._words[0] != key:
+            found = _by_stamps(self.text, self.stamps) if self.stamps else timed(self.arrived(), lead_ms)
+            self._words = key, found
+        return self._words[1]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
@@ -489,9 +505,8 @@ def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None
     text = trace.text
     if trace.complete and played_ms >= trace.audio_ms:
         return Heard(heard=text, unheard="", source="whole")
-    words = _by_stamps(text, trace.stamps) if trace.stamps else timed(trace.arrived(), lead_ms)
     heard_to = 0
-    for word in words:
+    for word in trace.words(lead_ms):
         if played_ms < word.start_ms + SHARE * (word.end_ms - word.start_ms):
             break
         heard_to = word.end

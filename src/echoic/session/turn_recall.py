@@ -10,8 +10,8 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
-from typing import Final, Literal
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.concurrency import noted
@@ -300,35 +300,19 @@ class MemoryInTurn(UserMemory):
         """From the end of the utterance to the answer."""
 
     async def recall(
-        self,
-        text: str,
-        *,
-        limit: int = 10,
-        deadline_ms: float | None = None,
-        include_past: bool = False,
-        timezone: str | tzinfo | None = None,
-        min_relevance: float | None = None,
-        besides: str | Collection[str] | None = None,
+        self, text: str, *, limit: int = 10, besides: str | Collection[str] | None = None, **options: Any
     ) -> Recall:
         """See `UserMemory.recall`."""
         here = {self._here}
         left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
-        unset = timezone is None and min_relevance is None and left_out == here
-        plain = limit <= BLOCK_HITS and not include_past and unset and _bare(text) == self._moment
+        unset = all(each is None or each is False for name, each in options.items() if name != "deadline_ms")
+        plain = limit <= BLOCK_HITS and unset and left_out == here and _bare(text) == self._moment
         if self.ahead is not None and plain:
             found, self.ahead = self.ahead, None
             self._noted = Recall(hits=found.hits[:limit], outcome=found.outcome)
             return self._noted
         began = time.perf_counter()
-        recall = await super().recall(
-            text,
-            limit=limit,
-            deadline_ms=deadline_ms,
-            include_past=include_past,
-            timezone=timezone,
-            min_relevance=min_relevance,
-            besides=left_out if plain else besides,
-        )
+        recall = await super().recall(text, limit=limit, besides=left_out if plain else besides, **options)
         if plain and self._noted is None:
             self._noted, self._at = recall, datetime.now(UTC)
             self.delay_ms = 1000 * (time.perf_counter() - began)

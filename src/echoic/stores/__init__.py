@@ -110,8 +110,8 @@ def store_of(given: str | Store | Documents) -> Store:
     if isinstance(given, type) or not isinstance(given, Store | Documents):
         kind = given.__name__ if isinstance(given, type) else type(given).__name__
         raise InvalidInput(
-            f"{kind!r:.80} is no store: give a URL, or an object with the verbs of echoic.stores.base.Store "
-            "or of echoic.stores.documents.Documents"
+            f"{kind!r:.80} is not a store: give a URL, or an object with the verbs of "
+            "echoic.stores.base.Store or of echoic.stores.documents.Documents"
         )
     return given if isinstance(given, Store) else DocumentStore(given)
 

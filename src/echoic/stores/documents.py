@@ -138,7 +138,7 @@ def parsed(text: str) -> Json:
     except ValueError as error:
         raise StoreCorrupt("a document is not what was put there; it is left untouched") from error
     if not isinstance(found, dict):
-        raise StoreCorrupt("a document is no JSON object; it is left untouched")
+        raise StoreCorrupt("a document is not a JSON object; it is left untouched")
     return found
 
 
@@ -241,17 +241,8 @@ class DocumentStore:
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         return (await self._looked(scope)).at(rows)
 
-    async def scan(
-        self,
-        scope: Scope,
-        kind: str,
-        *,
-        key: str | None = None,
-        after: int = -1,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> list[Record]:
-        return (await self._looked(scope)).scan(kind, key, after, limit, newest_first=newest_first)
+    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
+        return (await self._looked(scope)).scan(kind, **page)
 
     async def load(self, scope: Scope) -> Partition:
         return (await self._looked(scope)).partition

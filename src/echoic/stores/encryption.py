@@ -293,25 +293,12 @@ class EncryptedStore:
         keys = await self._keys(scope)
         return [keys.opened(record) for record in await self._inner.rows(scope, rows)]
 
-    async def scan(
-        self,
-        scope: Scope,
-        kind: str,
-        *,
-        key: str | None = None,
-        after: int = -1,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> list[Record]:
+    async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **page: Any) -> list[Record]:
         if scope.deployment == _PLAIN:
-            return await self._inner.scan(
-                scope, kind, key=key, after=after, limit=limit, newest_first=newest_first
-            )
+            return await self._inner.scan(scope, kind, key=key, **page)
         keys = await self._keys(scope)
         blind = None if key is None else keys.blind("key", key)
-        found = await self._inner.scan(
-            scope, _PREFIX + kind, key=blind, after=after, limit=limit, newest_first=newest_first
-        )
+        found = await self._inner.scan(scope, _PREFIX + kind, key=blind, **page)
         return [keys.opened(record) for record in found]
 
     async def load(self, scope: Scope) -> Partition:

@@ -60,18 +60,9 @@ class InMemoryStore:
         held = self._held(scope)
         return held.at(rows) if held else []
 
-    async def scan(
-        self,
-        scope: Scope,
-        kind: str,
-        *,
-        key: str | None = None,
-        after: int = -1,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> list[Record]:
+    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
         held = self._held(scope)
-        return held.scan(kind, key, after, limit, newest_first=newest_first) if held else []
+        return held.scan(kind, **page) if held else []
 
     async def load(self, scope: Scope) -> Partition:
         held = self._held(scope)

@@ -356,7 +356,15 @@ class HeldScope:
         found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
         return [_handed_out(self.records[self._names[row]]) for row in found]
 
-    def scan(self, kind: str, key: str | None, after: int, limit: int, *, newest_first: bool) -> list[Record]:
+    def scan(
+        self,
+        kind: str,
+        *,
+        key: str | None = None,
+        after: int = -1,
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Record]:
         """One page of the records of `kind`; see `Store.scan`."""
         order = self._order.get((kind,) if key is None else (kind, key), [])
         if newest_first:

@@ -15,6 +15,7 @@ example; `store_histories` looks for what no example thought of. Says nothing of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 from collections.abc import Awaitable, Callable, Mapping
@@ -66,6 +67,16 @@ VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
 }
 
 
+async def _not_open(store: Store) -> None:
+    """Every verb says that `store` is not open."""
+    worked = []
+    for name, verb in VERBS.items():
+        with contextlib.suppress(NotOpen):
+            await verb(store)
+            worked.append(name)
+    assert worked == []
+
+
 @pytest.mark.asyncio
 class StoreConformance(StoreWriting):
     """The contract. Each test opens and closes the store it is given."""
@@ -89,14 +100,12 @@ class StoreConformance(StoreWriting):
     async def test_it_is_a_store(self, store: Store) -> None:
         assert isinstance(store, Store)
 
-    @pytest.mark.parametrize("verb", VERBS)
-    async def test_no_verb_works_before_open_or_after_aclose(self, store: Store, verb: str) -> None:
-        with pytest.raises(NotOpen):
-            await VERBS[verb](store)
+    async def test_no_verb_works_before_open_or_after_aclose(self, store: Store) -> None:
+        await _not_open(store)
         async with opened(store):
-            await VERBS[verb](store)
-        with pytest.raises(NotOpen):
-            await VERBS[verb](store)
+            for verb in VERBS.values():
+                await verb(store)
+        await _not_open(store)
 
     async def test_closing_twice_or_unopened_does_no_harm(self, store: Store) -> None:
         await store.aclose()
@@ -280,7 +289,7 @@ class StoreConformance(StoreWriting):
         assert await live.check() == await live.check()
 
     async def test_a_partition_may_be_scanned_while_it_is_patched(self, live: Store) -> None:
-        await live.write(ANA, [put(memory(f"m{n}", f"likes number {n}")) for n in range(64)])
+        await live.write(ANA, [put(memory(f"m{n}", f"likes number {n}")) for n in range(40)])
         records = await live.scan(ANA, "memory")
 
         def scanned() -> None:
@@ -431,7 +440,8 @@ class StoreConformance(StoreWriting):
         assert await live.scopes() == [BOB, OTHER_ANA, ANA]
 
     async def test_scopes_of_like_names_share_nothing(self, live: Store) -> None:
-        users = [Scope(deployment, user) for deployment in ("acme", "Acme") for user in (*ODD_NAMES, None)]
+        users = [Scope("acme", user) for user in (*ODD_NAMES, None)]
+        users += [Scope("Acme", user) for user in (*ODD_NAMES[::4], None)]
         scopes = [*users, *(Scope(deployment, "ana") for deployment in ODD_NAMES)]
         for n, scope in enumerate(scopes):
             await live.write(scope, [put(memory("x", f"number {n}", key="k")), put(note("n", n=n))])
@@ -449,15 +459,17 @@ class StoreConformance(StoreWriting):
         for scope in set(scopes) - set(scopes[::2]):
             assert len(await everything(live, scope)) == 2
 
-    @pytest.mark.parametrize("name", ODD_NAMES)
-    async def test_any_name_will_do_for_an_id_and_a_key(self, live: Store, name: str) -> None:
-        others = [other for other in ODD_NAMES if other != name]
-        await live.write(ANA, [put(memory(other, other, key=other)) for other in others])
-        await live.write(ANA, [put(memory(name, "this", key=name)), put(note(name, key=name))])
-        assert [r.data["text"] for r in await live.read(ANA, "memory", [name])] == ["this"]
-        assert [r.id for r in await live.scan(ANA, "memory", key=name)] == [name]
-        await live.write(ANA, [Drop(kind="memory", id=name)])
-        assert {r.id for r in await live.scan(ANA, "memory")} == set(others)
+    async def test_any_name_will_do_for_an_id_and_a_key(self, live: Store) -> None:
+        left = set(ODD_NAMES)
+        await live.write(ANA, [put(memory(name, name, key=name)) for name in ODD_NAMES])
+        for name in ODD_NAMES:
+            await live.write(ANA, [put(memory(name, "this", key=name)), put(note(name, key=name))])
+            assert [r.data["text"] for r in await live.read(ANA, "memory", [name])] == ["this"], name
+            assert [r.id for r in await live.scan(ANA, "memory", key=name)] == [name]
+            await live.write(ANA, [Drop(kind="memory", id=name)])
+            left.remove(name)
+            found = await live.scan(ANA, "memory")
+            assert {r.id: r.data["text"] for r in found} == {other: other for other in left}, name
 
     async def test_flags_say_what_the_index_said(self, live: Store) -> None:
         await live.write(ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea"))])

@@ -125,7 +125,7 @@ def _lines(file: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{file} line {number} is not JSON: {error}") from error
         if not isinstance(fields, Mapping):
-            raise InvalidInput(f"{file} line {number} is no JSON object")
+            raise InvalidInput(f"{file} line {number} is not a JSON object")
         yield number, fields
 
 

@@ -46,7 +46,7 @@ def read(message: str) -> Message | None:
     """What a page says; None: something of a later version, to be ignored.
 
     Raises:
-        InvalidInput: it is no JSON object with a type, or a field of it is not right.
+        InvalidInput: it is not a JSON object with a type, or a field of it is not right.
     """
     try:
         body = json.loads(message)

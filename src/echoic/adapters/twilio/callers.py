@@ -228,7 +228,7 @@ class Callers:
         self.pins = Pins(service, settings.deployment, settings.salt)
 
     def line_of(self, number: str) -> str | None:
-        """The identity of `number`; None where it is withheld, or is no number."""
+        """The identity of `number`; None where it is withheld, or is not a number."""
         return identity_of(number, None if self._settings.plain_numbers else self._settings.salt)
 
     async def identify(self, number: str, attestation: str = "") -> Caller:

@@ -71,7 +71,7 @@ class Signatures:
         try:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=500, errors="strict")
         except ValueError as error:
-            raise SignatureRefused(400, "the body is no form") from error
+            raise SignatureRefused(400, "the body is not a form") from error
         form = FormData([*pairs])
         query = f"?{request.url.query}" if request.url.query else ""
         if not self._signed(request, f"{self.base_of(request)}{request.url.path}{query}", form):

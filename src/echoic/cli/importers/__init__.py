@@ -170,7 +170,7 @@ def read_locomo_facts(source: ImportSource) -> Iterator[Item]:
 
 
 def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
-    """Session, place and contents of each; what is no list of them counts as one that cannot be read."""
+    """Session, place and contents of each; what is not a list of them counts as one that cannot be read."""
     for name, people in observed.items():
         lists = people.values() if isinstance(people, Mapping) else [[None]]
         entries = [entry for each in lists for entry in (each if isinstance(each, list) else [None])]

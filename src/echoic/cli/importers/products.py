@@ -97,7 +97,7 @@ class _Product:
         """What a record says.
 
         Raises:
-            one of `FLAWS`: it is no record of this product.
+            one of `FLAWS`: it is not a record of this product.
         """
         kinds = list(self.kinds)
         kind = next((name for name in kinds if name in record), kinds[0])
@@ -398,7 +398,7 @@ def _reader_of(name: str, product: _Product) -> Reader:
         if not _may_hold(product, document):
             lists = ", ".join(product.lists)
             raise InvalidInput(
-                f"{source.name} is no export of {name}: neither a list nor one of {lists} in it"
+                f"{source.name} is not an export of {name}: neither a list nor one of {lists} in it"
             )
         for where, record, page in product.records(document):
             try:

@@ -345,7 +345,7 @@ export class Person {
     try {
       exported = JSON.parse(await file.text());
     } catch {
-      throw new ApiError(0, "This file is no JSON. Choose a file that Export or “echoic export” wrote.");
+      throw new ApiError(0, "This file is not JSON. Choose a file that Export or “echoic export” wrote.");
     }
     const path = `/api/users/${encodeURIComponent(this.#place.id)}/import?${new URLSearchParams({ deploymentId: this.#app.deployment })}`;
     let records = 0;

@@ -133,19 +133,8 @@ class FilesStore:
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         return await self._ask(scope, lambda held: held.at(rows))
 
-    async def scan(
-        self,
-        scope: Scope,
-        kind: str,
-        *,
-        key: str | None = None,
-        after: int = -1,
-        limit: int = 1000,
-        newest_first: bool = False,
-    ) -> list[Record]:
-        return await self._ask(
-            scope, lambda held: held.scan(kind, key, after, limit, newest_first=newest_first)
-        )
+    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
+        return await self._ask(scope, lambda held: held.scan(kind, **page))
 
     async def load(self, scope: Scope) -> Partition:
         return await self._ask(scope, lambda held: held.partition)

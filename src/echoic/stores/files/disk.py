@@ -92,7 +92,7 @@ def read(path: Path) -> bytes:
 
     Raises:
         FileNotFoundError: there is no such file.
-        StoreCorrupt: it is no ordinary file, such as a link that leads out of the folder.
+        StoreCorrupt: it is not an ordinary file, such as a link that leads out of the folder.
     """
     try:
         fd = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
@@ -102,7 +102,7 @@ def read(path: Path) -> bytes:
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise StoreCorrupt(f"{str(path)!r} is no ordinary file; it is left untouched")
+        raise StoreCorrupt(f"{str(path)!r} is not an ordinary file; it is left untouched")
     with os.fdopen(fd, "rb") as stream:
         return stream.read()
 

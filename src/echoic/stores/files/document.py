@@ -167,7 +167,7 @@ class EntryReader:
             StoreCorrupt: one of them is none of ours.
         """
         if not isinstance(entries, list):
-            raise self._source.corrupt(f"{where} is no list")
+            raise self._source.corrupt(f"{where} is not a list")
         items = []
         for number, raw in enumerate(entries):
             item = self._ours(FactCandidate({}, raw, raw, f"{where}[{number}]"))
@@ -240,7 +240,7 @@ class EntryReader:
     def _checked(self, found: FactCandidate, known: str | None) -> tuple[Record, int]:
         own, where = found.own, found.where
         if not isinstance(own, dict):
-            raise self._source.corrupt(f"{where} is no object")
+            raise self._source.corrupt(f"{where} is not an object")
         kind, name, key = known or own.get("kind"), own.get("id"), own.get("key")
         version, seq, since = own.get("version"), own.get("seq"), own.get("since", 0)
         data = own.get("data", {})
@@ -249,7 +249,7 @@ class EntryReader:
         if not (_counts(version, 1) and _counts(seq, 0) and _counts(since, 0)):
             raise self._source.corrupt(f"{where} has no version and seq of ours")
         if not isinstance(data, dict):
-            raise self._source.corrupt(f"the data of {where} is no object")
+            raise self._source.corrupt(f"the data of {where} is not an object")
         # what people see goes before what we noted
         data = {**data, **found.shown}
         if known is not None and not isinstance(data.get("text"), str):
@@ -332,7 +332,7 @@ class Header:
         """
         version = own.get("format", FORMAT)
         if type(version) is not int:
-            raise source.corrupt("its format is no number")
+            raise source.corrupt("its format is not a number")
         if version > FORMAT:
             raise StoreTooNew(
                 f"{str(source.path)!r} has format {version}, this Echoic knows {FORMAT}: upgrade Echoic"

@@ -320,11 +320,11 @@ class Folder:
         Raises:
             EmbeddingMismatch: vectors of another model are kept here; nothing was changed.
             InvalidInput: the files here have the other layout.
-            StoreCorrupt: the settings cannot be read, or this is no folder; left untouched.
+            StoreCorrupt: the settings cannot be read, or this is not a folder; left untouched.
             StoreTooNew: a newer version wrote them; left untouched.
         """
         if self.root.exists() and not self.root.is_dir():
-            raise StoreCorrupt(f"{str(self.root)!r} is no folder; it is left untouched")
+            raise StoreCorrupt(f"{str(self.root)!r} is not a folder; it is left untouched")
         with disk.translated(self.root, "opened"):
             disk.make_folder(self.root)
             with disk.locked(self.root / _LOCK):

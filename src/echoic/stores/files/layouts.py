@@ -136,14 +136,14 @@ class JsonDocument(Document):
     def parse(cls, text: str, source: DocumentOrigin) -> JsonDocument:
         top = json_from(text, source)
         if not isinstance(top, dict):
-            raise source.corrupt("it is no JSON object")
+            raise source.corrupt("it is not a JSON object")
         if top and not any(name in top for name in _OURS):
-            raise source.corrupt("it is no memory file: it has neither facts nor directives")
+            raise source.corrupt("it is not a memory file: it has neither facts nor directives")
         facts, own = top.get("facts", []), top.get("echoic", {})
         if not isinstance(facts, list):
             raise source.corrupt("its facts are no list")
         if not isinstance(own, dict):
-            raise source.corrupt("what stands under 'echoic' is no object")
+            raise source.corrupt("what stands under 'echoic' is not an object")
         document = cls()
         document._top = {**top, "facts": [], "echoic": {}}
         intake = EntryReader(source)
@@ -441,7 +441,7 @@ def _apart(lines: list[str], source: DocumentOrigin) -> tuple[list[str], dict[st
         raise source.corrupt(_MISSING)
     own = json_from("\n".join(lines[start + 1 : end]), source)
     if not isinstance(own, dict):
-        raise source.corrupt("its last part is no object")
+        raise source.corrupt("its last part is not an object")
     before = lines[:start]
     if before and before[-1].rstrip() == _NOTE:
         before.pop()
@@ -486,7 +486,7 @@ def _fenced(line: str, fence: str | None) -> tuple[str | None, bool]:
 
 def _by_id(facts: Any, source: DocumentOrigin) -> dict[str, Any]:
     if not isinstance(facts, list) or not all(isinstance(own, dict) for own in facts):
-        raise source.corrupt("what it says of its facts is no list of objects")
+        raise source.corrupt("what it says of its facts is not a list of objects")
     return {str(own.get("id")): own for own in facts}
 
 

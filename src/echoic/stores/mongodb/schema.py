@@ -144,7 +144,7 @@ def record_of(document: Mapping[str, Any]) -> Record:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreCorrupt(
-            f"the document {document.get('_id')} is no record ({type(error).__name__}); it is left as it is"
+            f"the document {document.get('_id')} is not a record ({type(error).__name__}); it is left alone"
         ) from error
 
 
@@ -209,7 +209,7 @@ RECORD_INDEXES = (
         unique=True,
         partialFilterExpression={"seq": {"$exists": True}},
     ),
-    # not partial: an erasure takes whatever is there of somebody, also what is no record
+    # not partial: an erasure takes whatever is there of somebody, also what is not a record
     IndexModel([*_SCOPE, ("kind", ASCENDING), ("key", ASCENDING), ("seq", ASCENDING)], name="echoic_key"),
     # finds what has no kind yet, without looking at everything at each opening
     IndexModel([("kind", ASCENDING), ("_id", ASCENDING)], name="echoic_kind"),

@@ -184,8 +184,8 @@ class Database:
         holds = await schema.fence_holds(connection, self.names)
         if self.fence and not holds:
             raise InvalidInput(
-                "rls=on, but row-level security does not bind this role: connect as one that is no superuser "
-                "and has no bypassrls"
+                "rls=on, but row-level security does not bind this role: connect as one that is not a "
+                "superuser and has no bypassrls"
             )
         self.fence = holds
 
