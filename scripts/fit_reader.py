@@ -7,6 +7,7 @@ Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` 
 - `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`: sentences of nine authors who did not see
   one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
+- `author_k.tsv` to `author_o.tsv`: five voices of one author, who had read some of the others' traps;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
 - `sentences.txt`, and `frames.txt`, of whose frames sentences are made;
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
@@ -52,9 +53,9 @@ from echoic.text.analysis import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"
-AUTHORS = "abcdefghij"
+AUTHORS = "abcdefghijklmno"
 JUDGED = "abdefghij"
-"""The authors whose sentences judge: who wrote C's also wrote this script."""
+"""The authors whose sentences judge: who wrote C's, and K's to O's, had read some of theirs."""
 FOLDS = ("ag", "bh", "di", "ej", "f")
 """The authors that are judged by what was fitted without them."""
 GENERATED, CORPUS = "generated", "corpus"
@@ -62,7 +63,7 @@ WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.
 """Of an example: what the corpus does not label may be durable all the same, what it calls a trap is none."""
 MOST_WAYS = 8
 """Sentences made of one frame."""
-LEAST_SEEN = 10
+LEAST_SEEN = 12
 """Clauses that a term must occur in to count."""
 AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 40, 3
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
@@ -598,7 +599,7 @@ def main() -> None:
     parser.add_argument(
         "--floor", type=float, default=0.5, help="likelihood from which one that replaces is kept"
     )
-    parser.add_argument("--keep", type=float, default=0.96, help="precision from which a clause is kept")
+    parser.add_argument("--keep", type=float, default=0.97, help="precision from which a clause is kept")
     parser.add_argument("--sure", type=float, default=0.98, help="precision from which it is sure")
     parser.add_argument("--cross", action="store_true", help="cross-validate, and write nothing")
     parser.add_argument("--curve", action="store_true", help="vary the number of authors, and write nothing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import echoic
 from echoic import NotAllowed
 
 LESSONS = [
@@ -252,6 +253,13 @@ PERSONAL = [
     "Give wozniak a discount",
     "The tenant in apartment two pays late",
 ]
+
+
+@pytest.fixture
+async def memory():
+    """What a lesson says matters here, not where it is kept."""
+    async with echoic.open("memory://", embedder="lexical") as service:
+        yield service
 
 
 @pytest.mark.parametrize("text", LESSONS)

@@ -65,6 +65,7 @@ async def test_days_are_told_where_the_users_clocks_stand(memory):
     assert "3 May 2026" in (await ana.brief("ferns")).text
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # what is chosen depends on no store
 async def test_the_budget_holds_whatever_is_known(memory):
     ana = memory.user("ana")
     await talk(ana, "call", *[("user", f"Fern number {n} wants water on day {n}.") for n in range(40)])

@@ -273,6 +273,7 @@ async def test_a_budget_that_holds_nothing_gives_nothing_and_says_so(memory):
             await ana.block(budget_tokens=bad)
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # what is chosen depends on no store
 async def test_what_may_do_harm_if_unknown_is_let_in_first(memory):
     ana = memory.user("ana")
     call = await ana.conversation("c")
@@ -344,6 +345,7 @@ def test_what_comes_later_changes_nothing_that_stands_before_it(parts, budget):
 # -- the moment
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # what is chosen depends on no store
 async def test_the_moment_calls_to_mind_what_did_not_fit_and_changes_nothing_else(memory):
     ana = memory.user("ana")
     await ana.set("cello_teacher", "Mr Lind on Thursdays")

@@ -461,6 +461,7 @@ class TestFacts:
                 await call.distil()
         assert listener.readings == other.readings == [["c-0", "c-1"]]
 
+    @pytest.mark.parametrize("url", ["memory://"])  # how it is cut depends on no store
     async def test_a_long_conversation_is_read_in_stretches_a_model_can_attend_to(self, worker, listener):
         async with worker(distil_every=10_000) as memory:
             call = await memory.user("ana").conversation("c")

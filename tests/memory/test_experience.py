@@ -187,6 +187,7 @@ async def test_it_is_of_one_agent_and_one_deployment(memory):
     assert (await memory.experience("films", "other").get()).lessons == ()
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # what a prompt holds is decided behind every store alike
 async def test_however_many_teach_a_lesson_it_is_in_no_prompt_before_an_operator_approved_it(memory):
     films = memory.experience("films")
     for n in range(40):  # identities are free

@@ -318,6 +318,7 @@ ASKED = [
 
 
 class TestAskedForInACall:
+    @pytest.mark.parametrize("url", ["memory://"])  # what is asked matters, not where it is kept
     @pytest.mark.parametrize(("said", "asked", "gone", "stays"), ASKED)
     async def test_what_is_asked_for_by_its_subject_is_recalled_no_more(
         self, memory, said, asked, gone, stays
@@ -366,6 +367,7 @@ class TestAskedForInACall:
             "Could you take the onions out?",
         ],
     )
+    @pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
     async def test_what_only_sounds_like_it_hides_nothing(self, memory, text):
         ana = memory.user("ana")
         await say(

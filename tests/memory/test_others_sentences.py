@@ -38,15 +38,15 @@ def test_plain_statements_are_learned_and_traps_are_not(said):
     assert len(durable) >= 25
     assert len(traps) >= len(said) / 2
     # a little below what was measured: docs/learning.md
-    assert of.precision(said) >= 0.95
-    assert of.recall(said) >= 0.82
-    assert of.share_stored(traps) <= 0.04
+    assert of.precision(said) >= 0.955
+    assert of.recall(said) >= 0.8
+    assert of.share_stored(traps) <= 0.036
 
 
 async def test_corrections_leave_only_what_is_so():
     found = await of.corrected("test")
     assert len({kind for kind, _ in found}) >= 12
-    assert sum(right for _, right in found) >= 0.75 * len(found)
+    assert sum(right for _, right in found) >= 0.8 * len(found)
 
 
 async def test_no_secret_is_learned():

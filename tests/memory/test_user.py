@@ -497,6 +497,7 @@ class TestGlobal:
         assert holds is not None
         assert [memory.text for memory in await ana.facts()] == [holds.text]
 
+    @pytest.mark.parametrize("url", ["memory://"])  # what is shared is decided before a store is asked
     async def test_a_thousand_callers_change_nothing_global_by_default(self, memory):
         for i in range(100):
             await memory.user(f"caller {i}").set(f"policy_{i % 7}", "Refunds take ten days at the store.")

@@ -281,3 +281,69 @@ async def low_contrast(page, when):
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         wrong += [f"{when}, {scheme}: {text}" for text in await page.evaluate(CONTRAST)]
     return wrong
+
+
+WIDTHS = (320, 390, 1440, 1920)
+# The view scrolls sideways at no width, and no control is drawn over another. What is stuck to an edge stays out:
+# it is meant to be over what scrolls below it.
+CROWDED = """
+() => {
+  const wrong = [];
+  const page = document.documentElement;
+  if (page.scrollWidth > page.clientWidth) wrong.push(`scrolls sideways: ${page.scrollWidth}`);
+  const clipped = (element, rectangle) => {
+    let { left, top, right, bottom } = rectangle;
+    for (let at = element.parentElement; at; at = at.parentElement) {
+      const { overflowX, overflowY, position } = getComputedStyle(at);
+      if (position === "sticky" || position === "fixed") return null;
+      if (overflowX === "visible" && overflowY === "visible") continue;
+      const by = at.getBoundingClientRect();
+      [left, top] = [Math.max(left, by.left), Math.max(top, by.top)];
+      [right, bottom] = [Math.min(right, by.right), Math.min(bottom, by.bottom)];
+    }
+    return right - left > 1 && bottom - top > 1 ? { element, left, top, right, bottom } : null;
+  };
+  const pieces = [...document.querySelectorAll("a, button, input, select, textarea, summary")]
+    .filter((element) => element.checkVisibility({ opacityProperty: true }) && !element.closest(".visually-hidden, .skip"))
+    .flatMap((element) => [...element.getClientRects()].map((rectangle) => clipped(element, rectangle)))
+    .filter(Boolean);
+  const name = ({ element }) => element.getAttribute("aria-label") || element.innerText?.slice(0, 30) || element.id || element.tagName;
+  pieces.forEach((one, place) => pieces.slice(place + 1).forEach((other) => {
+    if (one.element.contains(other.element) || other.element.contains(one.element)) return;
+    const wide = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+    const high = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+    if (wide > 1 && high > 1) wrong.push(`${name(one)} | ${name(other)}`);
+  }));
+  return wrong;
+}
+"""
+AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+"""axe-core, where `scripts/system-packages` could get it by npm."""
+SERIOUS = """
+async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
+  .filter(({ impact }) => impact === "serious" || impact === "critical")
+  .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.failureSummary}`))
+"""
+
+
+async def crowded(page, when):
+    """Where a view scrolls sideways or its controls overlap, at every width."""
+    wrong, before = [], page.viewport_size
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 800})
+        wrong += [f"{when}, {width} px: {each}" for each in await page.evaluate(CROWDED)]
+    await page.set_viewport_size(before)
+    return wrong
+
+
+async def inaccessible(page, when):
+    """What axe-core finds serious or critical in a view, in light and in dark."""
+    if not AXE.exists():
+        return []  # a test of its own says so
+    if not await page.evaluate("() => 'axe' in window"):
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+    wrong = []
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        wrong += [f"{when}, {scheme}: {each}" for each in await page.evaluate(SERIOUS)]
+    return wrong

@@ -12,7 +12,7 @@ from playwright.async_api import expect
 
 import echoic
 from echoic.types import Turn
-from server.browsing import low_contrast, say, signed_in, token_of, visiting
+from server.browsing import crowded, inaccessible, low_contrast, say, signed_in, token_of, visiting
 from server.conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -30,6 +30,7 @@ async def running(start):
 async def looks_right(page, name):
     """Nothing wider than the window, every text readable, in light and dark."""
     assert await low_contrast(page, name) == []
+    assert await crowded(page, name) + await inaccessible(page, name) == []
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
         wide = await page.evaluate("document.documentElement.scrollWidth")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from server.browsing import CONTRAST, Process, press, say, settled, visiting
+from server.browsing import AXE, CONTRAST, Process, crowded, inaccessible, press, say, settled, visiting
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -70,7 +70,17 @@ async def look(page, name):
         found = await page.evaluate(UNREADABLE) + await page.evaluate(CONTRAST)
         wrong += [f"{name}, {scheme}: {each}" for each in found]
     await page.set_viewport_size({"width": 1440, "height": 900})
-    return wrong
+    return wrong + await crowded(page, name) + await inaccessible(page, name)
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="npm has not brought axe-core: scripts/system-packages")
+async def test_what_judges_accessibility_finds_what_is_wrong(browser):
+    page = await browser.new_page()
+    await page.set_content("<html lang=en><title>x</title><main><h1>x</h1><button></button></main>")
+    assert any("button-name" in each for each in await inaccessible(page, "a button without a name"))
+    await page.set_content("<a href=#a>One</a><a href=#b style='margin-left:-20px'>Two</a>")
+    assert await crowded(page, "links") != []
+    await page.close()
 
 
 async def test_every_view_can_be_read_in_light_and_dark_wide_and_narrow(browser, process):
@@ -99,7 +109,7 @@ async def test_every_view_can_be_read_in_light_and_dark_wide_and_narrow(browser,
         await expect(page.locator(".tile", has_text="Silence").locator(".number")).to_have_text("33 %")
         await expect(page.get_by_text("Search is by words and sounds")).to_be_visible()
         wrong += await look(page, "health")
-        assert wrong == []
+        assert not wrong, "\n".join(wrong)
         page.seen.assert_nothing()
         assert await page.evaluate("violations") == []
 

@@ -50,7 +50,7 @@ export class Transcript {
 
   /** A break between two conversations: "The next day". */
   divide(text) {
-    this.#add(h("li", { class: "divider" }, h("span", {}, text)));
+    this.#add(h("li", { class: "divider", role: "presentation" }, h("span", {}, text)));
   }
 
   clear() {
@@ -139,7 +139,7 @@ function turn(speaker, text, more = "") {
   const kind = more || speaker;
   return h(
     "li",
-    { class: `turn ${kind}` },
+    { class: `turn ${kind}`, role: "presentation" },
     h("span", { class: "speaker" }, who),
     h("p", { class: "words", dir: "auto" }, text),
   );

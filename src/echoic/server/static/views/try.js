@@ -130,6 +130,7 @@ async function begin(title) {
 
 async function showMemories() {
   const asker = api.caller;
+  if (!asker) return; // somebody new is being met
   const asked = [api.memories(), api.profile(), api.block(), api.jobs(), api.phones()];
   const [known, who, given, undone, phones] = await Promise.all(asked);
   if (asker !== api.caller) return; // somebody else is speaking by now
@@ -149,6 +150,7 @@ function showJobs(undone, wait = 800) {
   if (!undone.waiting || document.hidden) return;
   const asker = api.caller;
   jobsAgain = setTimeout(async () => {
+    if (asker !== api.caller) return;
     const now = await api.jobs().catch(() => undone);
     if (asker === api.caller) showJobs(now, Math.min(2 * wait, 15000));
   }, wait);

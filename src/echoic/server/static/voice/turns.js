@@ -82,7 +82,7 @@ function element(turn) {
   const growing = turn.final ? {} : { "aria-hidden": "true" };
   return h(
     "li",
-    { class: `turn ${turn.speaker}${turn.final ? "" : " growing"}`, "data-turn": turn.id, "data-heard": extent(turn), ...growing },
+    { role: "presentation", class: `turn ${turn.speaker}${turn.final ? "" : " growing"}`, "data-turn": turn.id, "data-heard": extent(turn), ...growing },
     h("span", { class: "speaker" }, who),
     h("p", { class: "words", dir: "auto" }, ...words(turn)),
   );
