@@ -181,6 +181,31 @@ async def test_a_checkpoint_holds_no_secret_and_its_tool_is_not_run_again(url, t
     assert leaked(tmp_path, *SECRETS) == []
 
 
+async def test_a_checkpoint_masks_an_answer_whose_question_is_kept_already(url, tmp_path):
+    asked = {
+        "kind": "response",
+        "parts": [{"part_kind": "speech", "speaker": "assistant", "transcript": "and the pin"}],
+    }
+    async with opened(url) as memory:
+        user = memory.user("ana")
+        call = await user.conversation("one")
+        await call.append(Turn(speaker="agent", text="and the pin", id="q"))
+        kept = Checkpoint(
+            session="s",
+            conversation=call.id,
+            agent="desk",
+            messages=json.dumps([asked]),
+            unkept=(Turn(speaker="user", text="eight three six one", id="t", conversation=call.id),),
+            saved_at=(await call.info()).started_at,
+        )
+        await user.backing_store.write(
+            user.scope, [Put(record=Record(kind=CHECKPOINT, id="s", data=as_json(kept)))]
+        )
+        (record,) = await scan_all(user.backing_store, user.scope, CHECKPOINT)
+        assert [turn["text"] for turn in record.data["unkept"]] == ["[PIN]"]
+    assert leaked(tmp_path, *SECRETS) == []
+
+
 async def test_an_answer_that_was_cut_off_is_matched_although_a_marker_stands_in_it():
     async with opened("memory://") as memory:
         call = await memory.user("ana").conversation("one")

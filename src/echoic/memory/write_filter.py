@@ -374,10 +374,10 @@ class WriteFilter:
     def _checkpoint(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
         """A call as far as it went: what was said in it is masked turn by turn, what tools were given too."""
         messages = data.get("messages")
-        if isinstance(messages, str):
-            data["messages"] = self._messages(scope, messages)
         before: list[Said] = []
-        unkept = []
+        if isinstance(messages, str):
+            data["messages"] = self._messages(scope, messages, before)
+        unkept = []  # what they answer may be a turn that is kept already, and so only among the messages
         for turn in data.get("unkept", ()):
             said = Said(str(turn.get("speaker", "")), str(turn.get("text", "")))
             masked = self._in_dialogue(scope, said, before)
@@ -395,12 +395,12 @@ class WriteFilter:
             tool["idempotent"] = False
         return {**tool, "arguments": arguments}
 
-    def _messages(self, scope: Scope, messages: str) -> str:
+    def _messages(self, scope: Scope, messages: str, before: list[Said]) -> str:
+        """Messages masked turn by turn; what was said in them is appended to `before`."""
         try:
             parsed = json.loads(messages)
         except ValueError:
             return self._text(scope, messages)
-        before: list[Said] = []
         changed = [_walked(message, lambda part: self._part(scope, part, before)) for message in parsed]
         return messages if changed == parsed else json.dumps(changed, ensure_ascii=False)
 
