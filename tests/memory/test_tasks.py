@@ -117,11 +117,11 @@ async def test_a_result_under_the_id_of_another_tasks_is_refused_and_not_swallow
 @pytest.mark.parametrize(
     ("value", "names"),
     [
-        (object(), "no JSON"),
-        (float("nan"), "no JSON"),
+        (object(), "is not JSON"),
+        (float("nan"), "is not JSON"),
         ("x" * 40000, "40002 bytes"),
         ({"a": ["b\0"]}, "NUL"),
-        ("half \ud800", "no JSON"),
+        ("half \ud800", "is not JSON"),
     ],
 )
 async def test_what_is_no_json_is_refused(memory, value, names):
