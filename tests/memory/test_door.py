@@ -181,28 +181,38 @@ async def test_a_checkpoint_holds_no_secret_and_its_tool_is_not_run_again(url, t
     assert leaked(tmp_path, *SECRETS) == []
 
 
-async def test_a_checkpoint_masks_an_answer_whose_question_is_kept_already(url, tmp_path):
-    asked = {
-        "kind": "response",
-        "parts": [{"part_kind": "speech", "speaker": "assistant", "transcript": "and the pin"}],
-    }
+@pytest.mark.parametrize("is_kept", [True, False], ids=["question kept", "question not kept"])
+@pytest.mark.parametrize("heard", ["and the pin", "and the", ""])
+async def test_a_checkpoint_masks_an_answer_by_its_whole_question_however_little_of_it_was_heard(
+    heard, is_kept, url, tmp_path
+):
+    question = Turn(speaker="agent", text="and the pin", id="q", heard=heard)
+    parts = [{"part_kind": "speech", "speaker": "assistant", "transcript": heard}] if heard else []
+    answered = [{"part_kind": "speech", "speaker": "user", "transcript": "eight three six one"}]
     async with opened(url) as memory:
         user = memory.user("ana")
         call = await user.conversation("one")
-        await call.append(Turn(speaker="agent", text="and the pin", id="q"))
+        if is_kept:
+            await call.append(question)
         kept = Checkpoint(
             session="s",
             conversation=call.id,
             agent="desk",
-            messages=json.dumps([asked]),
-            unkept=(Turn(speaker="user", text="eight three six one", id="t", conversation=call.id),),
+            messages=json.dumps(
+                [{"kind": "response", "parts": parts}, {"kind": "request", "parts": answered}]
+            ),
+            unkept=(
+                *([] if is_kept else [question]),
+                Turn(speaker="user", text="eight three six one", id="t", conversation=call.id),
+            ),
             saved_at=(await call.info()).started_at,
         )
         await user.backing_store.write(
             user.scope, [Put(record=Record(kind=CHECKPOINT, id="s", data=as_json(kept)))]
         )
         (record,) = await scan_all(user.backing_store, user.scope, CHECKPOINT)
-        assert [turn["text"] for turn in record.data["unkept"]] == ["[PIN]"]
+        assert record.data["unkept"][-1]["text"] == "[PIN]"
+        assert "[PIN]" in record.data["messages"]
     assert leaked(tmp_path, *SECRETS) == []
 
 

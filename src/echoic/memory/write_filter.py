@@ -138,6 +138,8 @@ class WriteFilter:
                 prepared.append(change)
             elif change.record.kind == TURN and not change.record.version and change.was is None:
                 await self._turn(scope, change, prepared, said)
+            elif change.record.kind == CHECKPOINT:
+                prepared.append(replace(change, record=await self._checkpoint(scope, change.record)))
             else:
                 prepared.append(replace(change, record=self._record(scope, change.record)))
         return prepared
@@ -224,8 +226,6 @@ class WriteFilter:
         data = dict(record.data)
         if record.kind in {MEMORY, PROPOSAL}:
             return self._memory_record(scope, record, data)
-        if record.kind == CHECKPOINT:
-            return replace(record, data=self._checkpoint(scope, data))
         if record.kind in {ITEM, INDEXED_ITEM}:
             return replace(record, data=self._item(scope, data))
         if record.kind == TURN:
@@ -293,7 +293,7 @@ class WriteFilter:
     ) -> None:
         """A turn, in the light of those before it; of which some may have to be written again."""
         record = put.record
-        one = Said(str(record.data.get("speaker", "")), str(record.data.get("text", "")))
+        one = _said(record.data)
         conversation = record.key or ""
         before = said.setdefault(conversation, [])
         if leans_on_context(one):
@@ -313,17 +313,17 @@ class WriteFilter:
         """The turns kept before, and those of the same batch behind them."""
         if len(here) >= CONTEXT or any(kept for _, _, kept in here):
             return here
+        known = {record.id for _, record, _ in here}
+        kept = [(_said(r.data), r, True) for r in await self._kept(scope, conversation) if r.id not in known]
+        return [*kept, *here]
+
+    async def _kept(self, scope: Scope, conversation: str) -> list[Record]:
+        """The last turns of a conversation that are kept, oldest first."""
         try:
             records = await self._store.scan(scope, TURN, key=conversation, newest_first=True, limit=CONTEXT)
         except EchoicError:  # the write itself will say what is wrong
-            return here
-        known = {record.id for _, record, _ in here}
-        kept = [
-            (Said(str(r.data.get("speaker", "")), str(r.data.get("text", ""))), r, True)
-            for r in reversed(records)
-            if r.id not in known
-        ]
-        return [*kept, *here]
+            return []
+        return records[::-1]
 
     def _again(
         self,
@@ -371,22 +371,31 @@ class WriteFilter:
 
     # -- checkpoints
 
-    def _checkpoint(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
-        """A call as far as it went: what was said in it is masked turn by turn, what tools were given too."""
-        messages = data.get("messages")
+    async def _checkpoint(self, scope: Scope, record: Record) -> Record:
+        """A call as far as it went: what was said in it is masked turn by turn, what tools were given too.
+
+        Messages hold as much of an agent's question as was heard. So what the caller answers is read with the
+        whole turns, and is masked in the messages as it is there.
+        """
+        data = dict(record.data)
+        turns = [dict(turn) for turn in data.get("unkept", ())]
+        told: dict[str, str] = {}
         before: list[Said] = []
-        if isinstance(messages, str):
-            data["messages"] = self._messages(scope, messages, before)
-        unkept = []  # what they answer may be a turn that is kept already, and so only among the messages
-        for turn in data.get("unkept", ()):
-            said = Said(str(turn.get("speaker", "")), str(turn.get("text", "")))
+        if any(one.speaker == "user" and leans_on_context(one) for one in map(_said, turns)):
+            before += [_said(r.data) for r in await self._kept(scope, str(data.get("conversation", "")))]
+        for turn in turns:
+            said = _said(turn)
             masked = self._in_dialogue(scope, said, before)
-            unkept.append(_turn_data(dict(turn), masked))
-        data["unkept"] = unkept
+            if masked.found and said.speaker == "user":
+                told[said.text] = masked.text
+            _turn_data(turn, masked)
+        data["unkept"] = turns
+        if isinstance(messages := data.get("messages"), str):
+            data["messages"] = self._messages(scope, messages, told)
         data["pending"] = [self._pending(scope, dict(tool)) for tool in data.get("pending", ())]
         if isinstance(data.get("summary"), str):
             data["summary"] = self._text(scope, data["summary"])
-        return data
+        return replace(record, data=data)
 
     def _pending(self, scope: Scope, tool: dict[str, Any]) -> dict[str, Any]:
         """A tool call under way. One whose arguments are masked cannot be made again."""
@@ -395,13 +404,20 @@ class WriteFilter:
             tool["idempotent"] = False
         return {**tool, "arguments": arguments}
 
-    def _messages(self, scope: Scope, messages: str, before: list[Said]) -> str:
-        """Messages masked turn by turn; what was said in them is appended to `before`."""
+    def _messages(self, scope: Scope, messages: str, told: Mapping[str, str]) -> str:
+        """Messages masked turn by turn; what the caller said, as it stands in `told`."""
         try:
             parsed = json.loads(messages)
         except ValueError:
             return self._text(scope, messages)
-        changed = [_walked(message, lambda part: self._part(scope, part, before)) for message in parsed]
+        before: list[Said] = []
+
+        def of(part: Mapping[str, Any]) -> dict[str, Any]:
+            if _speaker(part) == "user":
+                part = {k: told.get(v, v) if isinstance(v, str) else v for k, v in part.items()}
+            return self._part(scope, part, before)
+
+        changed = [_walked(message, of) for message in parsed]
         return messages if changed == parsed else json.dumps(changed, ensure_ascii=False)
 
     def _part(self, scope: Scope, part: Mapping[str, Any], before: list[Said]) -> dict[str, Any]:
@@ -485,6 +501,10 @@ def _walked(message: Any, part: Any) -> Any:
         return message
     parts = [part(each) if isinstance(each, dict) else each for each in message["parts"]]
     return {**message, "parts": parts}
+
+
+def _said(turn: Mapping[str, Any]) -> Said:
+    return Said(str(turn.get("speaker", "")), str(turn.get("text", "")))
 
 
 def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
