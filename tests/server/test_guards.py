@@ -540,6 +540,8 @@ async def slow():
     """A client of an application each of whose answers takes twenty steps of 2 ms on the event loop."""
 
     async def work(scope, receive, send):
+        while (await receive()).get("more_body"):
+            pass
         for _ in range(20):
             time.sleep(0.002)
             await asyncio.sleep(0)
@@ -570,3 +572,15 @@ async def test_more_requests_than_there_is_time_for_are_refused_and_those_under_
 async def test_a_few_requests_are_answered_however_late_the_loop_runs_and_health_always(slow):
     assert await statuses(slow, 14, 1) == [{200: 14}, {200: 1}]
     assert await statuses(slow, 30, 1, "/healthz") == [{200: 30}, {200: 1}]
+
+
+async def test_requests_whose_bodies_do_not_come_keep_nobody_from_an_answer(slow):
+    async def half_a_body():
+        yield b"{"
+        await asyncio.Event().wait()
+
+    halves = [asyncio.create_task(slow.post("/v1/memories", content=half_a_body())) for _ in range(40)]
+    assert await statuses(slow, 14, 1) == [{200: 14}, {200: 1}]
+    for half in halves:
+        half.cancel()
+    await asyncio.gather(*halves, return_exceptions=True)

@@ -251,7 +251,7 @@ class RequestLimit:
         self._per_address = per_address
         self._busy: Counter[str] = Counter()
         self._waiting: set[object] = set()
-        """Requests whose answer has not begun; that of an event stream begins at once."""
+        """Requests that came whole and whose answer has not begun; that of an event stream begins at once."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -265,9 +265,21 @@ class RequestLimit:
             headers = {**(refused.headers or {}), "Connection": "close"}
             await answer(refused.status, refused.problem, headers)(scope, receive, send)
             return
-        this = object()
+        this, sent, begun = object(), False, False
+
+        async def receive_body() -> Message:
+            nonlocal sent
+            if not sent:
+                self._waiting.discard(this)  # for its client
+            message = await receive()
+            sent = sent or not message.get("more_body")
+            if sent and not begun:
+                self._waiting.add(this)
+            return message
 
         async def begin(message: Message) -> None:
+            nonlocal begun
+            begun = True
             self._waiting.discard(this)
             await send(message)
 
@@ -276,7 +288,7 @@ class RequestLimit:
             held.callback(self._waiting.discard, this)
             self._waiting.add(this)
             scope[self.HELD] = held
-            await self._app(scope, receive, begin)
+            await self._app(scope, receive_body, begin)
 
     def _refusal(self, address: str) -> Refused | None:
         if self._busy[address] >= self._per_address:
