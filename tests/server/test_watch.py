@@ -99,11 +99,11 @@ async def test_nobody_else_is_told_and_a_key_that_is_revoked_no_longer(tmp_path,
             assert not any("Jaffa" in line for line in await watching.ended())
 
 
-def begun(server, *words, stdout=subprocess.PIPE):
+def begun(server, *words, key=OPERATOR_KEY, stdout=subprocess.PIPE):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ECHOIC_")}
     return forked.Popen(
         [sys.executable, "-m", "echoic.cli", "watch", "--url", server.url, *words],
-        env={**kept, "ECHOIC_OPERATOR_KEY": OPERATOR_KEY, "TERM": "xterm"},
+        env={**kept, "ECHOIC_OPERATOR_KEY": key, "TERM": "xterm"},
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
@@ -151,3 +151,13 @@ async def test_watch_prints_a_line_for_each_in_colour_on_a_terminal_alone(server
         for each in running:
             each.kill()
             each.communicate()
+
+
+async def test_watch_says_why_the_server_refuses_it(server):
+    with begun(server, key="not the key of this server, nor of any other") as watching:
+        _, said = await asyncio.to_thread(watching.communicate, timeout=WITHIN_S)
+    why = (await server.client.get("/api/watch", headers=bearer("not the key of this server"))).json()[
+        "error"
+    ]
+    assert watching.returncode != 0
+    assert f"401, {why}" in said

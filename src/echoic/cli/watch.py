@@ -25,7 +25,7 @@ _TIMEOUT_S: Final = 60.0
 _LONGEST_WAIT_S: Final = 10.0
 _RECALLS_KEPT: Final = 1000
 """Turns whose line is remembered, so that it is not printed twice."""
-_COLOURS: Final = {"caller": "cyan", "agent": "blue", "recall": "yellow", "kept": "green", "trouble": "red"}
+_COLOURS: Final = {"caller": "cyan", "agent": "blue", "recall": "yellow", "kept": "green", "failure": "red"}
 
 
 @command("watch")
@@ -123,7 +123,7 @@ def _connected(url: str, key: str, settings: Settings) -> Iterator[dict[str, Any
 
 def _detail(error: Any) -> str:
     try:
-        told = json.loads(error.read(4096)).get("detail")
+        told = json.loads(error.read(4096)).get("error")
     except (ValueError, OSError, AttributeError):
         told = None
     return f"{error.code}, {told}" if isinstance(told, str) else str(error.code)
@@ -182,8 +182,8 @@ class _Lines:
                 yield "tool", f"{data['tool']}: {told} ({data['outcome']}, {data['durationMs']:.0f} ms)"
             case "forgotten":
                 yield "forgot", data["what"]
-            case "trouble":
-                yield "trouble", f"{data['what']}: {data['reason']}"
+            case "failure":
+                yield "failure", f"{data['what']}: {data['reason']}"
 
 
 def _learned(data: dict[str, Any]) -> Iterator[tuple[str, str]]:

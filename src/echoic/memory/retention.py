@@ -30,7 +30,7 @@ _SWEEP_EVERY_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """For how many days each kind is kept.
+    """How many days each kind is kept.
 
     Args:
         days: days by kind ("conversations", "memories") or by "deployment:kind", which takes precedence.

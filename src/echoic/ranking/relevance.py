@@ -455,7 +455,7 @@ class ScoreBackground(NamedTuple):
 
     @classmethod
     def of(cls, vectors: Floats, rows: Rows, number: int) -> ScoreBackground:
-        """Of some of `rows`."""
+        """Measure the background on a sample of `rows`."""
         chosen = rows[np.linspace(0, len(rows) - 1, _SAMPLE).astype(np.intp)] if len(rows) > _SAMPLE else rows
         count = len(chosen)
         mean, square = _PRIOR_MEAN, _PRIOR_SPREAD**2

@@ -244,7 +244,9 @@ class RequestLimit:
 
     HELD = "echoic.held"
     _LATE_S: Final = 0.05
+    """A lag above which more is asked for than there is time for."""
     _LATE_REQUESTS: Final = 16
+    """So many are answered however late the loop runs."""
 
     def __init__(self, app: ASGIApp, *, per_address: int) -> None:
         self._app = app

@@ -5,7 +5,7 @@ place in the order (`seq`). So a cursor means the same in the other store, neigh
 places that were emptied are empty there as well. Vectors and word pieces go along where both stores hold
 those of one model. Only `Record.version`, which counts the writes to one store, begins anew.
 
-There is not a record of progress. What the target holds of a scope has to be the beginning of what the source
+There is no record of progress. What the target holds of a scope has to be the beginning of what the source
 holds, and that is where copying goes on. Both are read through the seam of any store, page by page.
 """
 

@@ -427,7 +427,7 @@ class EncryptedStore:
     async def _compared(
         self, scope: Scope, keys: _Keys, changes: Sequence[Change]
     ) -> dict[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        """Of the records whose data a change compares: the data as it is, and as it lies there."""
+        """Read the records whose data a change compares: the data in the clear, and as it is stored."""
         asked: dict[str, list[str]] = {}
         for change in changes:
             if isinstance(change, Put | Attach) and change.was is not None:

@@ -386,7 +386,7 @@ class BrowserCall:
                 return
 
     async def _check(self, session: VoiceSession) -> None:
-        """End the call when the caller's identity expires, or cannot be checked `_UNTOLD` times in a row."""
+        """End the call when the caller's identity expires, or cannot be checked `_DOUBTS` times in a row."""
         doubts = 0
         while self.is_known is not None:
             await asyncio.sleep(self.page_settings.check_s)

@@ -95,7 +95,7 @@ class WatchedEvent(ResponseModel):
         **described(
             "Each with `at`, `user`, `conversation` and `data`. `turn`: something was said and stored. "
             "`exchange`: whether the recall for it was ready, and when the answer began; told again when "
-            "more is known. `learned`, `tool`, `forgotten`, `trouble`: as of GET /api/events. The stream "
+            "more is known. `learned`, `tool`, `forgotten`, `failure`: as of GET /api/events. The stream "
             "starts with new events."
         ),
         **responses(401, 404, 422, 429, 503),
@@ -158,5 +158,5 @@ def _told(told: Told) -> tuple[str, Any]:
         case Forgotten():
             return "forgotten", MemoryDestroyed.of(told)
         case Failure():
-            return "trouble", Stuck.of(told)
+            return "failure", Stuck.of(told)
     assert_never(told)

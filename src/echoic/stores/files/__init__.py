@@ -200,7 +200,7 @@ class FilesStore:
 
     def _facts(self) -> dict[str, Any]:
         known = self._register.all()
-        trouble = self._folder.failure()
+        failure = self._folder.failure()
         return {
             "engine": "files",
             "folder": str(self._folder.root),
@@ -211,8 +211,8 @@ class FilesStore:
             "bytes": sum(state.size for one in known for state in one.states if state is not None),
             "unreadable": [one.failure for one in known if one.failure],
             "durable": True,
-            "writable": trouble is None,
-            "failure": trouble,
+            "writable": failure is None,
+            "failure": failure,
         }
 
     async def _waiting(self, scope: Scope, limit: int) -> list[tuple[int, Waiting]]:

@@ -323,15 +323,15 @@ class PostgresStore:
 
         async with self._at_work():
             found = await self._database.read(None, facts, snapshot=True)
-            trouble = await self._write_failure()
+            failure = await self._write_failure()
         return {
             **found,
             **self._fresh.facts,
             "pooler": not self._database.direct,
             "fence": self._database.fence,
             "durable": found["fsync"] == "on" and found["synchronous_commit"] != "off",
-            "writable": trouble is None,
-            "failure": trouble,
+            "writable": failure is None,
+            "failure": failure,
         }
 
     async def examine(self) -> list[Finding]:

@@ -314,8 +314,8 @@ class SQLiteStore:
             await asyncio.wrap_future(self._writer.submit(lambda c: schema.set_meta(c, "checked", "ok")))
         except StoreUnavailable as error:
             refused = str(error)
-        trouble = self._writer.suspect or refused
-        return {**facts, "writable": trouble is None, "failure": trouble}
+        failure = self._writer.suspect or refused
+        return {**facts, "writable": failure is None, "failure": failure}
 
     def _opened(self) -> Index:
         if self._thread is None or self._index is None:
