@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import gc
+import io
 import os
 import shutil
 import tempfile
@@ -121,6 +123,19 @@ def pytest_collection():
             7_000, 10, 10
         )  # a tenth as often: most of what a test leaves is counted, not collected
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """A test that ran out of time says what its tasks wait for."""
+    report = yield
+    if call.excinfo is not None and "pytest-timeout" in str(call.excinfo.value):
+        waiting = io.StringIO()
+        for task in gc.get_objects():
+            if isinstance(task, asyncio.Task) and not task.done():
+                task.print_stack(file=waiting)
+        report.sections.append(("tasks that wait", waiting.getvalue()))
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -172,7 +172,9 @@ async def test_who_talks_over_the_agent_heard_what_the_provider_played(start):
         (item, *_) = [each for each in provider.sessions[0].conversation if each.spoken is not None]
     assert cut["text"].startswith(cut["heard"])
     assert 0 < len(cut["heard"].split()) < len(text.split())
-    assert abs(len(cut["heard"].split()) - len(item.spoken.heard(item.truncated_ms).split())) <= 1
+    # only times come from the provider: words are counted by a pace that is guessed, so the error grows with them
+    played = len(item.spoken.heard(item.truncated_ms).split())
+    assert abs(len(cut["heard"].split()) - played) <= max(1, 0.1 * played)
 
 
 async def test_tools_and_a_transfer_run_beside_the_call(start):
