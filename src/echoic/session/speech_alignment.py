@@ -1,8 +1,8 @@
-"""Speech alignment: which of an agent's words were heard when its audio was cut. Knows no clock and no
-provider.
+"""Speech alignment: which of an agent's words were heard when its audio was cut. No clock, no provider.
 
 A transcript arrives ahead of the audio or behind it, in pieces that do not match the audio chunks. When each
-word is spoken is estimated in `timing`; if a provider sends word times, they are used instead.
+word is spoken is estimated from its length and the pauses; if a provider sends word times, they are used
+instead.
 """
 
 from __future__ import annotations
