@@ -234,3 +234,28 @@ async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pie
     assert after["conversations"] == before["conversations"]
     assert (await new.get("home")).text == "Lisbon"
     assert {memory.text for memory in await new.facts()} == {"Lisbon", "They are new here."}
+
+
+async def test_of_a_call_of_hours_no_more_is_drawn_than_is_looked_at(browser, running):
+    ana = running.memory.user("ana of the long call")
+    call = await ana.conversation("long")
+    turns = [
+        Turn(id=f"t{n}", speaker="agent" if n % 2 else "user", text=f"garden {n // 2}") for n in range(1000)
+    ]
+    await call.append(*turns, learn=False)
+    at = "#/calls/long?user=ana%20of%20the%20long%20call"
+    async with visiting(browser, running, **await signed_in(running, OPERATOR_KEY), at=at) as page:
+        drawn = page.locator(".exchange")
+        await expect(drawn).to_have_count(100)
+        await drawn.last.scroll_into_view_if_needed()
+        await expect(drawn).to_have_count(200)
+        await page.goto(f"{running.url}/{at}&turn=t600")
+        await expect(page.locator(".exchange.meant")).to_contain_text("garden 300")
+        assert await drawn.count() <= 200
+        await page.get_by_role("button", name="Show earlier turns").click()
+        await expect(page.get_by_text("garden 150", exact=True).first).to_be_attached()
+        await page.get_by_role("slider", name="Place in the call").fill("0")
+        await expect(page.locator(".exchange.now")).to_contain_text("garden 0")
+        assert await drawn.count() <= 200
+        assert await page.evaluate("document.querySelectorAll('*').length") < 3000
+        await clean(page)

@@ -13,6 +13,7 @@ const FATES = {
   forgotten: "forgotten since",
 };
 const LONGEST_GAP_MS = 4000;
+const DRAWN_AT_ONCE = 100;
 
 /**
  * @param {any} data as GET /api/calls/{call} returns it
@@ -23,8 +24,8 @@ export function showCall(data, { place, app, alone }) {
   const items = itemsOf(data);
   // what was given before anybody spoke belongs to no turn
   const opening = data.exchanges.find((each) => !each.userTurn && !each.spoken.length && each.given.length);
-  const list = h("ol", { class: "said-list", "aria-label": "Transcript" }, ...items.map((item) => item.element));
-  const replay = new Replay(items);
+  const transcript = new Transcript(items);
+  const replay = new Replay(items, (place) => transcript.reach(place));
   const user = app.role === "user" ? "" : call.user;
   const element = h(
     "article",
@@ -45,18 +46,23 @@ export function showCall(data, { place, app, alone }) {
     ),
     opening ? h("div", { class: "exchange-done" }, given("What the model was given at the beginning", opening.given)) : null,
     items.length > 1 ? replay.element : null,
-    items.length ? list : h("p", { class: "empty" }, "Nothing of what was said is kept."),
+    ...(items.length ? transcript.elements : [h("p", { class: "empty" }, "Nothing of what was said is kept.")]),
     learned(data, (turn) => goTo(turn)),
   );
   const goTo = (turn) => {
-    const found = items.find((item) => item.turns.includes(turn));
-    if (!found) return;
-    found.element.scrollIntoView({ block: "center" });
-    found.element.classList.add("meant");
-    found.element.tabIndex = -1;
-    found.element.focus({ preventScroll: true });
+    const place = items.findIndex((item) => item.turns.includes(turn));
+    if (place < 0) return;
+    const found = transcript.reach(place);
+    found.scrollIntoView({ block: "center" });
+    found.classList.add("meant");
+    found.tabIndex = -1;
+    found.focus({ preventScroll: true });
   };
-  return { element, stop: () => replay.stop(), goTo: (turn) => turn && goTo(turn) };
+  const stop = () => {
+    replay.stop();
+    transcript.stop();
+  };
+  return { element, stop, goTo: (turn) => turn && goTo(turn) };
 }
 
 function aboutOf(call, data, app) {
@@ -76,7 +82,7 @@ function aboutOf(call, data, app) {
 
 // -- the transcript
 
-/** Each turn of the caller with what was answered, as one item. */
+/** Each turn of the caller with what was answered, as one item; its element is there once it is drawn. */
 function itemsOf(data) {
   const began = new Date(data.call.startedAt).getTime();
   const exchanges = new Map(data.exchanges.flatMap((each) => [each.userTurn, ...each.spoken.map((one) => one.turn)].filter(Boolean).map((turn) => [turn, each])));
@@ -90,13 +96,78 @@ function itemsOf(data) {
     turns: turns.map((turn) => turn.id),
     at: sounds.has(turns[0].id) ? began + sounds.get(turns[0].id).from : new Date(turns[0].saidAt).getTime(),
     ended: sounds.has(turns.at(-1).id) ? began + sounds.get(turns.at(-1).id).to : new Date(turns.at(-1).saidAt).getTime(),
-    element: h(
-      "li",
-      { class: "exchange" },
-      h("div", { class: "exchange-said" }, ...turns.map((turn) => turnOf(turn, sounds.get(turn.id)))),
-      h("div", { class: "exchange-done" }, ...doneOf(exchange)),
-    ),
+    element: null,
+    draw: () =>
+      h(
+        "li",
+        { class: "exchange" },
+        h("div", { class: "exchange-said" }, ...turns.map((turn) => turnOf(turn, sounds.get(turn.id)))),
+        h("div", { class: "exchange-done" }, ...doneOf(exchange)),
+      ),
   }));
+}
+
+/** The items from one place to another; more of them as they are scrolled to. A call of hours has thousands. */
+class Transcript {
+  #items;
+  #first = 0;
+  #end = 0;
+  #list = h("ol", { class: "said-list", "aria-label": "Transcript" });
+  #earlier = h("button", { type: "button", class: "button more", onclick: () => this.#drawEarlier() }, "Show earlier turns");
+  #later = h("button", { type: "button", class: "button more", onclick: () => this.#drawLater() }, "Show later turns");
+  #seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && this.#drawLater(), { rootMargin: "800px", scrollMargin: "800px" });
+
+  constructor(items) {
+    this.#items = items;
+    this.elements = [this.#earlier, this.#list, this.#later];
+    this.#drawLater();
+  }
+
+  stop() {
+    this.#seen.disconnect();
+  }
+
+  /** The element of the item at `place`, drawn with those around it where it is not yet. */
+  reach(place) {
+    if (place < this.#first || place >= this.#end) {
+      this.#first = this.#end = Math.max(0, place - DRAWN_AT_ONCE / 2);
+      this.#list.replaceChildren();
+      this.#drawLater();
+    }
+    return this.#items[place].element;
+  }
+
+  #drawLater() {
+    const from = this.#end;
+    this.#end = Math.min(this.#items.length, from + DRAWN_AT_ONCE);
+    this.#list.append(...this.#drawn(from, this.#end));
+    this.#seen.disconnect(); // watched anew, it tells at once if it is still in sight
+    if (!this.#later.hidden) this.#seen.observe(this.#later);
+  }
+
+  #drawEarlier() {
+    const end = this.#first;
+    this.#first = Math.max(0, end - DRAWN_AT_ONCE);
+    this.#list.prepend(...this.#drawn(this.#first, end));
+    this.#items[end].element.scrollIntoView({ block: "start" });
+  }
+
+  #drawn(from, end) {
+    this.#earlier.hidden = this.#first === 0;
+    this.#later.hidden = this.#end === this.#items.length;
+    const items = this.#items.slice(from, end);
+    for (const item of items) {
+      item.element ??= item.draw();
+      mark(item);
+    }
+    return items.map((item) => item.element);
+  }
+}
+
+/** Show where in the replay an item is. */
+function mark({ element, now, later }) {
+  element?.classList.toggle("now", Boolean(now));
+  element?.classList.toggle("later", Boolean(later));
 }
 
 /** Where in the call each turn sounded, in milliseconds since it began, and how much of it was never played. */
@@ -256,6 +327,7 @@ function percent(part) {
 /** Goes through a call in time; long silences are cut short. */
 class Replay {
   #items;
+  #reach;
   #ends;
   #slider;
   #button;
@@ -263,8 +335,10 @@ class Replay {
   #frame = 0;
   #at;
 
-  constructor(items) {
+  /** @param {(place: number) => HTMLElement} reach the element of the item there, drawn if it was not */
+  constructor(items, reach) {
     this.#items = items;
+    this.#reach = reach;
     let at = 0;
     this.#ends = items.map((item, place) => {
       const before = items[place - 1];
@@ -309,9 +383,11 @@ class Replay {
     this.#slider.value = this.#at;
     this.#items.forEach((item, place) => {
       const now = place === last && this.#at < this.#ends.at(-1);
-      if (now && scroll && !item.element.classList.contains("now")) item.element.scrollIntoView({ block: "nearest" });
-      item.element.classList.toggle("now", now);
-      item.element.classList.toggle("later", place > last);
+      const later = place > last;
+      if (now && scroll && !item.now) this.#reach(place).scrollIntoView({ block: "nearest" });
+      if (now === item.now && later === item.later) return;
+      Object.assign(item, { now, later });
+      mark(item);
     });
     const from = this.#items[0].at;
     const at = this.#items[Math.max(0, last)].at;
