@@ -513,7 +513,8 @@ def _words_given(text: str, kind: Secret) -> Iterator[SecretSpan]:
         return
     if kind == "security answer":
         yield from (SecretSpan(kind, *span, text[slice(*span)]) for span in names(text))
-        start = _ARTICLE.match(text, start).end()
+        article = _ARTICLE.match(text, start)
+        start = start if article is None else article.end()
     span = values.phrase(text, start, most=most, strict=kind == "password" and len(words) < 3)
     if span is None or all(word in ENCOURAGES | WAITS for word in words):
         return
@@ -525,7 +526,7 @@ def _words_given(text: str, kind: Secret) -> Iterator[SecretSpan]:
             yield SecretSpan(kind, *more, text[slice(*more)])
 
 
-_ARTICLE = re.compile(r"(?:an?\s+|the\s+)?", re.IGNORECASE)
+_ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 _OR = re.compile(
     r"\b(?:or|but|no|wait|sorry|actually)\b[\s,]*(?:(?:it|that)(?:'s|\s+(?:is|was|might\s+be|may\s+be|could\s+be))"
     r"|maybe|perhaps|possibly)\s+",
