@@ -53,7 +53,7 @@ _OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|
 _PART: Final = re.compile(r"[.!?…;,\n—–]+|\s-\s")
 """Where a part of an utterance ends that may be the request alone."""
 _REASON: Final = re.compile(
-    r"\s*(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
+    r"(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
     r"i do not|i'd)\b",
     re.IGNORECASE,
 )
@@ -232,7 +232,7 @@ class _Search:
         if not self._request.points_back and not hushes(asked):
             return []
         for part in _PART.split(asked):
-            if hushes(part) or _REASON.match(part) or _SAID.search(part) or forget_request(part):
+            if hushes(part) or _REASON.match(part.strip()) or _SAID.search(part) or forget_request(part):
                 continue
             words = len(_stems(part) - _EMPTY)
             if words >= _CLAUSE or (words >= _WORDS and _OF_SELF.search(part)):
