@@ -34,9 +34,8 @@ from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
     from echoic.memory.extraction.model_reader import ModelReader, Progress, Run
-    from echoic.memory.extraction.reconciliation import Distilled, Extractor
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, ThirdParties
     from echoic.memory.extraction.rule_reader import RuleReader
-    from echoic.memory.extraction.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""

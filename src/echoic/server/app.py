@@ -210,7 +210,7 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
     ours, issued, about = served.settings, None, ""
     routes: list[BaseRoute] = []
     if ours.mcp_authorization is not None:
-        from echoic.server.authorization import IssuedTokens
+        from echoic.server.credentials import IssuedTokens
 
         issued = IssuedTokens(ours.mcp_authorization, ours.default_deployment)
         about, routes = resource_metadata(ours.mcp_authorization.resource, ours.mcp_authorization.issuer)
@@ -235,7 +235,7 @@ def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str
     """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
     if settings.accounts is None:
         return tokens.verify
-    from echoic.server.authorization import IssuedTokens
+    from echoic.server.credentials import IssuedTokens
 
     accounts = IssuedTokens(settings.accounts, settings.default_deployment)
 

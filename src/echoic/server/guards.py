@@ -1,9 +1,9 @@
-"""What every request passes before a route sees it: rate, origin, size, concurrency.
+"""Guards that every request passes before it reaches a route: rate, origin, size, concurrency.
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
-requests of one address, and of all while there is too much to do), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`. None of them knows the routes. `CellLimiter` counts requests for the
-dependencies in `callers`.
+requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
+`OriginGuard`, `BodyGuard`. None of them knows the routes. `CellLimiter` counts requests for the dependencies
+in `callers`.
 """
 
 from __future__ import annotations
@@ -341,10 +341,10 @@ _ORIGIN = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\
 
 
 class OriginGuard:
-    """Refuses requests that a page from elsewhere makes in somebody's browser.
+    """Refuses requests that another site's page makes in a user's browser.
 
-    Browsers name the origin of whatever can change something. A request without one is no browser's, or is
-    one that only reads; what it may do its token says.
+    Browsers send an `Origin` header with every request that can change something. A request without one comes
+    from no browser, or only reads; its token says what it may do.
     """
 
     def __init__(self, app: ASGIApp, *, allowed_origins: Iterable[str]) -> None:

@@ -439,3 +439,12 @@ def origins(segments: Sequence[int]) -> NDArray[np.int64]:
     """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
     starts = np.array(segments, np.int64) * SEGMENT_ROWS
     return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+
+
+def without_others(mode: int) -> int:
+    """`mode` for a file that holds what people said.
+
+    A file that everybody may read becomes private to its owner. One shared with a group only stays so: Echoic
+    never creates one, so somebody meant it.
+    """
+    return mode & ~0o077 if mode & 0o007 else mode

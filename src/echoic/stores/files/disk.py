@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
 from echoic.partition import MAX_BYTES
-from echoic.stores.permissions import without_others
+from echoic.stores.base import without_others
 from echoic.types import EmbeddingSpec
 
 try:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
+import stat
 import threading
 import time
 import weakref
@@ -24,9 +26,39 @@ from typing import Any, TypeVar
 import apsw
 
 from echoic.errors import NotOpen, StoreCorrupt, StoreError, StoreFull, StoreUnavailable
-from echoic.stores.base import not_open
-from echoic.stores.permissions import create_private, tighten
+from echoic.stores.base import not_open, without_others
 from echoic.stores.sqlite import schema
+
+
+def create_private(path: Path) -> None:
+    """Create `path`, empty, for its owner alone; nothing happens if it is there.
+
+    SQLite gives its log and its shared memory the mode of the file they belong to, each time it makes them.
+    """
+    # never opened where it is there: closing a descriptor of a database would drop SQLite's locks on it
+    with contextlib.suppress(FileExistsError):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            if hasattr(os, "fchmod"):  # a umask may have taken away the owner's bits as well
+                os.fchmod(fd, 0o600)
+        finally:
+            os.close(fd)
+
+
+def tighten(path: Path) -> None:
+    """Apply `without_others` to `path` if it is there; a warning where this user may not."""
+    if os.name == "nt":  # there, a mode says nothing of others
+        return
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if (wanted := without_others(mode)) == mode:
+            return
+        try:
+            path.chmod(wanted)
+        except FileNotFoundError:
+            return
+        except OSError:
+            log.warning("%s can be used by every user of this machine; run `chmod 600` on it", path)
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
@@ -63,6 +95,8 @@ try:
     import fcntl
 except ImportError:  # not on Windows: there, SQLite's own waiting has to do
     fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CHECKPOINT_PAGES = 1000
