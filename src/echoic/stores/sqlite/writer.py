@@ -1,9 +1,9 @@
-"""The one writer of a process: a thread that commits what others queue, several at a time, and knows when a
+"""The single writer of a process: a thread that commits queued changes, several at a time, and detects when a
 file can no longer be trusted.
 
-After a failed write or sync nothing is acknowledged until the log was copied whole into the file and emptied,
-and the file opened anew and checked: a kernel may have marked pages clean that never reached the disk, and
-what is appended behind such a hole would be lost with it.
+After a failed write or sync nothing is acknowledged until the whole log was copied into the file and emptied,
+and the file reopened and checked: the kernel may have marked pages clean that never reached the disk, and
+whatever is appended after such a hole would be lost with it.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Writer:
             return self._running().submit(self._alone, work)
 
     def stop(self) -> Future[None] | None:
-        """Commit what is queued, then close. Done once that is so, for whoever asks; not to be cancelled."""
+        """Commit what is queued, then close. Every caller waits until that is done; not cancellable."""
         with self._waking:
             thread, self._thread = self._thread, None
             if thread is not None:
@@ -265,7 +265,7 @@ class Writer:
 
     @staticmethod
     def _moved(connection: apsw.Connection) -> bool:
-        """Whether another file, or none, has the name of the one that is open."""
+        """Whether the open file's name now belongs to another file, or to none."""
         moved = ctypes.c_int(0)
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
@@ -286,7 +286,7 @@ class Writer:
                 self._connection.execute("rollback")
 
     def _failed(self, error: apsw.Error | OSError) -> StoreError:
-        """What `error` means for those who wait; marks the file as suspect where it must be."""
+        """Our exception for `error`; marks the file as suspect if necessary."""
         self._roll_back()
         if not isinstance(error, _FAULTS):
             return StoreUnavailable(f"{self._path!r} could not be written: {error}. Retry.")
