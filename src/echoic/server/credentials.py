@@ -395,7 +395,7 @@ log = logging.getLogger(__name__)
 
 ALGORITHMS: Final = frozenset(("RS256", "ES256", "EdDSA"))
 """Whoever verifies with these cannot sign with the same key."""
-_CLAIMS: Final = ["iss", "aud", "sub", "exp"]
+_ISSUED_CLAIMS: Final = ["iss", "aud", "sub", "exp"]
 _DEPLOYMENT_CLAIMS: Final = ("deployment", "deploymentId", "dep")
 """A token need not name the deployment; it may not name another."""
 _NOT_GOOD: Final = "this token is not good here: get another from whoever signs you in"
@@ -439,7 +439,7 @@ class IssuedTokens:
                 algorithms=[key.algorithm_name],
                 issuer=self._issuer.issuer,
                 audience=self._issuer.audience,
-                options={"require": _CLAIMS},
+                options={"require": _ISSUED_CLAIMS},
             )
             user, token_id = _named(claims["sub"], "sub"), claims.get("jti")
             token_id = _named(token_id, "jti") if token_id else hashlib.sha256(token.encode()).hexdigest()
