@@ -274,14 +274,20 @@ class Recaller:
             scope = next(iter(self._stale))
             del self._stale[scope]
             try:
-                partition = await self._store.load(scope)
-                if partition.size > _INLINE_ROWS:
-                    await asyncio.to_thread(prepare, partition)
-                else:
-                    prepare(partition)
+                loaded, _ = await self._load(self.shares.places(scope), Deadline(None))
+                for at, partition in loaded.items():
+                    await self._prepare_one(at, partition)
             except Exception as error:  # noqa: BLE001 - the outermost frame: the next question meets it, and says so
                 log.debug("%s: the next question prepares what was written", type(error).__name__)
             await asyncio.sleep(_REST_S)
+
+    async def _prepare_one(self, scope: Scope, partition: Partition) -> None:
+        if partition.size > _INLINE_ROWS:
+            await asyncio.to_thread(prepare, partition)
+        else:
+            prepare(partition)
+        if _CALLS in partition.scratch:
+            await self._are_calls({scope: partition})
 
     @property
     def _is_shipped(self) -> bool:
