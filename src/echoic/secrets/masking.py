@@ -92,7 +92,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A secret that was said before: wherever it is repeated it is one again."""
+    """A secret that was said before, and is masked wherever it is repeated."""
 
     kind: Secret
     value: str
@@ -115,7 +115,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     """`text` with a marker such as "[PIN]" for every secret in it.
 
     Args:
-        text: what was said or written.
+        text: the text, spoken or written.
         known: what was masked before and may be repeated here.
     """
     known = tuple(known)
@@ -174,7 +174,7 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
 
 
 def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
-    """What its check digits give away."""
+    """Numbers identified by their check digits."""
     cues = Cues(view.text)
     for card in cards(view, cues):
         if card.rule == "card-security-code":
@@ -216,7 +216,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
 
 
 def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
-    """What was said before and is said again."""
+    """Secrets that were said before and are repeated."""
     if not known:
         return
     lowered = text.lower()

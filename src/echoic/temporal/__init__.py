@@ -118,7 +118,7 @@ class NamedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """What a question says about time."""
+    """The time that a question refers to."""
 
     ranges: tuple[Span, ...] = ()
     """(first, last) in Unix ms, UTC."""
@@ -145,12 +145,12 @@ def may_mean_time(text: str) -> bool:
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
-    """What `text` says about time.
+    """The time ranges in `text`.
 
     Args:
         text: a question, as it was spoken; the last `MAX_CHARACTERS` of it are read.
         now: the moment of speaking, aware.
-        timezone: of the speaker.
+        timezone: the speaker's time zone.
 
     Raises:
         InvalidInput: `now` carries no time zone.
