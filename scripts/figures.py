@@ -108,6 +108,7 @@ def recall_lines() -> list[str]:
 
 PEERS = {
     "echoic": "Echoic",
+    "echoic, numpy": "Echoic without its compiled kernel",
     "echoic, vectors alone": "Echoic, by vectors alone as the following do",
     "mem0": "mem0",
     "chroma": "Chroma",
@@ -116,17 +117,36 @@ PEERS = {
 
 
 def peer_lines() -> list[str]:
-    peers = result("peers")["peers"]
     return [
         "",
         "Others on the same texts, questions and vectors in one run; a search for ten, encoding excluded:",
         "",
+        *peer_table(),
+    ]
+
+
+def peer_table() -> list[str]:
+    found = result("peers")
+    peers, machine = found["peers"], found["machine"]
+    versions = {
+        name: version
+        for one in peers.values()
+        for name, version in one["versions"].items()
+        if name != "echoic"
+    }
+    ranked = found.get("ranking", "numpy")
+    by = "numpy" if ranked == "numpy" else f"the compiled kernel ({ranked})"
+    return [
         "| | R@10 | p50 / p95 |",
         "|---|---|---|",
         *(
             f"| {label} | {peers[name]['R@10']:.1f} | {ms(peers[name]['search'])} |"
             for name, label in PEERS.items()
+            if name in peers
         ),
+        "",
+        f"One core of {machine['cpu']}, Python {machine['python']}; Echoic ranks by {by}; "
+        f"{', '.join(f'{name} {version}' for name, version in versions.items())}.",
     ]
 
 
@@ -267,13 +287,12 @@ def phone() -> str:
 
 def main() -> int:
     stale = False
-    peers = "\n".join(peer_lines()[3:])
     for path, figures in (
         (README, best()),
         (BENCH, table()),
         (RANKING, ranking()),
         (PHONE, phone()),
-        (COMPARISON, peers),
+        (COMPARISON, "\n".join(peer_table())),
     ):
         text = path.read_text()
         before, rest = text.split(BEGIN)

@@ -51,14 +51,14 @@ class BlockingMemoryService(Protocol):
 
     @property
     def embedder(self) -> BlockingEmbedder:
-        """What makes the vectors."""
+        """The embedder that makes the vectors."""
 
     @property
     def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
-        """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
+        """Register `hook` for memories learned from turns. Returns `hook`, so that this can be a"""
 
     def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
         """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
@@ -85,7 +85,7 @@ class BlockingMemoryService(Protocol):
         """Destroy now what is older than `keep_for` says, as the background does; how much that was."""
 
     def pseudonym(self, user: str, deployment: str = "default") -> str:
-        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
+        """The pseudonym of a user in receipts and in the audit log; "" without a compliance folder."""
 
     def users(self, deployment: str = "default") -> list[str]:
         """Every user that something is kept about. For operators."""
@@ -109,7 +109,7 @@ class BlockingMemoryService(Protocol):
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ...
     ) -> BlockingAgentExperience:
-        """What an agent learned by serving this deployment's users, to read and to add to."""
+        """The lessons an agent learned by serving this deployment's users, to read and to add to."""
 
     def agents_with_lessons(self, deployment: str = "default") -> list[str]:
         """The agents that learned anything from this deployment's users. For operators."""
@@ -138,10 +138,10 @@ class BlockingMemoryService(Protocol):
         limit: int = 50,
         before: str | None = None,
     ) -> ConversationPage:
-        """The conversations of a deployment that began last, page by page, newest first. For operators."""
+        """The latest conversations of a deployment, page by page, newest first. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
-        """Learn now from every conversation with turns that were not learned from yet."""
+        """Extract memories now from every conversation with unread turns."""
 
     def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation that is due; a worker calls it again and again."""
@@ -170,13 +170,13 @@ class BlockingUserMemory(Protocol):
     """`UserMemory`, blocking."""
 
     def at(self, level: Level) -> BlockingUserMemory:
-        """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
+        """The same memory, limited to what a caller of `level` may be told; see docs/assurance.md."""
 
     def step_up(self, level: Level) -> None:
         """Raise the assurance level of this handle, and of everything that was given it."""
 
     def withholds(self) -> bool:
-        """Whether more is known of the user than may be told, and that may be said."""
+        """Whether something is withheld from this caller, and they may know that."""
 
     def set(
         self,
@@ -196,7 +196,7 @@ class BlockingUserMemory(Protocol):
         """Retract what the user keeps under `key`, or one memory or turn by its id."""
 
     def find_memory(self, memory_id: str) -> Memory | None:
-        """The memory of that id: any version of the user's own, or a global one that is current."""
+        """The memory with that id: any version of the user's own, or a current global one."""
 
     def find_turns(self, ids: Collection[str]) -> list[Turn]:
         """The user's turns with those ids, in the order they were said: what is in `Memory.source`."""
@@ -247,7 +247,7 @@ class BlockingUserMemory(Protocol):
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> Recall:
-        """Search as `query` does, within a deadline, and say with which outcome."""
+        """Search as `query` does, but within a deadline; the result says whether it is complete."""
 
     def warm(self) -> None:
         """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
@@ -300,12 +300,12 @@ class BlockingUserMemory(Protocol):
     @overload
     def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
     def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
-        """How the user wants to be served, with what was set for this agent or this conversation alone."""
+        """How the user wants to be served, including what is set for this agent or this conversation"""
 
     def set_directives(
         self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
     ) -> Directives:
-        """Set directives by name, or remove them with None. They hold in every session from now on."""
+        """Set directives by name, or remove them with None. They apply in every later session."""
 
     def conversation(
         self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
@@ -347,7 +347,7 @@ class BlockingUserMemory(Protocol):
         """Mark a task as failed. Its turns stay, and are learned from like any others."""
 
     def jobs(self) -> Jobs:
-        """Which of the user's conversations are still to be learned from, and which were given up."""
+        """Which of the user's conversations still have to be learned from, and which were given up."""
 
     def export(self) -> dict[str, Any]:
         """Everything kept about the user, as JSON: every version of every memory, every conversation."""
@@ -366,7 +366,7 @@ class BlockingUserMemory(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Receipt:
-        """Destroy everything kept about the user, or only what one argument names."""
+        """Destroy everything stored about the user, or only what one argument selects."""
 
     def hold(self, *, on: bool = True) -> None:
         """Put everything kept about the user on hold, or release it: for operators, as when a court asks."""
@@ -378,7 +378,7 @@ class BlockingUserMemory(Protocol):
         """Whether anything the user says may be kept."""
 
     def set_consent(self, consent: Consent) -> None:
-        """Say whether anything the user says may be kept, in every process from the next write on."""
+        """Set whether anything the user says may be stored, in every process, from the next write on."""
 
     def keeps_nothing(self, conversation: str) -> bool:
         """Whether nothing may be kept of a conversation, at least not before the user was asked."""
@@ -414,16 +414,16 @@ class BlockingSpeculation(Protocol):
     def final(
         self, text: str, *, alternatives: Sequence[str] = ..., deadline_ms: float | None = None
     ) -> Recall:
-        """What is known for the whole utterance: at once, if a partial said as much."""
+        """The results for the whole utterance; at once, if a partial transcript asked the same."""
 
     def peek(self) -> Recall | None:
-        """What is known for what was heard so far, if that was found already; else None."""
+        """The results for what was heard so far, if they are ready; otherwise None."""
 
     def reset(self) -> None:
-        """Drop the utterance and what was found for it. What was embedded stays at hand."""
+        """Drop the utterance and its results. Its embeddings stay cached."""
 
     def aclose(self) -> None:
-        """Stop listening and forget what was found. May be called twice."""
+        """Stop listening and drop the results. May be called twice."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -444,10 +444,10 @@ class BlockingOpenConversation(Protocol):
         """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
 
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
-        """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing."""
+        """Store turns. Durable when it returns; appending a turn whose id exists changes nothing."""
 
     def off_the_record(self) -> Receipt:
-        """Keep nothing of this conversation from now on, and destroy what was kept of it."""
+        """Store nothing of this conversation from now on, and destroy what was stored of it."""
 
     def remember(self) -> None:
         """The user agreed that this conversation is kept: what waits is, and what is said from now on."""
@@ -460,13 +460,13 @@ class BlockingOpenConversation(Protocol):
         fraction: float | None = None,
         words: int | None = None,
     ) -> list[Turn]:
-        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns."""
+        """Record a barge-in: only part of what the agent said last was heard. Durable when it returns."""
 
     def turns(self) -> list[Turn]:
         """Everything said so far, in order; what waits for the user's answer included, in this process."""
 
     def info(self) -> Conversation:
-        """The conversation as it stands."""
+        """The conversation's current state."""
 
     def store(self, key: str, summary: str | None = None) -> Conversation:
         """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
@@ -475,16 +475,16 @@ class BlockingOpenConversation(Protocol):
         """The call is over. It is distilled after this, here or by any worker."""
 
     def distil(self) -> Distilled:
-        """Learn from what was said since the last time, now."""
+        """Extract memories from the turns since the last run, now."""
 
     def learn(self) -> Distilled:
-        """Learn by rules, now, from what was said since the last time; a model reads later."""
+        """Extract memories by rules, now, from the turns since the last run; a model reads them later."""
 
     def learn_soon(self) -> None:
         """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
 
     def begin(self) -> None:
-        """Make the conversation exist; one that does is continued."""
+        """Create the conversation, or continue it if it exists."""
 
 class BlockingItems(Protocol):
     """`Items`, blocking."""
@@ -499,7 +499,7 @@ class BlockingItems(Protocol):
         """The item under `name`; None: there is none."""
 
     def delete(self, *names: str) -> None:
-        """Remove the items under `names`; what is not there is passed over. `forget` destroys for good."""
+        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes."""
 
     def all(self, *, newest: int | None = None) -> list[Item]:
         """All items in the order in which they were first kept, or the `newest` so many of them."""
@@ -511,10 +511,10 @@ class BlockingProposals(Protocol):
     """`Proposals`, blocking."""
 
     def list(self, limit: int = 1000) -> list[Memory]:
-        """What waits, oldest first. The id of each is of this very wording."""
+        """The pending proposals, oldest first. Each id includes the wording."""
 
     def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
-        """Make it global, superseding what was approved under its key before."""
+        """Make a proposal global, replacing what was approved under its key before."""
 
     def reject(self, proposal_id: str, *, by: str | None = None) -> None:
         """Remove it. Its author keeps it as their own."""
@@ -526,7 +526,7 @@ class BlockingGlobalFacts(Protocol):
     """`GlobalFacts`, blocking."""
 
     def list(self) -> Sequence[Memory]:
-        """What everyone of the deployment knows, oldest first, whoever wrote it."""
+        """All global facts of the deployment, oldest first, whoever wrote them."""
 
     def set(
         self,
@@ -537,13 +537,13 @@ class BlockingGlobalFacts(Protocol):
         context: str | None = None,
         by: str | None = None,
     ) -> Memory:
-        """Write a global fact: `value` under `key`, for everyone of the deployment."""
+        """Write a global fact: `value` under `key`, for everyone in the deployment."""
 
     def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
         """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Withdraw a global fact: from the next question on nobody is told it, nor its history."""
+        """Withdraw a global fact and its history: nobody is told it from the next question on."""
 
 class BlockingRevocations(Protocol):
     """`Revocations`, blocking."""
@@ -563,7 +563,7 @@ class BlockingDeploymentKeys(Protocol):
         """A new key, and what is listed of it. The key is returned here and nowhere else."""
 
     def list(self) -> list[DeploymentKey]:
-        """Every key, oldest first, those that expired or were revoked included."""
+        """Every key, oldest first, including expired and revoked ones."""
 
     def revoke(self, key_id: str) -> DeploymentKey:
         """Have a key open nothing from now on, in every process; revoking it again changes nothing."""
@@ -578,10 +578,10 @@ class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
 
     def get(self) -> Experience:
-        """All of it, with what waits and what was withdrawn. For operators."""
+        """Every lesson, including pending and withdrawn ones. For operators."""
 
     def seen_by(self, user: Scope) -> Experience:
-        """What the agent may use in front of this user: what was approved, whoever taught it."""
+        """The lessons the agent may use with this user: those that were approved, whoever taught them."""
 
     def add(
         self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ...
@@ -592,10 +592,10 @@ class BlockingAgentExperience(Protocol):
         """Approve a lesson for use with every user, whoever taught it. For operators."""
 
     def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Withdraw a lesson from the next prompt on, however often it is taught again."""
+        """Withdraw a lesson from the next prompt on, even if it is taught again."""
 
     def remove(self, lesson_id: str, *, by: str | None = None) -> None:
-        """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators."""
+        """Delete a lesson, as when a pending one is rejected. It may be taught again. For operators."""
 
 class BlockingStore(Protocol):
     """`Store`, blocking."""

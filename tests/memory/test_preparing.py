@@ -13,11 +13,12 @@ from echoic.types import Scope, Turn
 
 
 class Watched:
-    """A store's `load`, counted."""
+    """A store's `load` and `scan`, counted."""
 
     def __init__(self, store):
         self._store = store
         self.loads: list[Scope] = []
+        self.scans: list[Scope] = []
 
     def __getattr__(self, name):
         return getattr(self._store, name)
@@ -25,6 +26,10 @@ class Watched:
     async def load(self, scope: Scope) -> Partition:
         self.loads.append(scope)
         return await self._store.load(scope)
+
+    async def scan(self, scope: Scope, kind: str, **how):
+        self.scans.append(scope)
+        return await self._store.scan(scope, kind, **how)
 
 
 async def prepared(memory):
@@ -56,6 +61,27 @@ async def test_the_first_question_after_a_write_finds_everything_laid_out():
         assert found.hits[0].text == "My tulips are in the cellar."
         assert partition.scratch["ranking.layout"] is laid_out
         assert len(store.loads) > before
+
+
+async def test_the_first_question_after_a_write_reads_no_more_than_the_second():
+    store = Watched(store_from("memory://"))
+    async with MemoryService(store, embedder_from("lexical")) as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("c")
+        await call.append(*(Turn(speaker="Ana", text=f"Line {n} is about tulips.") for n in range(40)))
+        await memory.settle(30)
+        await ana.recall("tulips")  # among people called by name: whether an agent takes part is looked up
+        assert store.scans
+        store.loads.clear()
+        await call.append(Turn(speaker="Bo", text="My tulips are in the cellar."))
+        await memory.settle(30)
+        await prepared(memory)
+        assert ana.scope.everyone in store.loads
+        (partition,) = [p for at, p in memory._parts.recaller._searched.items() if at == ana.scope]
+        assert partition.scratch["ranking.speakers"][0] == partition.revision
+        store.scans.clear()
+        assert (await ana.recall("cellar")).hits[0].text == "My tulips are in the cellar."
+        assert store.scans == []
 
 
 async def test_many_writes_are_prepared_together_and_a_user_nobody_asks_about_not_at_all(monkeypatch):

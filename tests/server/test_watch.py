@@ -12,6 +12,8 @@ import sys
 import pytest
 
 import forked
+from echoic.server.guards import RequestLimit
+from echoic.server.problems import overloaded
 from echoic.server.routes import watch
 from server.conftest import OPERATOR_KEY, serving, settings_of
 from server.test_keys import bearer, opened
@@ -161,3 +163,12 @@ async def test_watch_says_why_the_server_refuses_it(server):
     ]
     assert watching.returncode != 0
     assert f"401, {why}" in said
+
+
+async def test_watch_says_that_a_server_is_busy_and_not_that_there_is_none(server, monkeypatch):
+    monkeypatch.setattr(RequestLimit, "_refusal", lambda *_: overloaded())
+    with begun(server) as watching:
+        _, said = await asyncio.to_thread(watching.communicate, timeout=WITHIN_S)
+    assert watching.returncode != 0
+    assert f"503, {overloaded().problem.error}" in said
+    assert "no server" not in said

@@ -4,6 +4,7 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
+from echoic.ranking import kernel
 from echoic_bench.peers import comparing
 from echoic_bench.peers.base import About
 from echoic_bench.peers.comparing import measure_peers
@@ -60,9 +61,9 @@ async def test_all_are_asked_the_same_and_ours_is_compared_with_each(talks, inst
         assert one.add["n"] == talks.rows
         assert one.tally.leaks == 0
     assert found.gains()["mem0"]["R@10"].mean >= 0
-    assert set(found.faster()["mem0"]) == set(found.faster(alike=True)["mem0"]) == {"p50_ms", "p95_ms"}
+    assert set(found.faster()["mem0"]) == set(found.faster(found.alike)["mem0"]) == {"p50_ms", "p95_ms"}
     assert found.alike.search["n"] == talks.questions
-    assert found.as_json()["peers"].keys() == {"echoic", "mem0", "echoic, vectors alone"}
+    assert found.as_json()["peers"].keys() - {"echoic, numpy"} == {"echoic", "mem0", "echoic, vectors alone"}
     assert list(place.iterdir()) == []
 
 
@@ -75,6 +76,35 @@ async def test_the_same_vectors_give_a_peer_what_our_vector_channel_finds(talks,
         ours = await corpus.ask("vector")
     assert found.peers[1].tally.of("hit@1").tolist() == ours.of("hit@1").tolist()
     assert found.alike.tally.of("hit@1").tolist() == ours.of("hit@1").tolist()
+
+
+@pytest.mark.skipif(kernel.compiled is None, reason="echoic-kernel is not installed")
+async def test_with_a_compiled_kernel_ours_is_asked_once_more_without_it(talks, instead_of_mem0, monkeypatch):
+    ranked = []
+    count = comparing.Echoic.search
+
+    async def search(self, user, question, limit):
+        ranked.append((self.about.name, kernel.compiled is not None))
+        return await count(self, user, question, limit)
+
+    monkeypatch.setattr(comparing.Echoic, "search", search)
+    instead_of_mem0(Nearest)
+    found = await measure_peers(talks, embedder_from("lexical"))
+    assert {("echoic", True), ("echoic, numpy", False)} <= set(ranked)
+    assert not {("echoic", False), ("echoic, numpy", True)} & set(ranked)
+    assert found.numpy is not None
+    assert found.as_json()["ranking"] == kernel.name() != "numpy"
+    assert found.numpy.search["n"] == talks.questions
+    assert found.numpy.tally.of("R@10").tolist() == found.peers[0].tally.of("R@10").tolist()
+
+
+async def test_without_a_compiled_kernel_ours_is_asked_in_one_form(talks, instead_of_mem0, monkeypatch):
+    monkeypatch.setattr(kernel, "compiled", None)
+    instead_of_mem0(Nearest)
+    found = await measure_peers(talks, embedder_from("lexical"))
+    assert found.numpy is None
+    assert found.as_json()["ranking"] == "numpy"
+    assert "times as long as echoic's search by numpy" not in found.as_json()
 
 
 async def test_control_a_peer_without_scopes_is_seen_to_leak(talks, instead_of_mem0):

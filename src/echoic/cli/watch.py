@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +19,9 @@ from echoic.cli.output import Output, columns_of, harmless
 from echoic.cli.server_process import OPERATOR_KEY, operator_key
 from echoic.cli.settings import Settings, settings_of
 from echoic.errors import InvalidInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    from urllib.error import HTTPError
 
 _TIMEOUT_S: Final = 60.0
 """The server sends a sign of life more often."""
@@ -64,6 +67,8 @@ def watch_command(ctx: click.Context, url: str) -> int:
 
 def _events(url: str, key: str, settings: Settings, output: Output) -> Iterator[dict[str, Any]]:
     """What the server tells, over as many connections as it takes; the first must be made."""
+    from urllib.error import HTTPError
+
     wait_s, was_there = 1.0, False
     while True:
         try:
@@ -74,6 +79,11 @@ def _events(url: str, key: str, settings: Settings, output: Output) -> Iterator[
                 if event is not None:
                     yield event
             output.say("the server ended the stream; asking again")
+        except HTTPError as error:
+            told = f"the server at {url} cannot be watched now: {_detail(error)}"
+            if not was_there:
+                raise StoreUnavailable(told) from error
+            output.say(f"{told}; asking again in {wait_s:.0f} s")
         except OSError as error:
             if not was_there:
                 raise StoreUnavailable(
@@ -121,7 +131,8 @@ def _connected(url: str, key: str, settings: Settings) -> Iterator[dict[str, Any
         raise InvalidInput(f"the server at {url} refused to be watched: {_detail(error)}") from error
 
 
-def _detail(error: Any) -> str:
+def _detail(error: HTTPError) -> str:
+    """The status of an answer, and what the server says about it."""
     try:
         told = json.loads(error.read(4096)).get("error")
     except (ValueError, OSError, AttributeError):

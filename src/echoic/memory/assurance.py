@@ -1,7 +1,8 @@
-"""Who asks, how sure that is, and what they may be told: the only place that decides.
+"""Assurance levels: how sure a caller's identity is, and what they may be told. Only this module decides
+that.
 
-A memory's sensitivity follows from what is kept, so it is the same on every surface and in every store.
-Nothing here concerns writing: what somebody says is kept whoever they are.
+The sensitivity of a memory follows from its content, so it is the same on every surface and in every store.
+Writing is not limited: what somebody says is stored whoever they are.
 """
 
 from __future__ import annotations
@@ -99,10 +100,10 @@ def is_sensitive(text: str) -> bool:
 
 
 class Visibility:
-    """What one asker may be told.
+    """What one caller may be told.
 
     Args:
-        most: the most sensitive of it.
+        most: the most sensitive class of content they may be told.
     """
 
     def __init__(self, most: Sensitivity) -> None:
@@ -125,7 +126,7 @@ class Visibility:
         return self.most == "personal" and not any(map(is_sensitive, filter(None, texts)))
 
     def recall(self, recall: Recall) -> Recall:
-        """`recall` with what may be told of it."""
+        """`recall` without what the caller may not be told."""
         hits = tuple(each for hit in recall.hits for each in self._shown(hit))
         if hits == recall.hits:
             return recall
@@ -142,16 +143,16 @@ class Visibility:
         return self.shows(key, *(record.data.get(field) for field in fields))
 
     def needed(self, what: str) -> None:
-        """Refuse `what` to whoever may not be told everything.
+        """Refuse `what` to a caller who may not be told everything.
 
         Raises:
-            NotAllowed: `what` is for whoever may be told everything.
+            NotAllowed: the caller's level is too low for `what`.
         """
         if not self.is_whole:
             raise NotAllowed(f"{what}: {PROVE}")
 
     def _shown(self, hit: Hit) -> Sequence[Hit]:
-        """What of a hit may be told; each thing for itself, where it is not all of it."""
+        """The parts of a hit that may be told: all of it, or some of its memories."""
         if hit.scope.user is None:
             return [hit]
         apart = hit.apart()

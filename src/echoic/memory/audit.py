@@ -1,8 +1,8 @@
-"""Who read, wrote, exported or erased which kind of thing of whom, when and why: an append-only log.
+"""The audit log: who read, wrote, exported or erased which kind of record of whom, when and why. Append-only.
 
-It is kept where everything passes, at the store, so no surface can leave it out. It holds no content: users
-are pseudonyms, and of what was read or written it names the kind alone. Whoever acts on behalf of somebody
-says so with `acting`; what happens within that is logged once for each kind.
+It is written at the store, where every access passes, so no surface can bypass it. It holds no content: users
+are pseudonyms, and of a record only its kind is named. Code that acts on somebody's behalf says so with
+`acting`; each kind accessed within that is logged once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def act(role: str, who: str, why: str) -> None:
 
 
 def working(job: str) -> None:
-    """Say which job of the process the rest of the task that runs does, on nobody's behalf."""
+    """Log the rest of this task as the named background job, on nobody's behalf."""
     _actor.set(None)
     _job.set(job)
 
@@ -117,10 +117,10 @@ class AuditLog:
         self._thread.submit(self._write, False)
 
     async def flush(self) -> None:
-        """Wait until everything noted is on the disk.
+        """Wait until every entry is on disk.
 
         Raises:
-            StoreUnavailable: it cannot be written; what was to be logged must not happen.
+            StoreUnavailable: the log cannot be written; the access that was to be logged must not happen.
         """
         error = await asyncio.wrap_future(self._thread.submit(self._write, True))
         if error is not None:

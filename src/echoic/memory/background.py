@@ -1,12 +1,11 @@
-"""What happens after the answer: vectors for what was written, and memories from what was said.
+"""Background work after a write is answered: vectors for new records, and memories extracted from turns.
 
-Nothing here is needed for durability or for being found by words. Everything here can stop at any instant and
-is taken up again from what the store says is waiting.
+Durability and word search do not depend on it. All of it can stop at any instant and resumes from what the
+store lists as pending.
 
-`Distiller` says which conversations are read, and by whom. The rules read every turn at once; a model, where
-there is one, reads what they have read, when it is time. Where there is none, and the embedder is the local
-one, a trained reader of sentences takes its place. All propose changes to what is known; none ever writes a
-new list of it.
+`Distiller` decides which conversations are read, and by which extractor. Rules read every turn at once; a
+model, if there is one, reads later what the rules have read. Without a model, and with the local embedder, a
+trained clause reader takes its place. All of them propose changes to what is known; none rewrites the list.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """What is still to be distilled, for operators. No contents."""
+    """What is still to be distilled, for operators. Holds no content."""
 
     waiting: int = 0
     """Conversations with something to read: completed, or with turns the rules have not read."""
@@ -80,19 +79,19 @@ class Learning:
     """Whether, where there is no model, what no rule has a slot for is kept as a sentence; needs the local
     embedder."""
     third_parties: ThirdParties = "keep"
-    """What is kept of others than the user."""
+    """What is stored about people other than the user."""
 
 
 class Distiller:
-    """Listens to what users said in their conversations. Only their own words are ever learned.
+    """Extracts memories from what users said in their conversations. Only the user's own words count.
 
     Args:
-        store: where conversations and memories are.
-        embedder: tells whether something is known in other words.
-        clock: the time, aware.
-        telemetry: what is told of how it went.
-        hooks: what is told of what was learned.
-        learning: how.
+        store: holds conversations and memories.
+        embedder: used to recognise what is known already in other words.
+        clock: returns the current time, aware.
+        telemetry: records the outcome of each run.
+        hooks: receive what was learned.
+        learning: settings.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class Distiller:
         self._made: tuple[RuleReader, ModelReader | None] | None = None
 
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
-        """Who reads conversations, loaded by the first that there is: most of this library is about that."""
+        """The extraction module, imported on first use: it loads most of this library."""
         if self._made is None:
             # in a thread: it takes longer than a caller should wait
             made = await asyncio.to_thread(self._make)
@@ -227,7 +226,7 @@ class Distiller:
     async def _tell(
         self, scope: Scope, conversation: str, reader: str, learned: Distilled, started: float
     ) -> None:
-        """Count what was learned, and let hooks know."""
+        """Count what was learned, and notify the hooks."""
         if not (learned.kept or learned.confirmed or learned.retracted or learned.superseded):
             return
         duration_ms = (time.perf_counter() - started) * 1000
@@ -248,7 +247,7 @@ class Distiller:
         self._hooks.emit(event)
 
     async def _memories(self, scope: Scope, names: Sequence[str]) -> tuple[Memory, ...]:
-        """Those of `names` that can be read: what was learned is durable, whatever becomes of telling it."""
+        """The memories of `names` that can be read. What was learned is durable even if none can."""
         try:
             records = await self._store.read(scope, MEMORY, list(names)) if names else []
         except StoreError:
@@ -306,7 +305,7 @@ class Distiller:
         )
 
     async def jobs_of(self, scope: Scope) -> Jobs:
-        """What waits, fails or is parked of one user."""
+        """What is pending, failing or parked for one user."""
         from echoic.memory.extraction.model_reader import PROGRESS
 
         records = await scan_all(self._store, scope, CONVERSATION)
@@ -353,7 +352,7 @@ class Distiller:
 
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
-    """What `kept` says of `conversation`; None if it is about another."""
+    """The failure in `kept`, if it is about `conversation`; otherwise None."""
     from echoic.memory.extraction.model_reader import progress_id, progress_in
 
     reader = kept.key or ""
@@ -377,16 +376,16 @@ SWEEP_AFTER_S = 2.0
 
 
 class Background:
-    """One task that empties the queue of waiting embeddings and lets the rules hear what was poked.
+    """One task that embeds pending records and runs the rules over conversations with new turns.
 
-    A model is asked beside it, one run at a time for each user, so that it delays neither.
+    A model runs beside it, one run at a time for each user, so that it delays neither.
 
     Args:
-        store: where records wait.
+        store: lists the pending records.
         embedder: makes their vectors.
         distiller: turns new turns of a conversation into memories.
         home: the event loop it works in.
-        hooks: told when texts could not be embedded.
+        hooks: are told when texts could not be embedded.
     """
 
     def __init__(
@@ -491,7 +490,9 @@ class Background:
                 self._idle.set()
 
     async def _hear_poked(self) -> Exception | None:
-        """Let the rules hear what was poked; why some of it is to be heard again after a pause."""
+        """Run the rules over the conversations with new turns; returns what to retry after a pause,
+        and why.
+        """
         failed: Exception | None = None
         again: dict[tuple[Scope, str], bool] = {}
         while self._poked:

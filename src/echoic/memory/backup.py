@@ -97,18 +97,18 @@ async def restore(
 ) -> Copied:
     """Copy a backup into an empty store, and compare them at the end. `path` stays as it is.
 
-    Whoever opens the store next must do so with its compliance folder: until then it holds what was erased
-    since. If it is interrupted, empty the target and start again.
+    Open the restored store with its compliance folder: until then it contains what was erased since the
+    backup. If it is interrupted, empty the target and start again.
 
     Args:
         path: the backup.
-        target: makes the store, not yet open.
-        checked: whether the checksum beside `path` has to be there.
-        progress: told how many records are done, of how many.
+        target: returns the target store, not opened yet.
+        checked: whether the checksum file beside `path` is required.
+        progress: called with the number of records copied and the total.
 
     Raises:
         InvalidInput: there is no such backup, its checksum is missing, or the target is not empty.
-        StoreCorrupt: the backup is not what was written.
+        StoreCorrupt: the backup was changed since it was written.
         StoreError: the target could not be written.
     """
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="echoic-restore-")
@@ -277,7 +277,7 @@ async def _erase_part(
 
 
 def _stripped(record: Record) -> Erasable:
-    """What becomes of a record some of whose words were destroyed, nobody knows which."""
+    """The record without its words, of which an unknown part was erased."""
     if record.kind != CONVERSATION:
         return Drop(kind=record.kind, id=record.id)
     left = {name: value for name, value in record.data.items() if name not in _SUMS_UP}

@@ -56,7 +56,7 @@ _SOURCES: Final = 200
 
 
 class BlockMaterial(Protocol):
-    """What a block is made from: a user's memory, as far as it is needed here."""
+    """The part of a user's memory that a block is built from."""
 
     scope: Scope
 
@@ -89,7 +89,7 @@ class BlockMaterial(Protocol):
         min_relevance: float | None,
         besides: str | Collection[str] | None,
     ) -> Recall:
-        """What `text` calls to mind."""
+        """The hits for `text` that enter the block."""
         ...
 
 
@@ -171,7 +171,7 @@ class BlockMaker:
         known: Collection[str],
         options: SearchOptions,
     ) -> tuple[Draft, Outcome]:
-        """What the moment calls to mind and the block does not say yet."""
+        """The hits for the current turn that the block does not contain yet."""
         recall = await self._user.recall(
             moment[:_MOMENT_CHARACTERS],
             limit=_HITS,

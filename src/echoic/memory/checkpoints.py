@@ -60,18 +60,18 @@ class Checkpoint:
     session: str
     conversation: str
     agent: str
-    """Who served when it was written."""
+    """The agent that served when it was written."""
     messages: str
-    """What was said and done, as JSON of PydanticAI's messages; agents' words as far as they were heard."""
+    """The messages of the call, as PydanticAI's JSON; the agents' words only as far as they were heard."""
     unkept: tuple[Turn, ...] = ()
     """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
     pending: tuple[PendingTool, ...] = ()
     summary: str | None = None
-    """What was said before `messages`, where those of a long call would be too many."""
+    """A summary of what was said before `messages`, if the call has too many messages to keep all."""
     learns: bool = True
     """Whether anything may be learned from what is said."""
     evicted: int = 0
-    """How many turns of the call `summary` stands for: they are not in `messages`."""
+    """How many turns of the call `summary` replaces in `messages`."""
     tokens: int = 0
     """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
     cursor: int = 0
@@ -159,14 +159,14 @@ _SWEEPS: Final = 4
 
 
 class AbandonedCalls(Sweeper):
-    """Closes them.
+    """Closes calls whose process died and that nobody resumed in time.
 
     Args:
-        parts: of the service.
-        resumable_for_s: how long after its last sign a call can be taken up again; None: for good.
+        parts: shared state of the service.
+        resumable_for_s: how many seconds after its last checkpoint a call can be resumed; None for no limit.
 
     Raises:
-        InvalidInput: a time so short that a call that goes on would be closed.
+        InvalidInput: the time is so short that a call in progress would be closed.
     """
 
     def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
@@ -201,7 +201,9 @@ class AbandonedCalls(Sweeper):
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
-        """Close the call of a checkpoint, if it is over; one that cannot be closed keeps no other back."""
+        """Close the call of a checkpoint if it is over; a failure does not keep other calls from being
+        closed.
+        """
         try:
             if not self._is_over(from_json(record.data)):
                 return False
@@ -211,7 +213,7 @@ class AbandonedCalls(Sweeper):
             return False
 
     async def _close(self, scope: Scope, name: str) -> bool:
-        """One attempt; whether it was closed here.
+        """Try to close a call once. Returns whether this process closed it.
 
         Turns are kept by their ids and learned from behind a cursor, and the rest is one write that expects
         the checkpoint as it was read: however many try, and wherever one of them dies, it happens once.
@@ -233,7 +235,7 @@ class AbandonedCalls(Sweeper):
         return (self._parts.clock() - checkpoint.saved_at).total_seconds() > self._resumable_for_s
 
     async def _ends(self, scope: Scope, checkpoint: Checkpoint) -> list[Change]:
-        """Keep what was said and heard, learn from it, and say what else changes at the end of the call."""
+        """Store the turns, learn from them, and return the other changes that end the call."""
         store = self._parts.store
         if not await store.read(scope, CONVERSATION, [checkpoint.conversation]):
             return []  # it was forgotten
@@ -266,7 +268,7 @@ class AbandonedCalls(Sweeper):
 
 
 def _ended(call: Record, checkpoint: Checkpoint) -> Change | None:
-    """What the record of a call says of its end, where it says nothing yet."""
+    """The end of the call for its record, if the record has none yet."""
     if call.data.get("ended_at") is not None:
         return None
     end = {"ended_at": checkpoint.saved_at.isoformat(), "reason": REASON}
@@ -284,14 +286,14 @@ def _completed(record: Record, checkpoint: Checkpoint) -> Change | None:
 
 
 class SessionStore(Protocol):
-    """Keeps the checkpoints of calls. Whose they are is always said, and never comes from what was said."""
+    """Stores the checkpoints of calls. The owner is always an argument and never taken from what was said."""
 
     async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """Keep it in place of the one before: whole, or not at all.
+        """Replace the previous checkpoint, atomically.
 
         Raises:
-            WriteConflict: another process goes on with this call, or it was forgotten.
-            StoreUnavailable: the one before stands.
+            WriteConflict: another process has the call, or it was forgotten.
+            StoreUnavailable: the previous checkpoint is unchanged.
         """
         ...
 
@@ -358,14 +360,15 @@ _MISSED: Final = 5
 
 
 async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: float) -> None:
-    """Keep what was said on calls of this caller whose process died before it kept it, and learn from it.
+    """Store the turns of this caller's earlier calls whose process died before storing them, and learn from
+    them.
 
-    Who is cut off calls again, and seldom resumes. While words are on their way a call that lives saves a
-    checkpoint every time. What could not be kept now is kept at a later call.
+    A caller who was cut off calls again, and seldom resumes. A live call saves a checkpoint whenever it has
+    words that are not stored. Turns that cannot be stored now are stored at a later call.
 
     Args:
-        memory: the caller's.
-        session_id: of the call that begins; it takes up its own.
+        memory: the caller's memory.
+        session_id: the call that begins; it restores its own turns.
         every_s: how often a call saves a checkpoint.
     """
     dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)

@@ -1,12 +1,13 @@
-"""The compliance folder: what must outlive the store and its backups. It holds nothing that anybody said.
+"""The compliance folder: data that must outlive the store and its backups. It contains nothing that users
+said.
 
-`key` is a random key that never leaves the folder, `erasures.jsonl` lists what was erased as keyed hashes of
-scopes and ids, so that a restored backup forgets again. Receipts are signed with a key that follows from
-`key`. The folder lies beside a store, never in it, and is no part of a backup.
+`key` is a random key that never leaves the folder. `erasures.jsonl` lists what was erased, as keyed hashes of
+scopes and ids, so that a restored backup can be erased again. Receipts are signed with a key derived from
+`key`. The folder lies beside a store, never in it, and is not part of a backup.
 
 A `ChainedLog` is an append-only file of JSON lines, each with the hash of the line before it, shared by
-processes. Whoever changes, removes or inserts a line breaks the chain at that line. Lines cut off the end are
-noticed only by those who know the hash of the last one.
+processes. Changing, removing or inserting a line breaks the chain at that line. Removing lines at the end is
+detected only by comparison with a hash of the last line kept elsewhere.
 """
 
 from __future__ import annotations
@@ -153,10 +154,10 @@ class ChainedLog:
         return found, before or BEGIN
 
     def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
-        """At most `limit` entries of `deployment` behind number `after`; what stands before them is not read.
+        """At most `limit` entries of `deployment` after number `after`; earlier lines are not read.
 
         Raises:
-            StoreCorrupt: a line from there on was changed, removed or inserted.
+            StoreCorrupt: a line after that was changed, removed or inserted.
             StoreUnavailable: it cannot be read.
         """
         found: list[dict[str, Any]] = []
@@ -182,7 +183,9 @@ class ChainedLog:
         return found
 
     def _place(self, file: BinaryIO, after: int) -> int:
-        """Where a line begins from which on those behind number `after` are found: lines are in order."""
+        """A position in the file at or before the first line after number `after`; lines are ordered by
+        number.
+        """
         low, high = 0, file.seek(0, os.SEEK_END)
         while high - low > _TAIL:
             middle = (low + high) // 2
@@ -348,11 +351,11 @@ class Compliance:
         return hmac.digest(self.key(), purpose.encode(), "sha256")
 
     def pseudonym(self, scope: Scope) -> str:
-        """What stands for `scope` in lists, receipts and logs: 128 bits of a keyed hash."""
+        """The pseudonym of `scope` in lists, receipts and logs: 128 bits of a keyed hash."""
         return self._hashed("scope", scope.deployment, scope.user or "")
 
     def record(self, scope: Scope, kind: str, name: str) -> str:
-        """What stands for a record in the list of erasures."""
+        """The hash that stands for a record in the list of erasures."""
         return self._hashed("record", scope.deployment, scope.user or "", kind, name)
 
     def _hashed(self, *parts: str) -> str:
@@ -417,11 +420,13 @@ class Compliance:
         return erased
 
     async def catch_up(self, store: Store, scope: Scope) -> None:
-        """Carry out the erasures of `scope` that failed: what is written now may bear the name of what was to
-        go, and would go with it when the store is opened next.
+        """Repeat the failed erasures of `scope` before anything is written to it.
+
+        A new record may have the name of one that was to be erased, and would be erased with it when the
+        store is opened next.
 
         Raises:
-            StoreUnavailable: they failed again; nothing may be written before they are carried out.
+            StoreUnavailable: an erasure failed again; nothing may be written before it succeeds.
         """
         if scope not in self._failed:
             return
@@ -493,7 +498,7 @@ class Compliance:
 
     @contextlib.asynccontextmanager
     async def applying(self) -> AsyncIterator[None]:
-        """While erasures are carried out again: they are not listed anew, and no other process erases."""
+        """While erasures are repeated: they are not listed again, and no other process erases."""
         async with self._holding():
             self._applying = True
             try:

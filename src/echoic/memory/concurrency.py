@@ -74,7 +74,7 @@ class Sweeper:
             self._sweeping = asyncio.create_task(self._run(self._sweep), name="echoic-sweep")
 
     async def aclose(self) -> None:
-        """End at once; what was not done is done by the next process. May be called twice."""
+        """Stop at once; the next process does what is left. May be called twice."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -179,6 +179,6 @@ class RunsPerUser:
 
 
 def noted(work: asyncio.Future[T]) -> None:
-    """A late failure is nobody's any more; asking for it keeps the loop from complaining."""
+    """Retrieve the exception of a late task, so that the loop does not log it as never retrieved."""
     if not work.cancelled():
         work.exception()

@@ -1,11 +1,11 @@
-"""Whether anything said may be kept: of a user from now on, or of one conversation.
+"""Consent: whether anything a user says may be stored, from now on or in one conversation.
 
-The store of a service asks here before it writes (`admitted`), so no caller of it can keep what must not be.
-The choice stands in the deployment's own scope under a hash of whose it is: it outlives `forget`, and tells
-nobody who made it.
+The store of a service asks here before each write (`admitted`), so no code above it can store what must not
+be. The choice is kept in the deployment's own scope under a hash of the user: it outlives `forget` and does
+not reveal who made it.
 
-What a tool or your code sets belongs to the conversation that `within` names. Where none is named, what the
-user said last about a conversation holds, until that conversation is completed or for `_LATEST_FOR_S`.
+A tool's write belongs to the conversation that `within` names. If none is named, the user's latest answer
+about a conversation applies, until that conversation is completed or for `_LATEST_FOR_S`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def within(conversation: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def from_what_is_kept() -> Iterator[None]:
-    """What is kept inside follows from what is kept already: of those alone who chose "never" it is not."""
+    """Mark the writes inside as derived from stored data: they are allowed unless the user chose "never"."""
     token = _within.set(_DERIVED)
     try:
         yield
@@ -116,9 +116,10 @@ def from_what_is_kept() -> Iterator[None]:
 
 
 class PendingTurns:
-    """What was said in conversations whose answer is still open: in this process alone, until it ends.
+    """Turns of conversations whose consent question is open, held by this process alone and lost when it
+    ends.
 
-    A conversation nobody added to for `_LATEST_FOR_S` was left: what waits of it goes.
+    A conversation without new turns for `_LATEST_FOR_S` counts as abandoned and its turns are dropped.
     """
 
     def __init__(self) -> None:
@@ -137,11 +138,11 @@ class PendingTurns:
             oldest = next(iter(self._said))
 
     def turns(self, scope: Scope, conversation: str) -> list[Turn]:
-        """What waits, in order."""
+        """The pending turns, in order."""
         return [turn for turn, _ in self._said.get((scope, conversation), (0.0, []))[1]]
 
     def take(self, scope: Scope, conversation: str) -> list[tuple[Turn, bool]]:
-        """What waited, each with whether it is learned from; it waits no longer."""
+        """Remove and return the pending turns, each with whether memories are learned from it."""
         return self._said.pop((scope, conversation), (0.0, []))[1]
 
     def drop(self, scope: Scope) -> None:
@@ -151,10 +152,10 @@ class PendingTurns:
 
 
 async def read_consent(store: Store, scope: Scope) -> Consent:
-    """What the user chose.
+    """The user's choice.
 
     Raises:
-        StoreUnavailable: could not look.
+        StoreUnavailable: the choice could not be read.
     """
     found = await store.read(scope.everyone, CONSENT, [_name(scope)])
     return _choice(found[0]) if found else "keep"
@@ -171,7 +172,7 @@ async def write_consent(store: Store, scope: Scope, consent: Consent, at: dateti
 async def write_answer(
     store: Store, scope: Scope, conversation: str, at: datetime, *, remember: bool
 ) -> None:
-    """Note what the user said of `conversation`: that it may be kept, or that nothing of it may."""
+    """Store the user's answer whether `conversation` may be kept."""
     said: Consent = "keep" if remember else "never"
     names = _name(scope, conversation), _name(scope, "")
     latest = _note(names[1], said, at, of=names[0])
@@ -179,7 +180,7 @@ async def write_answer(
 
 
 async def close_answer(store: Store, scope: Scope, conversation: str) -> None:
-    """`conversation` is over: what was said of it holds for nothing else any more."""
+    """Mark `conversation` as over: its answer no longer applies to writes without a conversation."""
     latest = await store.read(scope.everyone, CONSENT, [_name(scope, "")])
     if latest and latest[0].data.get("of") == _name(scope, conversation):
         await store.write(scope.everyone, [Drop(kind=CONSENT, id=latest[0].id)])
@@ -239,7 +240,7 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
 
 
 def _decided(found: Mapping[str, Record], names: Sequence[str]) -> Verdict:
-    """What follows from the choice of a user and, where there is one, that of a conversation."""
+    """The decision that follows from the user's choice and, if there is one, that of the conversation."""
     if not names:
         return "keep"
     chosen, *said = (found.get(name) for name in names)
@@ -289,7 +290,7 @@ def _held_in(record: Record) -> str | None:
 
 
 def _asked(scope: Scope, change: Change) -> tuple[str, ...]:
-    """Whose choices `change` depends on, as the ids they are noted under: a user's, then a conversation's."""
+    """The ids of the choices that `change` depends on: a user's, then a conversation's."""
     assert isinstance(change, Put)
     record = change.record
     if scope.user is None:  # what a user made everyone's

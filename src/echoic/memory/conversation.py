@@ -84,26 +84,26 @@ class OpenConversation:
         return self.verdict == "ask"
 
     async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
-        """Keep what was said. Durable when it returns; a turn whose id is known already changes nothing.
+        """Store turns. Durable when it returns; appending a turn whose id exists changes nothing.
 
-        An id is known by its conversation. Where another conversation of the user has a turn of that id, the
-        new one is kept as "conversation:id", which is what the turn returned is called.
+        Ids are unique within a conversation. If another conversation of the user has a turn of that id, the
+        new one is stored as "conversation:id", which is the id of the returned turn.
 
-        Where nothing may be kept of the user, or of this conversation, the turns are returned all the same.
-        A turn in which the user says "don't remember this call" makes it so, for those before it as well
-        (`off_the_record`); one that says "you may remember this call", or yes to the agent's question
-        whether it may, allows it (`remember`).
+        If consent forbids storing (of the user, or of this conversation), the turns are returned but not
+        stored. A turn in which the user says "don't remember this call" has the effect of `off_the_record`,
+        for earlier turns as well; "you may remember this call", or yes to the agent's question whether it
+        may, that of `remember`.
 
         Args:
-            turns: in the order they were said.
-            learn: False: nothing is ever learned from them; they are found as they were said.
+            turns: in spoken order.
+            learn: if False, no memory is ever learned from them; they are found as they were said.
 
         Returns:
-            the turns as kept, in the order given: with ids, and the earlier ones where an id was known.
+            the turns as stored, in the order given, with ids; for a known id, the earlier turn.
 
         Raises:
-            InvalidInput: a turn belongs to another conversation, or this one was forgotten; none was kept.
-            StoreUnavailable: none was kept; append them again.
+            InvalidInput: a turn belongs to another conversation, or this one was forgotten; none was stored.
+            StoreUnavailable: none was stored; append them again.
         """
         new = [self._own(turn) for turn in turns]
         self._note_others(new)
@@ -136,13 +136,14 @@ class OpenConversation:
         return tuple(known[turn.id] for turn in new)
 
     async def off_the_record(self) -> Receipt:
-        """Keep nothing of this conversation from now on, and destroy what was kept of it.
+        """Store nothing of this conversation from now on, and destroy what was stored of it.
 
-        What was learned from it alone goes too. The call goes on, and it stays so in every process.
+        Memories learned from it alone are destroyed too. The call can go on; the choice holds in every
+        process.
 
         Raises:
-            NotAllowed: what is kept of the user is on hold, and stays; nothing more is kept.
-            StoreUnavailable: some of it may still be there; call it again.
+            NotAllowed: the user's data is on legal hold and stays; nothing more is stored.
+            StoreUnavailable: some of it may still be stored; call this again.
         """
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held
@@ -227,7 +228,7 @@ class OpenConversation:
         return tuple(turn_of(said[turn.id]) for turn in turns)
 
     async def _elsewhere(self, missing: Mapping[str, Turn], known: dict[str, Turn]) -> dict[str, Turn]:
-        """Add to `known` those that are there; those whose id is another conversation's get a new one."""
+        """Add the turns that exist to `known`; a turn whose id another conversation uses gets a new id."""
         ids = [turn.id for turn in missing.values()]
         there = {r.id: turn_of(r) for r in await self._parts.store.read(self._scope, TURN, ids)}
         told = {turn.id for turn in await self._told([*there.values()])}
@@ -263,24 +264,24 @@ class OpenConversation:
         fraction: float | None = None,
         words: int | None = None,
     ) -> list[Turn]:
-        """The caller cut in: of what the agent said last, only a part reached them. Durable when it returns.
+        """Record a barge-in: only part of what the agent said last was heard. Durable when it returns.
 
-        For channels that keep an answer before it was spoken. From now on history, recall and what is learned
-        go by what was heard; the rest stays in `Turn.text`. May be said again, and with less. Give one of
+        For channels that store an answer before it is spoken. From now on history, recall and learning use
+        what was heard; the whole text stays in `Turn.text`. May be called again with less. Give one of
         `heard`, `fraction` and `words`.
 
         Args:
-            heard: the words up to where it was silenced, as they are written or as speech output reads them
-                ("five dollars" for "$5.00"). A word that was broken off does not count. Empty: nothing was.
-            after: the id of the user's turn that was being answered; None: these are the words it began with.
-            fraction: how much of the answer was played, from 0 to 1, in whole words.
+            heard: the words up to the interruption, as written or as speech output reads them ("five dollars"
+                for "$5.00"). A word that was cut does not count. Empty: nothing was heard.
+            after: the id of the user's turn that was being answered; None for the opening words.
+            fraction: how much of the answer was played, from 0 to 1, rounded to whole words.
             words: how many words of the answer were played.
 
         Returns:
-            the agent's turns of that answer, as they are kept now.
+            the agent's turns of that answer, as stored now.
 
         Raises:
-            InvalidInput: there is no such answer here, or `heard` is not how it begins.
+            InvalidInput: there is no such answer, or it does not begin with `heard`.
         """
 
         async def attempt() -> list[Turn]:
@@ -309,7 +310,7 @@ class OpenConversation:
         return [*map(turn_of, records), *waiting]
 
     async def info(self) -> Conversation:
-        """The conversation as it stands."""
+        """The conversation's current state."""
         records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])
         if not records:
             return await self._unkept()
@@ -345,13 +346,13 @@ class OpenConversation:
         return done
 
     async def distil(self) -> Distilled:
-        """Learn from what was said since the last time, now."""
+        """Extract memories from the turns since the last run, now."""
         distilled = await self._parts.distiller.distil(self._scope, self.id)
         self._parts.background.poke()
         return distilled
 
     async def learn(self) -> Distilled:
-        """Learn by rules, now, from what was said since the last time; a model reads later."""
+        """Extract memories by rules, now, from the turns since the last run; a model reads them later."""
         learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned
@@ -361,7 +362,7 @@ class OpenConversation:
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
-        """Make the conversation exist; one that does is continued."""
+        """Create the conversation, or continue it if it exists."""
         if await self._is_unkept():
             return
         now = self._parts.clock()
@@ -375,10 +376,10 @@ class OpenConversation:
         return self.silent or await self._look() != "keep"
 
     async def _unkept(self) -> Conversation:
-        """What there is to say of a conversation of which nothing is kept.
+        """The state of a conversation of which nothing is stored.
 
         Raises:
-            InvalidInput: it was to be kept, and was forgotten.
+            InvalidInput: it was stored, and then forgotten.
         """
         if not await self._is_unkept():
             raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
@@ -410,7 +411,7 @@ class OpenConversation:
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
-        """Say once that nothing is learned from people who are not the user: it may not have been meant."""
+        """Log once that nothing is learned from speakers other than the user, which may not be intended."""
         if not self._noted and any(turn.speaker not in {USER, AGENT} for turn in turns):
             self._noted = True
             log.warning(
@@ -450,7 +451,7 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
 def _answer(
     turns: Sequence[tuple[Turn, Record]], after: str | None, qualified: Callable[[str], str]
 ) -> list[tuple[Turn, Record]]:
-    """What the agent said next after the user's turn `after`, or before any of the user's.
+    """What the agent said next after the user's turn `after`, or before the first of them.
 
     Raises:
         InvalidInput: there is no such turn, or nothing was said then.

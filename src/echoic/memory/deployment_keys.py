@@ -1,9 +1,9 @@
-"""Who may use a server: keys that a deployment makes for its backends, and identity tokens that are revoked.
+"""Deployment keys, which backends use to call a server, and the list of revoked identity tokens.
 
-The store holds a hash of each key. Of a token that was revoked or renewed it holds a hash of its id, dates
-and a count: nobody can tell from it whose it was, and forgetting a user leaves their tokens revoked. A token
-that was renewed is good until its renewal is used, and `GRACE_S` longer: if the answer to a renewal is lost,
-its holder still has a good token.
+Of each key the store holds a hash. Of a revoked or renewed token it holds a hash of its id, dates and a
+count, so that it does not reveal whose it was, and the token stays revoked when its user is forgotten. A
+renewed token stays valid until its successor is used, and `GRACE_S` longer: if the answer to a renewal is
+lost, its holder still has a valid token.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _SWEPT: Final = 100
 
 
 class Revocations:
-    """The revoked tokens of one deployment, and those that ended because a renewal of theirs is in use.
+    """The revoked tokens of one deployment, and renewed tokens whose successor is in use.
 
     Args:
-        store: where they are kept.
-        scope: what is the deployment's own.
-        clock: the time, aware.
+        store: where they are stored.
+        scope: the deployment's own scope.
+        clock: returns the current time, aware.
     """
 
     def __init__(self, store: Store, scope: Scope, clock: Callable[[], datetime]) -> None:
@@ -120,7 +120,7 @@ class Revocations:
         return await until_written(attempt, "what was renewed")
 
     async def _expired(self, ours: str) -> list[Change]:
-        """What need not be remembered any longer, of the oldest records, or of some at random among many."""
+        """Entries that have expired: among the oldest, or in a random sample if there are many."""
         page = await self._store.scan(self._scope, REVOCATION, limit=_SWEPT)
         if len(page) == _SWEPT:
             (newest,) = await self._store.scan(self._scope, REVOCATION, limit=1, newest_first=True)
@@ -207,7 +207,7 @@ class DeploymentKeys:
         return key, made
 
     async def list(self) -> list[DeploymentKey]:
-        """Every key, oldest first, those that expired or were revoked included."""
+        """Every key, oldest first, including expired and revoked ones."""
         return [_key_of(record) for record in await scan_all(self._store, self._scope, KEY)]
 
     async def revoke(self, key_id: str) -> DeploymentKey:

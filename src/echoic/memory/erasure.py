@@ -1,7 +1,7 @@
-"""What an erasure destroys: which records it removes, and what is left of those it rewrites.
+"""Erasure: which records are removed, and how the records that quote them are rewritten.
 
-Every kind of record kept under a key or of a conversation is named here, or it would outlive it. The store
-removes the bytes.
+Every kind of record stored under a key or for a conversation must be named here, or it would survive. The
+store removes the bytes.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
 
 
 async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
-    """Mark the turns that `forgotten` was heard in, and those that say it too: a tool may have kept it.
+    """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
 
-    A reader that is slower than the caller, as a language model is, or that is given all anew, would bring it
-    back from them. What else such a turn says is not learned from it any more either.
+    A language model that reads later, or reads everything again, would otherwise extract it again. Nothing
+    else is learned from such a turn either.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := _stems(memory.text))]
@@ -151,7 +151,7 @@ class Erasing:
         return receipt
 
     async def forget_learned(self, turns: Collection[str]) -> Receipt:
-        """See `UserMemory.forget`: what was learned from `turns` alone."""
+        """Forget what was learned from `turns` alone; see `UserMemory.forget`."""
         keyed = KeyedMemories(self._parts, self._scope)
         known = [memory_of(record) for record in await scan_all(self._parts.store, self._scope, MEMORY)]
         learned = {memory.id: memory for memory in known if memory.source and set(memory.source) <= {*turns}}
@@ -172,14 +172,14 @@ class Erasing:
         return _total(receipts)
 
     async def forget_call(self, conversation: str) -> Receipt:
-        """A conversation with what was learned from it alone."""
+        """Forget a conversation and what was learned from it alone."""
         turns = await scan_all(self._parts.store, self._scope, TURN, key=conversation)
         # the conversation first: whoever is distilling it then writes nothing more
         gone = await self.forget(None, conversation, None)
         return _total([gone, await self.forget_learned([record.id for record in turns])])
 
     async def forget_span(self, since: datetime | None, until: datetime | None) -> Receipt:
-        """See `UserMemory.forget`: what was said or kept from `since` on and before `until`."""
+        """Forget what was said or stored from `since` on and before `until`; see `UserMemory.forget`."""
         first = None if since is None else checked_time(since, "since")
         last = None if until is None else checked_time(until, "until")
         if first is not None and last is not None and last <= first:
@@ -284,14 +284,14 @@ class Erasing:
         return [Drop(kind=MEMORY, id=record.id) for record in there]
 
     async def _meant(self, asked: str | None) -> Targets:
-        """What the request in a turn reaches."""
+        """What the request in a turn refers to."""
         store, scope = self._parts.store, self._scope
         records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
         found = await reached(store, scope, turn_of(records[0])) if records else None
         return found or Targets()
 
     async def _learned_in(self, conversation: str) -> int:
-        """How many memories rest on what was said in a conversation."""
+        """How many memories were learned in a conversation."""
         turns = await scan_all(
             self._parts.store, self._scope, TURN, key=checked_name(conversation, "conversation id")
         )
@@ -300,7 +300,7 @@ class Erasing:
         return sum(not said.isdisjoint(memory.source) for memory in memories)
 
     async def _quoting(self) -> list[Drop]:
-        """What a model was given in a call, and the state a call would go on from: both may quote it."""
+        """Records of a call that may quote it: what a model was given, and the checkpoint."""
         records = await scan_all(self._parts.store, self._scope, GIVEN)
         records += await scan_all(self._parts.store, self._scope, CHECKPOINT)
         return [Drop(kind=record.kind, id=record.id) for record in records]
@@ -330,7 +330,7 @@ class Erasing:
         return [Drop(kind=code.kind, id=code.id) for code in given]
 
     async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
-        """What to destroy in the user's own scope, of a key and of a conversation."""
+        """The records in the user's own scope to destroy for a key and a conversation."""
         chosen: list[Record] = []
         if key is not None:
             chosen += await self._under(checked_name(key, "key"))
@@ -339,18 +339,18 @@ class Erasing:
         return [Drop(kind=record.kind, id=record.id) for record in chosen]
 
     async def _versions(self, key: str) -> list[Memory]:
-        """What the user ever kept under `key`."""
+        """Every version stored under `key`."""
         own = await scan_all(self._parts.store, self._scope, MEMORY, key=checked_name(key, "key"))
         return [memory_of(record) for record in own] + [memory_of(r) for r in await self._authored(key)]
 
     async def _under(self, key: str) -> list[Record]:
-        """What goes with a key."""
+        """The records that belong to a key."""
         chosen = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
         chosen += await scan_all(self._parts.store, self._scope, JUDGEMENT, key=key)
         return chosen
 
     async def _of(self, conversation: str) -> list[Record]:
-        """What goes with a conversation."""
+        """The records that belong to a conversation."""
         chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
         for kind in (TURN, RESULT, DIRECTIVES, *CALL_PARTS):
             chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)
@@ -364,7 +364,7 @@ class Erasing:
 
 
 def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
-    """`changes`, of two that name the same record the one that drops it."""
+    """`changes` without duplicates: of two that name the same record, the one that drops it."""
     found: dict[tuple[str, str], Erasable] = {}
     for change in changes:
         name = (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
@@ -401,7 +401,7 @@ def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Rece
 
 @dataclass(slots=True)
 class Destroyed:
-    """What an erasure writes and drops so that nothing says a memory any more."""
+    """What an erasure rewrites and drops so that no record contains a memory any more."""
 
     changes: list[Erasable] = field(default_factory=list)
     kept: int = 0
@@ -418,14 +418,14 @@ async def destroyed(
     whole: Collection[str] = (),
     parts: Mapping[str, Sequence[Span]] = _NOTHING,
 ) -> Destroyed:
-    """What becomes of all that says one of `memories`, themselves apart.
+    """The changes that remove every mention of `memories`, apart from those records themselves.
 
     Args:
-        store: where it is kept.
-        scope: whose.
-        memories: what is forgotten.
-        whole: ids of turns that are forgotten with all they say.
-        parts: by turn, stretches of its heard words that are forgotten.
+        store: where the records are.
+        scope: the scope they are in.
+        memories: the memories being forgotten.
+        whole: ids of turns that are forgotten entirely.
+        parts: by turn, spans of its heard words that are forgotten.
     """
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
@@ -471,7 +471,7 @@ def _within(span: Span, others: Iterable[Span]) -> bool:
 
 
 def _moved(span: Span, gone: Sequence[Span]) -> Span:
-    """Where a stretch stands after `gone` were replaced by a marker each."""
+    """The position of a span after each span in `gone` was replaced by a marker."""
 
     def moved(at: int) -> int:
         before = [(first, min(last, at)) for first, last in joined(gone) if first < at]
@@ -483,7 +483,7 @@ def _moved(span: Span, gone: Sequence[Span]) -> Span:
 async def _derived(
     store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
 ) -> list[Erasable]:
-    """Memories that repeat one of `memories`: destroyed, or what else stands under their key is left."""
+    """Memories that repeat one of `memories`: destroyed, or replaced by what is left under their key."""
     names = [memory.id for memory in await derived_from(store, scope, memories)]
     changes: list[Erasable] = []
     for record in await store.read(scope, MEMORY, names):

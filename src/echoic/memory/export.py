@@ -115,18 +115,18 @@ async def restore_scope(
     exported: Mapping[str, Any],
     check: Callable[[Memory], None] = lambda _memory: None,
 ) -> int:
-    """Put back what `export_scope` gave. All of it is read and checked before anything is written.
+    """Import what `export_scope` returned. Everything is read and checked before anything is written.
 
-    Of two values that then hold under one key the one said last does, and the other is history.
+    If two values would then be current under one key, the later one is, and the other becomes history.
 
     Args:
-        store: where.
-        scope: whose.
-        exported: what was exported.
-        check: raises InvalidInput for a memory that is not to be kept.
+        store: the store to import into.
+        scope: the scope to import into.
+        exported: the exported data.
+        check: raises InvalidInput for a memory that must not be stored.
 
     Raises:
-        InvalidInput: it is not an export, or holds what cannot be kept.
+        InvalidInput: it is not an export, or contains something that cannot be stored.
     """
     records = _records(exported, scope)
     for record in records:
@@ -152,9 +152,9 @@ async def restore_scope(
 
 
 async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
-    """Let one version hold under each of `keys` where there were others before: the one said last.
+    """Leave one current version under each of `keys` that had other versions before: the latest.
 
-    It has to stand behind the others, and be numbered so: there whoever reads or corrects the key looks.
+    It must come last and have the highest number, where readers and writers of the key look for it.
     """
     versions: dict[str | None, list[Record]] = {}
     for record in await scan_all(store, scope, MEMORY):
@@ -165,7 +165,7 @@ async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> Non
 
 
 def _one_holds(versions: Sequence[Record]) -> list[Change]:
-    """What makes one of the versions of a key, oldest first, hold alone and stand last."""
+    """The changes that make one version of a key, oldest first, the only current one and the last."""
     if not versions:  # forgotten meanwhile
         return []
     memories = [memory_of(record) for record in versions]
@@ -186,7 +186,7 @@ def _one_holds(versions: Sequence[Record]) -> list[Change]:
 
 
 async def _continue(store: Store, scope: Scope, conversation: str, read: str | None) -> None:
-    """Let what was learned from be read no more: where a turn stands in this store is known only now."""
+    """Mark the imported turns as read, since cursors refer to positions in this store."""
     found = await store.read(scope, CONVERSATION, [conversation])
     last = await store.read(scope, TURN, [read]) if read is not None else []
     if not (found and last) or cursor_of(found[0]) >= last[0].seq:
@@ -232,7 +232,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
-    """`records` without those that stand there again, which no write would ever take.
+    """`records` without duplicates of one id, which a write would refuse.
 
     Raises:
         InvalidInput: two of one kind have the same id and are not the same.
@@ -248,7 +248,7 @@ def _each_once(records: Sequence[Record]) -> list[Record]:
 
 
 def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
-    """What belongs to conversations; results are missing from what earlier versions exported."""
+    """The records of conversations; exports of earlier versions lack results."""
     return [
         replace(_record(kind, part), key=item["id"])
         for item in exported["conversations"]
@@ -264,7 +264,7 @@ def _directives(exported: Mapping[str, Any]) -> list[Record]:
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:
-    """What they said themselves is theirs under the new name too."""
+    """Set the author of what the user said themselves to their new name."""
     if record.data.get("author") != before:
         return record
     return replace(record, data={**record.data, "author": now})
@@ -381,7 +381,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedMemory:
-    """What was copied, and between which models."""
+    """The outcome of a copy, and the embedding models of both stores."""
 
     copied: Copied
     source: EmbeddingSpec

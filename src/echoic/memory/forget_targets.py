@@ -1,12 +1,12 @@
-"""What a spoken request to forget reaches, and hiding it until the user agrees to have it destroyed.
+"""Targets of a spoken request to forget: what it refers to, hidden until the user confirms the erasure.
 
-It is looked for by the request's rarest words in everything the user said, with a high bar: a sentence is
-meant where it, its turn or the question before it has enough of them. A request that only points back ("rub
-that out") means what was said last. What an agent repeated of it goes with it. Where many turns fit about
-equally well the request is ambiguous and nothing is touched: ask the user.
+The rarest words of the request are looked up in everything the user said, with a high bar: a sentence is a
+target if it, its turn or the question before it contains enough of them. A request that only points back
+("rub that out") refers to what was said last. What an agent repeated of it is a target too. If many turns
+match about equally well, the request is ambiguous and nothing is changed: ask the user.
 
-The request is read by rules that may be wrong, so what it reaches is hidden; `UserMemory.forget(asked=…)`
-destroys it once the user agreed.
+The rules that read a request may be wrong, so its targets are hidden; `UserMemory.forget(asked=…)` destroys
+them once the user confirms.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _EMPTY: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What is to be put out of mind."""
+    """What a request to forget refers to."""
 
     spans: Mapping[str, list[Span]] = field(default_factory=dict)
-    """By turn, where its heard words say it."""
+    """By turn, the spans of its heard words that say it."""
     memories: tuple[Memory, ...] = ()
-    """What was learned from that, or says it by itself."""
+    """Memories learned from these spans, or that say the same."""
     said: tuple[Turn, ...] = ()
     """The turns of people among those of `spans`, without the request's own."""
     unclear: bool = False
@@ -105,12 +105,13 @@ class _SentencePlace:
 
 
 def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    """What the request in `asked` reaches; None where it asks nothing, or only what was said right before.
+    """The targets of the request in `asked`; None if there is no request, or it only concerns what was just
+    said.
 
     Args:
-        turns: all of the user's, in the order they were said.
-        asked: the turn that asks, one of them.
-        memories: what is kept of the user.
+        turns: all turns of the user, in spoken order.
+        asked: the turn with the request, one of `turns`.
+        memories: the user's memories.
     """
     request = forget_request(asked.heard_text)
     place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
@@ -183,7 +184,7 @@ class _Search:
         return close, unclear
 
     def _anywhere(self, candidates: Sequence[_SentencePlace]) -> tuple[list[_SentencePlace], bool]:
-        """What fits best of all that was said; and whether too much fits."""
+        """The best matches in everything that was said, and whether there are too many."""
         if self._request.months:
             then = [c for c in candidates if self._turns[c.place].said_at.month in self._request.months]
             scores = [(self._score(line, words=1), line) for line in then]
@@ -210,14 +211,14 @@ class _Search:
         return any(line.span[0] < last and first < line.span[1] for first, last in self._request.asking)
 
     def _bar(self) -> float:
-        """What a sentence must score: all the request names is enough, where most of that was ever said."""
+        """The score a sentence needs: all words of the request suffice, if most of them were ever said."""
         known = [stem for stem in self._named if self._counts.get(stem)]
         rare = max((self._rarity(stem) for stem in known), default=0.0)
         names_it = 2 * len(known) > len(self._named) and rare > _RARE
         return min(_BAR, 0.95 * self._known) if names_it else _BAR
 
     def _just_named(self) -> list[_SentencePlace]:
-        """What of the user's last utterances has the request's words."""
+        """The user's latest utterances that contain the words of the request."""
         named = {stem: worth for stem, worth in self._topic.items() if stem in self._named and worth > _RARE}
         fits: dict[int, float] = {
             at: sum(named[stem] for stem in self._of_turn.get(at, frozenset()) & named.keys())
@@ -269,7 +270,7 @@ class _Search:
         return frozenset()
 
     def _last(self) -> list[_SentencePlace]:
-        """What was said last: in the same breath where that says anything, else by the user before."""
+        """What was said last: earlier in the same turn, else in the user's turn before."""
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
@@ -284,7 +285,7 @@ class _Search:
         return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
 
     def _recent(self) -> list[int]:
-        """Where the user spoke right before, last first."""
+        """The user's turns right before, latest first."""
         here = self._turns[self._place].conversation
         return [
             at
@@ -298,7 +299,7 @@ class _Search:
     # -- what goes with it
 
     def _echoes(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
-        """What agents repeated of it, right after it and right after the request, and what says the same."""
+        """What agents repeated of it, right after it or after the request, and paraphrases."""
         if not chosen:
             return []
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
@@ -342,7 +343,7 @@ class _Search:
     def _memories(
         self, memories: Iterable[Memory], lines: Sequence[_SentencePlace], unclear: bool
     ) -> tuple[Memory, ...]:
-        """What was learned from what is meant, or says it without a turn."""
+        """Memories learned from the targets, or that say the same without citing a turn."""
         if unclear:
             return ()
         told: dict[str, frozenset[str]] = {}
@@ -408,16 +409,16 @@ _BEHIND: Final = 3
 
 
 async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memory]) -> list[Memory]:
-    """Hide what the user asked to have forgotten in the turns of a stretch, or right before it.
+    """Hide what the user asked to forget in the turns of a stretch, or right before it.
 
     Args:
         store: where the turns are.
-        scope: whose.
+        scope: the user's scope.
         stretch: the turns that were read, and those right before.
         kept: what was learned from them and is not written yet.
 
     Returns:
-        the memories that are to hold no longer.
+        the memories to end.
     """
     ended: list[Memory] = []
     for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
@@ -435,7 +436,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
 
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
-    """What the request in `asked` reaches; None where it asks nothing, or the rules obey it by themselves."""
+    """The targets of the request in `asked`; None without one, or if the rules carry it out by themselves."""
     if not _asks(asked):
         return None
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]

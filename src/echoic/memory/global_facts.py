@@ -1,7 +1,7 @@
 """Global facts, as an operator writes, edits, lists and withdraws them.
 
-What an operator writes is shared as it stands: the gate does not judge it, and telephone numbers stay in it.
-Secrets are masked, as in every write. Callers of this module check that it is an operator who asks.
+What an operator writes is shared unchanged: the gate does not judge it, and telephone numbers stay in it.
+Secrets are masked, as in every write. Callers of this module must check that the caller is an operator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class GlobalFact:
 
     text: str
     key: str | None = None
-    """What it is edited and looked up by. Without one the same text is the same fact."""
+    """The key for editing and looking it up. Without a key, facts with the same text are the same fact."""
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
@@ -39,20 +39,20 @@ class GlobalFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What became of facts that were filled in together."""
+    """The outcome of writing several facts at once."""
 
     memories: Sequence[Memory]
     """Each as it is kept, in the order given."""
     new: int
     changed: int
-    """How many took the place of what was global under their key."""
+    """How many replaced a fact under their key."""
     unchanged: int
     """How many were global already, word for word."""
 
 
 @dataclass(slots=True)
 class _Written:
-    """What one write kept, in the order asked, and what that changed."""
+    """The outcome of one write, in the order of its facts."""
 
     kept: list[Memory] = field(default_factory=list)
     new: int = 0
@@ -60,7 +60,7 @@ class _Written:
 
 
 class GlobalFacts:
-    """What everyone of one deployment knows."""
+    """The global facts of one deployment."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class GlobalFacts:
         self._background = background
 
     async def list(self) -> Sequence[Memory]:
-        """What everyone of the deployment knows, oldest first, whoever wrote it."""
+        """All global facts of the deployment, oldest first, whoever wrote them."""
         memories = [memory_of(r) for r in await scan_all(self._store, self._everyone, MEMORY)]
         return [memory for memory in memories if memory.current]
 
@@ -91,24 +91,24 @@ class GlobalFacts:
         context: str | None = None,
         by: str | None = None,
     ) -> Memory:
-        """Write a global fact: `value` under `key`, for everyone of the deployment.
+        """Write a global fact: `value` under `key`, for everyone in the deployment.
 
-        What was global under the key becomes history, whoever said it. From then on nothing that callers say
-        is global by itself there.
+        An earlier global value under the key becomes history, whoever said it. From then on, what callers say
+        under this key is never global without approval.
 
         Args:
-            key: what it is edited and looked up by.
-            value: what everyone may hear, as it stands.
-            category: what kind it is.
+            key: for editing and looking it up.
+            value: the text that everyone may be told, unchanged.
+            category: the category of the memory.
             context: when and under which conditions it applies.
             by: who writes it, for `decisions`.
 
         Returns:
-            the memory as kept; the one that is there, where it says the same.
+            the memory as stored; an existing one, if it says the same.
 
         Raises:
-            InvalidInput: something of it cannot be kept.
-            StoreUnavailable: set it again.
+            InvalidInput: a part of it cannot be stored.
+            StoreUnavailable: nothing was written; try again.
         """
         fact = GlobalFact(text=value, key=checked_name(key, "key"), category=category, context=context)
         written = await self._write([self._checked(fact)], decider(by))
@@ -141,20 +141,20 @@ class GlobalFacts:
         return Filled(memories=done.kept, new=done.new, changed=done.changed, unchanged=unchanged)
 
     async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Withdraw a global fact: from the next question on nobody is told it, nor its history.
+        """Withdraw a global fact and its history: nobody is told it from the next question on.
 
-        What was global by itself its author keeps as their own. Nothing is global by itself under the same
-        key again, until an operator approves or writes something there.
+        If it became global without approval, its author keeps it as a private memory. After that, nothing
+        under the same key becomes global without approval until an operator approves or writes a fact there.
 
         Args:
-            memory_id: as `list` has it.
+            memory_id: an id from `list`.
             by: who decides, for `decisions`.
 
         Returns:
             what was withdrawn.
 
         Raises:
-            InvalidInput: nothing of that id is global (any more).
+            InvalidInput: no global fact has that id (any more).
             StoreUnavailable: withdraw it again.
         """
         who = decider(by)
@@ -224,10 +224,11 @@ class GlobalFacts:
         return memory
 
     async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
-        """Let its author keep what was global by itself, unless they keep something else there by now.
+        """Return a memory that became global without approval to its author, unless they have another under
+        its key.
 
         Returns:
-            what would take it back; None: there was nothing to give.
+            the changes that undo this; None if there was nothing to return.
         """
         if memory.author is None or memory.key is None:
             return None

@@ -65,9 +65,9 @@ _PAGE: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What may be kept; None: as much as there is room for.
+    """Limits of what may be stored; None: no limit.
 
-    Bytes are those of the text that is kept, and 100 for each record. Vectors and indexes come on top.
+    Bytes are those of the stored text, plus 100 for each record. Vectors and indexes are not counted.
 
     Raises:
         InvalidInput: a limit below 1.
@@ -89,15 +89,15 @@ class Quota:
 
 @dataclass(slots=True)
 class _Tally:
-    """What somebody has."""
+    """The usage of one user or deployment."""
 
     memories: int = 0
     bytes: int = 0
     pending_memories: int = 0
     pending_bytes: int = 0
-    """The part of it that is being written: whoever counts may not see it yet."""
+    """Bytes being written, which a count may not include yet."""
     since_bytes: int = 0
-    """What was added here since it was counted."""
+    """Bytes written here since the last count."""
     since_memories: int = 0
     counted_at: float = 0.0
 
@@ -164,7 +164,7 @@ class Meter:
             tally.settle(more)
 
     def removed(self, scope: Scope) -> None:
-        """Something of `scope` was destroyed: what there is has to be counted anew."""
+        """Something in `scope` was destroyed, so its usage must be counted again."""
         self._users.pop(scope, None)
         if scope.deployment in self._deployments:
             self._again.add(scope.deployment)
@@ -211,7 +211,7 @@ class Meter:
         return self._clock() - tally.counted_at >= _AGAIN_S or not self._too_much(counted, more)
 
     def _too_much(self, tally: _Tally, more: _Tally) -> str:
-        """What is wrong with having `more`; empty: nothing."""
+        """The limit that `more` would exceed; empty if none."""
         quota = self._quota
         out = "nothing was written. Forget something, or have the operator raise the quota"
         most = quota.user_memories
@@ -299,8 +299,8 @@ class Meter:
 
 
 def _adds(change: Change) -> bool:
-    """Whether `change` needs room: a new record of a kind of which there are more and more, or one that is
-    given a text of its own, as a conversation is by its summary.
+    """Whether `change` counts against a quota: a new record of a countable kind, or one that gains text of
+    its own, such as a conversation that gets a summary.
     """
     if not isinstance(change, Put) or change.record.kind not in _ADDS:
         return False
@@ -310,7 +310,7 @@ def _adds(change: Change) -> bool:
 
 
 def _growth(changes: Sequence[Change]) -> _Tally:
-    """By how much `changes` make more of what is kept; what they remove is found when it is counted again."""
+    """By how much `changes` increase usage; what they free is noticed at the next count."""
     more = _Tally()
     for change in changes:
         if not isinstance(change, Put) or change.record.kind not in _COUNTED:
@@ -365,7 +365,7 @@ class HomeLoop:
         return entered
 
     def leave(self) -> None:
-        """Have no home: the next loop may be it."""
+        """Forget the home loop; the next loop that opens the store becomes it."""
         self._loop = None
 
     def check(self) -> None:
@@ -389,11 +389,11 @@ class HomeLoop:
 
 
 class ObservedStore:
-    """`store`, its writes masked at `write_filter`, traced and counted, and refused where `meter` says so.
+    """Wraps `store`: writes are masked by `write_filter`, checked against `meter`, traced and counted.
 
-    Its verbs are for the loop `home` alone. What it erases is listed in `compliance`, whatever is
-    done with it in `audit`. `written` is told every scope once the store has its write; `hooks` are
-    told what was written of calls.
+    Its methods must be called on the event loop `home`. Erasures are listed in `compliance` and every access
+    in `audit`. `written` is called with a scope after each of its writes; `hooks` receive the writes of
+    calls.
     """
 
     def __init__(

@@ -54,14 +54,14 @@ def chosen(
     limit: int,
     min_relevance: float | None,
 ) -> list[RankedRow]:
-    """The rows of `found` that are worth reading, with their numbers in the store.
+    """The rows of `found` whose records are worth reading, with their positions in the store.
 
     Args:
-        found: what ranking found, best first.
-        query: what was asked.
-        partitions: those that were ranked.
-        spans: the time asked for.
-        limit: how many at most, but for other versions of those.
+        found: the ranked rows, best first.
+        query: the question.
+        partitions: the partitions that were ranked.
+        spans: the time ranges in the question.
+        limit: maximum number of rows, not counting other versions of the same memory.
         min_relevance: see `relevant`.
     """
     if spans.bare:
@@ -112,17 +112,17 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
 def filled(
     found: Sequence[RankedRow], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
 ) -> list[RankedRow]:
-    """`found`, with everything first that was said in the ranges by the person meant.
+    """`found`, preceded by everything that the person in question said in the time ranges.
 
     A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
     little; the rows themselves know when they were said.
 
     Args:
-        found: what ranking found, best first.
-        query: who asks for whose words, and whether what no longer holds may be found.
-        partitions: those that were ranked.
-        spans: the time asked for.
-        limit: how many at most.
+        found: the ranked rows, best first.
+        query: the question: who asks, whose words are meant, and whether past memories may be found.
+        partitions: the partitions that were ranked.
+        spans: the time ranges in the question.
+        limit: maximum number of rows.
     """
     said = _said(query, partitions, spans)
     inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
@@ -176,7 +176,7 @@ def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bo
 
 
 def _whose(query: Query) -> str | None:
-    """Who did the saying: "you" in "what did you tell me"."""
+    """Whose words are meant: "you" in "what did you tell me"."""
     said = _SUBJECT.search(query.text)
     subject = said["who"].lower() if said else ""
     return {"i": USER, "you": AGENT, "we": None}.get(subject, query.role)
@@ -327,7 +327,7 @@ def _as_heard(turn: Turn) -> Turn:
 
 
 def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
-    """What shares one place: a turn, memories learned from it, or one memory alone."""
+    """One hit for rows that share a place: a turn, memories learned from it, or a single memory."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
     turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
     return Hit(

@@ -1,11 +1,12 @@
-"""What an application is told of memory at work, after the fact: it cannot change, delay or stop any of it.
+"""Hooks: events about memory for the application, after the fact. A hook cannot change, delay or stop
+anything.
 
-A hook is a plain or an async callable of one event. Events reach it one after another, in the order in which
-they happened, on the event loop and after whoever caused them was answered; a plain callable should therefore
-be quick. One that raises is logged by the type of what it raised and called again for the next event.
+A hook is a plain or async callable that takes one event. It gets events one at a time, in order, on the event
+loop, after the caller was answered; a plain callable should therefore be quick. If it raises, the type of the
+exception is logged, and the hook is called again for the next event.
 
-Events hold memories, in the clear: they are the application's own. What goes to traces and metrics holds
-none; see `telemetry`.
+Events contain memories in the clear: they are the application's own. Traces and metrics contain none; see
+`telemetry`.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ CLOSE_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Something was learned from what was said: it is durable by now."""
+    """Memories were learned from what was said. They are durable."""
 
     scope: Scope
     """Whose."""
     conversation: str
     reader: str
-    """Who learned it: "rules", or the name of an extractor."""
+    """The extractor: "rules", or its name."""
     turns: int
     """How many were read."""
     added: tuple[Memory, ...] = ()
-    """What holds from now on, corrected memories included."""
+    """New current memories, including corrected ones."""
     superseded: tuple[Memory, ...] = ()
-    """What held before and was corrected by them."""
+    """Memories that were corrected by them."""
     confirmed: tuple[Memory, ...] = ()
-    """What was known and was said again."""
+    """Known memories that were said again."""
     retracted: tuple[Memory, ...] = ()
-    """What was taken back, with nothing in its place."""
+    """Memories that were taken back, with nothing in their place."""
     duration_ms: float
 
 
@@ -86,7 +87,7 @@ class Failure:
     reason: str
     """The kind of failure, such as "EmbedderUnavailable". No contents."""
     scope: Scope | None = None
-    """Whose work it was; None where it was of several."""
+    """The scope that was being worked on; None if it was more than one."""
     conversation: str | None = None
     again_s: float | None = None
     """In how many seconds a conversation is read again; None: it was given up until an operator has it tried
@@ -95,14 +96,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUsed:
-    """A model used a tool of somebody's memory. The secrets in what it asked for stand as markers."""
+    """A model used a memory tool. Secrets in its arguments are masked."""
 
     scope: Scope
-    """Whose memory."""
+    """The scope of the memory."""
     tool: str
     """Its name, such as "agentMemory"."""
     operation: str
-    """What it did: "set", "get", "delete", "query"; of another tool its name."""
+    """The operation: "set", "get", "delete" or "query"; for other tools their name."""
     conversation: str | None = None
     key: str | None = None
     value: str | None = None
@@ -110,9 +111,9 @@ class ToolUsed:
     outcome: Literal["done", "failed"] = "done"
     """failed: the model was told that it could not be done, or not in time."""
     memory: Memory | None = None
-    """What was set or got; `visibility` says for whom it is, and `reason` why."""
+    """What was set or read; `visibility` says who may see it, and `reason` why."""
     recall: Recall | None = None
-    """What a query found, and how (`Recall.pipeline`)."""
+    """The result of a query, and how it was found (`Recall.pipeline`)."""
     deleted: bool | None = None
     """Whether there was anything to take back."""
     duration_ms: float
@@ -120,12 +121,12 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallWritten:
-    """Something of a call was stored or stored anew: a turn, or what happened at one. Durable by now."""
+    """A record of a call was written or rewritten: a turn, or an exchange. It is durable."""
 
     scope: Scope
-    """Whose call."""
+    """The scope of the call."""
     record: Record
-    """Of the kind "turn" or "call_exchange"; its key is the conversation."""
+    """A record of kind "turn" or "call_exchange"; its key is the conversation."""
 
 
 Event = Extraction | Recalled | Forgotten | Failure | ToolUsed | CallWritten
@@ -158,7 +159,7 @@ class Hooks:
                 self._lines[kind].remove(line)
 
     def wants(self, kind: type[Event]) -> bool:
-        """Whether anybody is told of events of `kind`."""
+        """Whether any hook listens for events of `kind`."""
         return bool(self._lines.get(kind))
 
     def emit(self, event: Event) -> None:

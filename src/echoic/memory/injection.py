@@ -58,7 +58,7 @@ def _listed(name: str) -> frozenset[str]:
 
 @cache
 def _source(name: str) -> str:
-    """A pattern, with those that it names put in."""
+    """A pattern, with the patterns it refers to inserted."""
     return _MACRO.sub(lambda named: _source(named[1]), "".join(_sections()[name]))
 
 
@@ -121,10 +121,10 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def injected(text: str, key: str | None = None) -> str | None:
-    """Which of `WHY` applies to `text`, kept under `key`; None: it reads as something to be known.
+    """The entry of `WHY` that applies to `text`, stored under `key`; None if it is not an instruction.
 
-    Disguises are looked through: invisible characters, look-alike letters, figures for letters, spaced
-    letters and base64.
+    Disguises are undone first: invisible characters, look-alike letters, digits for letters, spaced letters
+    and base64.
     """
     if key is not None and _is_reserved(key, text):
         return "key"
@@ -169,8 +169,8 @@ def _ordered(sentence: str) -> str | None:
 
 
 def _openings(sentence: str) -> list[int]:
-    """Where in `sentence` an order may open: at its beginning, after marks, and after "and" unless somebody
-    is named before it who would be the one to do it.
+    """Positions in `sentence` where a command can begin: at its start, after punctuation, and after "and"
+    unless a person named before it would be the one to act.
     """
     found = [0, *(mark.end() for mark in _CLAUSES.finditer(sentence))]
     for joint in _CONJOINED.finditer(sentence):
@@ -188,12 +188,12 @@ def _plain(text: str) -> str:
 
 
 def _closed(spaced: str) -> str:
-    """Spaced letters as words: what stands wider apart is a space."""
+    """Join spaced letters into words; wider gaps become spaces."""
     return " ".join(re.sub(r"[ .\-_*]", "", word) for word in re.split(r"\s{2,}", spaced))
 
 
 def _decoded(run: str) -> str | None:
-    """What base64 holds, where that is text."""
+    """The content of base64, if it is text."""
     try:
         raw = base64.b64decode(run.replace("-", "+").replace("_", "/") + "=" * (-len(run) % 4))
         text = raw.decode()

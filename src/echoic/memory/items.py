@@ -36,7 +36,7 @@ class Item:
     value: Any
     """JSON."""
     text: str | None = None
-    """What it is found by; None: nothing finds it."""
+    """The text it is found by; None if search does not find it."""
     created_at: datetime
     updated_at: datetime
     relevance: float | None = None
@@ -45,7 +45,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItems:
-    """What a search for items found, and whether it could look through all of them."""
+    """The result of a search for items, and whether it covered all of them."""
 
     items: tuple[Item, ...]
     """Best first."""
@@ -108,7 +108,7 @@ class Items:
         return _item(known[0]) if known else None
 
     async def delete(self, *names: str) -> None:
-        """Remove the items under `names`; what is not there is passed over. `forget` destroys for good."""
+        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes."""
         drops = [Drop(kind=self._record_kind, id=self._id(name)) for name in names]
         await self._parts.store.write(self._scope, drops)
 
@@ -159,14 +159,14 @@ class Items:
 
 
 def _key_of(kind: str, conversation: str | None) -> str:
-    """What all items of a kind share, so that they are read by an index."""
+    """The key that all items of a kind share, so that an index lists them."""
     return memory_id(
         checked_name(kind, "kind"), checked_name(conversation, "conversation") if conversation else ""
     )
 
 
 def name_of(parts: Sequence[str], key: str) -> str:
-    """The name of an item that stands under `key` at a place of several parts, however long they are."""
+    """A name for the item under `key` at a place of several parts, of bounded length."""
     return memory_id(json.dumps([list(parts), key]))
 
 

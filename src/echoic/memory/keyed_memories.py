@@ -1,7 +1,7 @@
-"""What one user keeps under keys: one current version each, the earlier ones behind it.
+"""Keyed memories: one current version under each key of a user, and the earlier versions behind it.
 
-Decides where a version goes (private, proposed, global); which texts may leave is `sharing`'s to say, and how
-versions follow one another is the `Ledger`'s.
+Decides where a version is stored (private, proposed, global). `sharing` decides which texts may be shared,
+and `Ledger` how versions follow one another.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class KeyedMemories:
         raise AssertionError  # count() does not end
 
     async def _own(self, key: str) -> Memory | None:
-        """What the user keeps under `key` for themselves, if it holds."""
+        """The user's own current memory under `key`."""
         own = await self._parts.store.scan(self._scope, MEMORY, key=key, limit=1, newest_first=True)
         return memory_of(own[0]) if own and memory_of(own[0]).current else None
 
@@ -162,7 +162,7 @@ class KeyedMemories:
         return sorted(versions, key=lambda memory: memory.valid_from) if shared else versions
 
     async def _shared(self, key: str) -> Memory | None:
-        """What holds under `key` in the first deployment that shares anything of that name."""
+        """The current memory under `key` in the first deployment that shares one."""
         for scope in self._parts.recaller.shares.of(self._scope):
             records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
             current = [memory for record in records if (memory := memory_of(record)).current]
@@ -171,7 +171,7 @@ class KeyedMemories:
         return None
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
-        """What the gate says of `memory`, which passed the write filter."""
+        """The gate's verdict on `memory`, which passed the write filter."""
         verdict = None
         if self._parts.classifier is not None:
             try:
@@ -239,14 +239,14 @@ class KeyedMemories:
             await self._parts.store.write(scope, ledger.changes)
 
     async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
-        """What the user keeps under `key` in `scope` holds no longer; whether there was anything."""
+        """Retract the user's memory under `key` in `scope`; returns whether there was one."""
         ledger = Ledger(self._parts.store, scope)
         ended = await ledger.retract(key, self._user, at)
         await self._parts.store.write(scope, ledger.changes)
         return ended is not None
 
     async def _withdraw(self, key: str) -> None:
-        """What the user proposed under `key` is proposed no longer."""
+        """Withdraw what the user proposed under `key`."""
         name = memory_id(self._user, key)
         if await self._parts.store.read(self._everyone, PROPOSAL, [name]):
             await self._parts.store.write(self._everyone, [Drop(kind=PROPOSAL, id=name)])

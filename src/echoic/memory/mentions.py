@@ -102,7 +102,7 @@ class ClaimToken:
 
 @dataclass(frozen=True)
 class Claim:
-    """What one memory says, as it is looked for."""
+    """The content of one memory, prepared for finding it in turns."""
 
     key: str | None
     value: tuple[str, ...]
@@ -122,7 +122,7 @@ class Claim:
 
     @classmethod
     def of(cls, memory: Memory) -> Claim:
-        """What `memory` says."""
+        """The claim of `memory`."""
         said = memory.statement or memory.text
         keyed = [word for word in cut_up(key_words(memory.key or "")) if word.text not in _GENERIC]
         about = [word for word in keyed if word.text not in {"name", "names"}] or keyed
@@ -227,7 +227,7 @@ class TextPassage:
         return frozenset(word.stem for word in self.words)
 
     def occurrences(self, claim: Claim) -> list[Span]:
-        """Find where the value of `claim` stands."""
+        """Every place where the value of `claim` occurs."""
         if _UNSPACED.search(claim.text):
             folded = fold(self.text)
             if len(folded) != len(self.text):
@@ -247,7 +247,7 @@ class TextPassage:
         return found
 
     def _as_written(self, claim: Claim) -> list[Span]:
-        """An address or a number, whatever stands between its figures."""
+        """An address or a number, whatever separates its digits."""
         if "@" in claim.text:
             return [
                 (m.start(), m.end()) for m in re.finditer(re.escape(claim.text), self.text, re.IGNORECASE)
@@ -350,7 +350,7 @@ class _Mentioned:
     """What was found so far in one conversation."""
 
     near: dict[int, int] = field(default_factory=dict)
-    """By claim, the place of the last turn that said it."""
+    """By claim, the position of the last turn that said it."""
     asked: TextPassage | None = None
     """The turn before."""
 
@@ -489,7 +489,7 @@ def _answers(passage: TextPassage, claim: Claim, before: TextPassage | None) -> 
 
 
 def _echoes(passage: TextPassage, claim: Claim, others: Sequence[Span]) -> bool:
-    """Whether it takes up what was said just before: the agent, or a few words of the user."""
+    """Whether it repeats what was just said: the agent, or the user in a few words."""
     rest = [word for word in passage.content if word.stem not in claim.value]
     return bool(others) and (passage.speaker == AGENT or len(rest) <= 1)
 
@@ -535,7 +535,7 @@ def _stated(passage: TextPassage, claim: Claim, share: float, *, whole: bool) ->
 
 
 def _reworded(passage: TextPassage, claim: Claim) -> list[Span]:
-    """Where a turn says `claim`, learned from it in other words: what is nearest, else all of it."""
+    """The words in a turn that `claim` was learned from, if reworded: the closest ones, else all."""
     wanted = claim.stems | claim.subject
     counted = {s: len({w.stem for w in passage.within(s)} & wanted) for s in _all_clauses(passage)}
     best = max(counted.values(), default=0)

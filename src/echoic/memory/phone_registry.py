@@ -1,8 +1,8 @@
-"""Telephone lines: what happened to each, apart from the memory of anybody who calls from it.
+"""The phone registry: events of telephone lines, kept apart from the memory of anybody who calls from them.
 
-The records of a line belong to the deployment and are kept under a hash of the line's identity. A user's own
-scope holds only pointers to the lines that name them. So nobody's export names anybody else, and forgetting
-one caller removes what names them without taking the others' way to their memory along.
+Records of a line belong to the deployment and are stored under a hash of the line's identity. A user's own
+scope has only pointers to the lines that name them. So no export of one user names another, and forgetting
+one caller removes their name without taking away the others' access to their memory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ PIN_GUESSES: Final = "pin:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhoneLine:
-    """What the records of a line come to."""
+    """The state of a line, as its records add up."""
 
     people: Mapping[str, str]
-    """Who calls from it besides its first caller: name -> user."""
+    """Other people who call from it: name -> user."""
     linked: str | None
     """The user whose line it is, where somebody proved to be that user."""
     linked_before: str | None
@@ -60,12 +60,12 @@ def identity_of(number: str, salt: str | None) -> str | None:
 
 
 def line_key(line: str) -> str:
-    """What the records of `line` are kept under: without the line's identity, which may be somebody's id."""
+    """The key of the records of `line`: a hash, since the line's identity may be somebody's id."""
     return memory_id(PHONE_LINE, line)
 
 
 def holding(key: str) -> str:
-    """The user whose scope holds what was said in calls from a line by nobody who proved who they are."""
+    """The scope for calls from a line in which nobody proved who they are."""
     return f"unproven:{key}"
 
 
@@ -76,16 +76,17 @@ def happened(key: str, what: str, at: datetime, **data: str) -> Record:
 
 
 def nonce(strings: Iterable[str]) -> str:
-    """Bytes that stand nowhere else, more of them than any of `strings` has.
+    """A random string, longer than any of `strings`.
 
-    An erasure is verified by looking for the longest string of what was removed. A record that names a user
-    would be looked for by the user's id, which stands in all that is theirs until that is gone as well.
+    An erasure is verified by searching for the longest string of a removed record. Without it, a record that
+    names a user would be searched for by the user's id, which occurs in other records until they are removed
+    too.
     """
     return secrets.token_hex(max([32, *map(len, strings)]))
 
 
 def line_of(records: Sequence[Record]) -> PhoneLine:
-    """What the records of one line, in their order, come to."""
+    """The state of a line from its records, in order."""
     people: dict[str, str] = {}
     may_prove: list[str] = []
     linked = before = at = None
@@ -115,16 +116,16 @@ def line_of(records: Sequence[Record]) -> PhoneLine:
 
 
 async def lines_of(store: Store, scope: Scope) -> list[str]:
-    """The keys of the lines that may name the user of `scope`, and of the one that is their own."""
+    """The keys of the lines that may name the user of `scope`, and the key of their own line."""
     named = [record.id for record in await scan_all(store, scope, PHONE_OF)]
     return [*named, line_key(scope.user or "")]
 
 
 async def forget_on_lines(store: Store, scope: Scope, keys: Sequence[str], at: datetime) -> list[Erased]:
-    """Remove the user of `scope` from the lines `keys`, with the calls from there that nobody proved to own.
+    """Remove the user of `scope` from the lines `keys`, with the unproven calls from there.
 
-    What others need to be found there stays. A line that was linked to the user is nobody's then, and not
-    again whose it was before them.
+    What identifies other callers stays. A line that was linked to the user is then unlinked, and does not
+    return to its earlier owner.
     """
     user, everyone = scope.user or "", scope.everyone
     erased: list[Erased] = []

@@ -1,6 +1,6 @@
-"""Who the user is, how they want to be served, and the time zone in which their questions are read.
+"""A user's profile and directives, and the time zone in which their questions are read.
 
-An event that a question goes by ("before the move") is looked up first.
+An event that a question refers to ("before the move") is looked up first.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _ProfileReading:
     def many(
         self, name: str, value_of: Callable[[Memory], str | None], *, in_full: bool = True
     ) -> tuple[str, ...]:
-        """What `value_of` makes of the memories it knows, each once, in their order."""
+        """`value_of` applied to the memories it knows, in order, without duplicates."""
         found = [(memory, value) for memory in self.memories if (value := value_of(memory))]
         return tuple(
             dict.fromkeys(self._use(name, memory, value, in_full=in_full) for memory, value in found)
@@ -125,12 +125,12 @@ def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[
 def model_profile(model: type[P], memories: Sequence[Memory], keys: Mapping[str, str] | None = None) -> P:
     """An instance of the Pydantic model `model`, filled from `memories`.
 
-    A field is filled from the memory under the key that `keys` names for it; else, where `Profile` has a
-    field of that name, as there; else from the memory under the field's own name. What stands under
-    "key:thing" makes a list. A value the model refuses is left out, as if unknown.
+    A field is filled from the memory under the key that `keys` maps it to; else, if `Profile` has a field of
+    that name, like that field; else from the memory under the field's own name. Memories under "key:thing"
+    form a list. A value that the model rejects is left out.
 
     Raises:
-        InvalidInput: `model` is no Pydantic model, or needs a field that is not known.
+        InvalidInput: `model` is not a Pydantic model, or a required field is not known.
     """
     if not (isinstance(model, type) and isinstance(model, ProfileModel)):
         raise InvalidInput(f"a profile is a Pydantic model class, not {brief(model)}")
@@ -181,7 +181,7 @@ def _locations(error: ValueError) -> list[tuple[Any, ...]]:
 
 
 def _interest(memory: Memory) -> str | None:
-    """What somebody likes, of a memory such as "preference:jazz" that says "loves jazz"."""
+    """The interest in a memory such as "preference:jazz" that says "loves jazz"."""
     if memory.key and memory.key.startswith("hobby:"):
         return _under_condition(memory, memory.text)
     if not memory.key or not memory.key.startswith("preference:"):
@@ -196,13 +196,13 @@ def _under_condition(memory: Memory, value: str) -> str:
 
 
 def _preferred(memory: Memory) -> str | None:
-    """What somebody prefers: "prefers action movies"."""
+    """The preference in a text such as "prefers action movies"."""
     prefers = memory.key and memory.key.startswith("preference:") and _PREFERS.fullmatch(memory.text)
     return _under_condition(memory, memory.text) if prefers else None
 
 
 def _avoided(memory: Memory) -> str | None:
-    """What somebody does not want to talk about."""
+    """The topic a user does not want to talk about."""
     return memory.text if memory.key and memory.key.startswith("avoid_topic:") else None
 
 
@@ -221,13 +221,13 @@ DIRECTIVES: Final = "directives"
 async def read_directives(
     store: Store, scope: Scope, *, agent: str | None = None, conversation: str | None = None
 ) -> Directives:
-    """What the user of `scope` asked for; nothing set is an empty `Directives`.
+    """The user's directives; empty `Directives` if none are set.
 
     Args:
-        store: where.
-        scope: whose.
-        agent: with what holds for this agent alone, which goes before all else.
-        conversation: with what holds in this conversation alone, which goes before what holds everywhere.
+        store: where they are stored.
+        scope: the user's scope.
+        agent: include what is set for this agent alone; it overrides all else.
+        conversation: include what is set for this conversation alone; it overrides what applies everywhere.
     """
     names = [DIRECTIVES]
     names += [_id_of(None, conversation)] if conversation is not None else []
@@ -246,22 +246,22 @@ async def change_directives(
     agent: str | None = None,
     conversation: str | None = None,
 ) -> Directives:
-    """Set each named directive, or take it back with None; all of them or none.
+    """Set each named directive, or remove it with None; all of them or none.
 
     Args:
-        store: where.
-        scope: whose.
-        changes: by name.
-        agent: for this agent alone.
-        conversation: for this conversation alone, with which they are forgotten.
+        store: where they are stored.
+        scope: the user's scope.
+        changes: values by name.
+        agent: set them for this agent alone.
+        conversation: set them for this conversation alone; they are forgotten with it.
 
     Returns:
-        how they stand now.
+        the directives after the change.
 
     Raises:
-        InvalidInput: a value is no time zone where it has to be one, or out of bounds, or both an agent and a
-            conversation are named; nothing was written.
-        StoreUnavailable: nothing was kept.
+        InvalidInput: a value is out of bounds or not a time zone, or both an agent and a conversation are
+            named; nothing was written.
+        StoreUnavailable: nothing was written.
     """
     await _check_zones(changes)
     name = _id_of(agent, conversation)
@@ -367,19 +367,19 @@ class TimeReader:
         self._last: tzinfo = UTC
 
     async def read(self, scope: Scope, text: str, zone: str | tzinfo | None = None) -> Spans:
-        """What `text`, asked now in `scope`, says about time; an event becomes a range where it is clear.
+        """The time ranges in `text`, asked now in `scope`; an event becomes a range if it is unambiguous.
 
-        If the store cannot say which zone is remembered, the last one that was read is assumed, or UTC, and
-        `Spans.assumed` says so: days are off by some hours at most.
+        If the store cannot be read, the last known zone is assumed, or UTC, and `Spans.assumed` says so: days
+        are then off by some hours at most.
 
         Args:
-            scope: who asks; events are looked for in what they and everyone know.
+            scope: who asks; events are looked up in their own and in global memory.
             text: the question.
-            zone: of the speaker; None stands for the one remembered for them, else for everyone, else UTC.
+            zone: the speaker's zone; None for the one remembered for them, else for everyone, else UTC.
 
         Raises:
             InvalidInput: there is no such zone.
-            StoreUnavailable: an event could not be looked for.
+            StoreUnavailable: an event could not be looked up.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
@@ -425,12 +425,12 @@ async def _given(zone: str | tzinfo | None) -> tzinfo | None:
 
 
 async def remembered_zone(store: Store, scope: Scope, newer: Sequence[Memory] = ()) -> tzinfo | None:
-    """The time zone that the user set, else said, else that is set for everyone; None where nobody said any.
+    """The user's time zone: set, else learned, else set for everyone; None if unknown.
 
     Args:
-        store: where it is remembered.
-        scope: whose zone.
-        newer: memories of it that are not kept yet.
+        store: where it is stored.
+        scope: the user's scope.
+        newer: memories about it that are not written yet.
     """
     directives = await read_directives(store, scope)
     said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]

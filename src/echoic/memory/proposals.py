@@ -1,16 +1,16 @@
-"""What callers would have everyone know: what waits for an operator, and what waits for a model's judgement.
+"""Proposals for global memory: those that wait for an operator, and those that wait for a model's verdict.
 
-An operator decides about what they read. A caller may propose something else under the same key at any time,
-so the id that an operator is shown names the wording too: a decision about another wording is refused.
+Operators decide about what they read. A caller may propose another text under the same key at any time, so
+the id that an operator sees includes the wording: a decision about another wording is refused.
 
-A decision concerns two scopes, and no write spans both. So it is noted in the proposal first, in one write
-with what becomes global; then the author's own copy is told, and only then does the proposal go. Where that
-stops half way, deciding again or listing finishes it.
+A decision concerns two scopes, and no write spans both. So it is first noted in the proposal, in one write
+with what becomes global; then the author's own copy is updated, and then the proposal is removed. If a
+process stops half way, deciding again or listing finishes it.
 
-A language model is asked after the caller was answered (`Judge`). What is not personal is kept private
-first, and in the same write a record says that it waits. Only if the model says global, and the memory is
-still what it was, does it become global, or a proposal; doubt means private. A process that dies meanwhile
-leaves it private and waiting; the next one goes on.
+A language model is asked after the caller was answered (`Judge`). Text that is not personal is stored
+privately first, and in the same write a record says that it waits. Only if the model says global, and the
+memory is unchanged, does it become global, or a proposal; in doubt it stays private. If a process dies
+meanwhile, it stays private and pending, and the next process continues.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Decision:
     key: str
     """The key of a fact, the agent of a lesson."""
     text: str | None
-    """What it was about; None where it was rejected: that is destroyed."""
+    """The text that was decided about; None if it was rejected, since that is destroyed."""
     by: str
-    """Who decided, as they were named."""
+    """Who decided, as given."""
     at: datetime
     """When (aware, UTC)."""
 
@@ -121,7 +121,7 @@ class Proposals:
         self._clock = clock
 
     async def list(self, limit: int = 1000) -> list[Memory]:
-        """What waits, oldest first. The id of each is of this very wording."""
+        """The pending proposals, oldest first. Each id includes the wording."""
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
         waiting = [record for record in records if DECIDED not in record.data]
         for record in records:
@@ -130,17 +130,17 @@ class Proposals:
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
     async def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
-        """Make it global, superseding what was approved under its key before.
+        """Make a proposal global, replacing what was approved under its key before.
 
         It becomes the deployment's own: its author is no longer recorded and can no longer change it.
 
         Args:
-            proposal_id: as listed.
+            proposal_id: an id from `list`.
             by: who decides, for `decisions`.
 
         Raises:
             InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
-            StoreUnavailable: approve it again; what was done of it is not done twice.
+            StoreUnavailable: approve it again; no step is done twice.
         """
         by = decider(by)
 
@@ -205,16 +205,16 @@ class Proposals:
         return approved
 
     async def _adopted(self, decided: Record) -> Memory | None:
-        """What became global of it; None: nothing yet."""
+        """The global memory made of it; None if there is none yet."""
         name = decided.data.get(DECIDED)
         records = await self._store.read(self._everyone, MEMORY, [name]) if name else ()
         return memory_of(records[0]) if records else None
 
     async def _finish(self, name: str) -> None:
-        """Tell the author's own copy that nothing waits any more, and have the proposal go.
+        """Update the author's own copy, and remove the proposal.
 
-        Nothing is done where the author withdrew it or proposed anew since it was decided about: then the
-        copy says what is so.
+        Do nothing if the author withdrew it or proposed another text since the decision: then the copy is
+        right already.
         """
         decided = await self._store.read(self._everyone, PROPOSAL, [name])
         if not decided or DECIDED not in decided[0].data:
@@ -261,8 +261,8 @@ class Proposals:
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
 ) -> bool:
-    """Whether what may be shared needs no operator: it states nothing but what is let pass, no operator
-    refused what was to be known under its key, and none wrote what stands there.
+    """Whether a text needs no approval: it states only permitted facts, and no operator rejected or wrote
+    anything under its key.
     """
     if not shareable.states <= global_kinds:
         return False
@@ -307,7 +307,7 @@ def _decided(waiting: Record, what: str) -> Put:
 
 
 def _shown(record: Record) -> str:
-    """The id of a proposal as it stands: another wording has another."""
+    """The id of a proposal's current wording: another wording has another id."""
     memory = memory_of(record)
     content = json.dumps([memory.key, memory.text, memory.category])
     return f"{record.id}-{hashlib.blake2b(content.encode(), digest_size=12).hexdigest()}"
@@ -419,7 +419,7 @@ class Judge(Sweeper):
         await self._runs.settle()
 
     async def aclose(self) -> None:
-        """End at once; what was not judged waits in the store. May be called twice."""
+        """Stop at once; what was not judged waits in the store. May be called twice."""
         await super().aclose()
         await self._runs.stop()
         close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)

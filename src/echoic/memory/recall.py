@@ -119,7 +119,7 @@ class SearchOptions:
     min_relevance: float | None = None
     besides: str | Collection[str] | None = None
     meanwhile: str | None = None
-    """Another text, whose vector stands in for one that is late where it is known already."""
+    """Another text whose vector, if known, replaces that of the query when it is late."""
 
     def checked(self) -> Self:
         """Itself.
@@ -156,14 +156,14 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What is there to be ranked, by the deadline."""
+    """The inputs of ranking that were ready by the deadline."""
 
     scope: Scope
-    """Who asks."""
+    """The scope of the caller."""
     text: str
     works: Sequence[asyncio.Future[Embedded]]
     asked_in: Sequence[Scope]
-    """Where to search: the user's own scope, what is global there, what is shared."""
+    """The scopes to search: the user's own, the deployment's global one, and shared ones."""
     places: dict[Scope, Partition]
     """Those that are loaded."""
     newest: bool
@@ -173,16 +173,16 @@ class _Ready:
 
 
 class Shares:
-    """What each deployment reads besides its own: the global scopes of deployments named for it.
+    """Which other deployments' global memories a deployment reads. By default none.
 
-    Nothing by default. A share is not passed on: who reads a deployment does not read what that one reads.
+    Shares are not transitive: a deployment does not read what the deployments it reads are shared.
 
     Args:
-        given: by deployment, the ones whose global scope it reads, in the order in which they are asked; also
-            as "acme=kb,more; shop=kb", where no name contains "=", "," or ";".
+        given: by deployment, the ones whose global scope it reads, in search order; also as "acme=kb,more;
+            shop=kb", if no name contains "=", "," or ";".
 
     Raises:
-        InvalidInput: a name is no deployment's, one is named twice, or a deployment is to read itself.
+        InvalidInput: a name is not valid, one is named twice, or a deployment is to read itself.
     """
 
     def __init__(self, given: str | Mapping[str, Sequence[str]] | None = None) -> None:
@@ -258,9 +258,9 @@ class Recaller:
         self._preparing: asyncio.Task[None] | None = None
 
     def written(self, scope: Scope) -> None:
-        """Load what was written, and prepare it for the next question, behind the answer.
+        """Load what was written and prepare it for the next search, after the write is answered.
 
-        Only where somebody has asked before. Several writes are one preparation.
+        Only in scopes that were searched before. Several writes are prepared together.
         """
         if scope not in self._searched:
             return
@@ -274,14 +274,20 @@ class Recaller:
             scope = next(iter(self._stale))
             del self._stale[scope]
             try:
-                partition = await self._store.load(scope)
-                if partition.size > _INLINE_ROWS:
-                    await asyncio.to_thread(prepare, partition)
-                else:
-                    prepare(partition)
+                loaded, _ = await self._load(self.shares.places(scope), Deadline(None))
+                for at, partition in loaded.items():
+                    await self._prepare_one(at, partition)
             except Exception as error:  # noqa: BLE001 - the outermost frame: the next question meets it, and says so
                 log.debug("%s: the next question prepares what was written", type(error).__name__)
             await asyncio.sleep(_REST_S)
+
+    async def _prepare_one(self, scope: Scope, partition: Partition) -> None:
+        if partition.size > _INLINE_ROWS:
+            await asyncio.to_thread(prepare, partition)
+        else:
+            prepare(partition)
+        if _CALLS in partition.scratch:
+            await self._are_calls({scope: partition})
 
     @property
     def _is_shipped(self) -> bool:
@@ -403,7 +409,7 @@ class Recaller:
         return tuple(name for name, is_there in there.items() if not is_there)
 
     def _done(self, ready: _Ready, limit: int, *, closely: bool) -> tuple[dict[str, Any], ...]:
-        """What a search did, as JSON."""
+        """The steps of a search, as JSON."""
         spec = self._embedder.spec
         embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": ready.made is not None}
         chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
@@ -439,10 +445,10 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """The partitions that a recall searches, as they are; None for one that is too large to load.
+        """The partitions that a recall searches, in their current state; None for one too large to load.
 
         Raises:
-            NotOpen: from another event loop than the service's.
+            NotOpen: called from an event loop other than the service's.
         """
         self._home.check()
         always = Deadline(None)
@@ -452,7 +458,7 @@ class Recaller:
         ]
 
     async def _load(self, places: Sequence[Scope], until: Deadline) -> tuple[dict[Scope, Partition], bool]:
-        """What is loaded whole, all but scopes that are too large for it; and whether it is the newest."""
+        """The loaded partitions, except those of scopes too large for it; and whether they are current."""
         loaded: dict[Scope, Partition] = {}
         newest = True
 
@@ -538,7 +544,7 @@ class Recaller:
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
     ) -> tuple[Embedded | None, Outcome]:
-        """What was made of the first text, else of another whose is there by then."""
+        """The embedding of the first text, else of another one that is ready by the deadline."""
         made: Embedded | None = None
         outcome: Outcome = "complete"
         try:
@@ -564,7 +570,7 @@ class Recaller:
         without: Collection[int] = (),
         calls: bool = False,
     ) -> tuple[list[RankedRow], int]:
-        """What was found, and how many rows have no vector yet."""
+        """The ranked rows, and how many rows have no vector yet."""
 
         def search() -> tuple[list[RankedRow], int]:
             found = rank(
@@ -584,7 +590,7 @@ class Recaller:
         return search()
 
     async def _read(self, scopes: Sequence[Scope], found: Sequence[RankedRow]) -> tuple[Hit, ...]:
-        """The records behind the rows; one that was erased meanwhile is left out."""
+        """The records of the rows; one that was erased meanwhile is left out."""
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
             rows = [row for f in found if f.place == place for row in (f.row, *f.beside)]
@@ -612,7 +618,7 @@ def checked_relevance(value: object) -> None:
 
 
 def _looked_into(partition: Partition) -> dict[str, Any]:
-    """Where its rows were looked for: all of them in memory, or in the database, and how it was asked."""
+    """How its rows were found: all in memory, or in the database and by which query."""
     if partition.origin is None:
         return {"in": "memory"}
     return {"in": "database", "pipelines": list(partition.asked)}

@@ -57,7 +57,7 @@ def masked(text: str, spans: Iterable[Span], marker: str) -> str:
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """`spans` in order, those that touch as one."""
+    """`spans` in order, adjacent and overlapping ones merged."""
     found: list[Span] = []
     for first, last in sorted(spans):
         if found and first <= found[-1][1]:
@@ -89,21 +89,21 @@ class MemoryPage:
     before: str | None
     """The place of the page behind it; None: there is none."""
     total: int
-    """How many there are in all, those that may not be told included."""
+    """The total number, including those that may not be told."""
 
 
 async def newest_memories(
     store: Store, visible: Store, scope: Scope, *, past: bool, limit: int, before: str | None = None
 ) -> MemoryPage:
-    """The newest memories of a user, what they shared included; the order is known without reading records.
+    """The newest memories of a user, including shared ones; the order is known without reading records.
 
     Args:
         store: where the rows are.
-        visible: the same store, as far as it may be told.
-        scope: the user's.
-        past: those that were corrected or retracted, in the place of those that hold.
-        limit: how many at most.
-        before: the place that the page before gave.
+        visible: the same store, limited to what may be told.
+        scope: the user's scope.
+        past: corrected and retracted memories instead of current ones.
+        limit: maximum number.
+        before: the place returned with the previous page.
 
     Raises:
         InvalidInput: `before` is not such a place.
@@ -157,7 +157,7 @@ def _place(written: str) -> tuple[int, int, int]:
 async def memories_learned_from(
     store: Store, visible: Store, scope: Scope, turns: Sequence[Turn]
 ) -> list[Memory]:
-    """The user's memories that state what was said in `turns`, in the order of their writing."""
+    """The user's memories learned from `turns`, in the order they were written."""
     if not turns:
         return []
     partition = await store.load(scope)
@@ -174,7 +174,7 @@ async def memories_learned_from(
 
 
 async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None:
-    """The memory of that id: any version of the user's own, or a global one that is current."""
+    """The memory with that id: any version of the user's own, or a current global one."""
     for place in (scope, scope.everyone):
         for record in await store.read(place, MEMORY, [checked_name(name, "id")]):
             memory = memory_of(record)
@@ -229,12 +229,12 @@ def memory_of(record: Record) -> Memory:
 
 
 def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] = ()) -> Record:
-    """`turn` as a record that shares its conversation's id as key.
+    """`turn` as a record, with its conversation's id as key.
 
     Args:
-        turn: what to keep.
-        unlearned: whether what was learned from it was forgotten, and is not to be learned again.
-        hidden: which stretches of its heard words are kept and not to be recalled.
+        turn: the turn to store.
+        unlearned: what was learned from it was forgotten, and must not be learned again.
+        hidden: spans of its heard words that are stored but not recalled.
     """
     data = {
         "speaker": turn.speaker,
@@ -255,7 +255,7 @@ def is_unlearned(record: Record) -> bool:
 
 
 def hidden_in(record: Record) -> list[Span]:
-    """Which stretches of a turn's heard words are not to be recalled; see `record_of_turn`."""
+    """The spans of a turn's heard words that are not recalled; see `record_of_turn`."""
     return [(int(first), int(last)) for first, last in record.data.get("hidden", ())]
 
 
@@ -335,7 +335,7 @@ def cursor_of(record: Record) -> int:
 
 
 def _said(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` without what was not said."""
+    """`data` without fields that were not given."""
     return {name: value for name, value in data.items() if value is not None and value != []}
 
 
@@ -370,7 +370,7 @@ class _PendingMemory:
     number: int
     """The number of the version of its key; 0 without a key."""
     was: Mapping[str, Any] | None = None
-    """What its record held when it was read."""
+    """The data of its record when it was read."""
 
 
 class Ledger:
@@ -410,11 +410,11 @@ class Ledger:
         return held.memory if held and held.memory.current else None
 
     async def set(self, memory: Memory) -> Memory:
-        """Make `memory` the current version of its key; what held before is superseded and stays as history.
+        """Make `memory` the current version of its key; the previous one is superseded and stays as history.
 
         Returns:
-            the memory as it will be kept: with its id and what it supersedes. If the same was known already,
-            the one that is known, and nothing is changed.
+            the memory as it will be stored, with its id and what it supersedes; the known one, unchanged, if
+            it says the same.
         """
         key = memory.key or ""
         found = await self._find(key, memory.author)
@@ -429,7 +429,7 @@ class Ledger:
         return self._add(new, number)
 
     async def add(self, memory: Memory) -> Memory:
-        """Keep a memory that has no key; if it says exactly what one that holds says, that one."""
+        """Add a memory without a key; if a current one says exactly the same, return that."""
         for number in count():  # pragma: no branch - it ends where an id is free
             name = memory_id("", memory.text, memory.category, memory.context or "", str(number))
             held = await self._take(name)
@@ -440,14 +440,16 @@ class Ledger:
         raise AssertionError
 
     async def supersede(self, known: Memory, new: Memory) -> Memory:
-        """End `known`, which holds, because `new` is so; `new` as it will be kept."""
+        """End the current memory `known`, replaced by `new`. Returns `new` as it will be stored."""
         if new.key is not None and new.key == known.key:
             return await self.set(new)
         kept = await (self.set(new) if new.key is not None else self.add(new))
         return await self.give_way(known, kept, new.valid_from)
 
     async def give_way(self, known: Memory, to: Memory, at: datetime) -> Memory:
-        """End `known`, which holds, because `to` is so, which is kept already; `to` as it will be kept."""
+        """End the current memory `known`, replaced by the stored memory `to`. Returns `to` as it will be
+        stored.
+        """
         ends, stays = await self._take(known.id), await self._take(to.id)
         if ends is None or stays is None or ends is stays:
             return to
@@ -458,13 +460,13 @@ class Ledger:
         return stays.memory
 
     async def confirm(self, known: Memory, turn_id: str, at: datetime, *, sure: bool = True) -> Memory | None:
-        """Note that `known`, which holds, was said again in this turn; None if that was counted before.
+        """Note that the current memory `known` was said again in this turn; None if that was counted before.
 
         Args:
-            known: what was said.
-            turn_id: where.
-            at: when.
-            sure: whether it was heard clearly: then what was doubted no longer is.
+            known: the memory.
+            turn_id: the turn that repeats it.
+            at: the time.
+            sure: whether it was recognised clearly, which confirms an unconfirmed memory.
         """
         held = await self._take(known.id)
         if held is None or turn_id in held.memory.source:
@@ -482,8 +484,8 @@ class Ledger:
         return held.memory
 
     async def affirm(self, name: str) -> Memory | None:
-        """Note that the memory with the id `name` is so, though it was doubted; None if it does not hold or
-        was not doubted.
+        """Confirm the unconfirmed memory with the id `name`; None if it is not current, or was confirmed
+        already.
         """
         held = await self._take(name)
         if held is None or not held.memory.current or held.memory.confirmed:

@@ -1,7 +1,7 @@
-"""What was taken back is recalled from nowhere: hides the words that say it, in every turn. They stay kept.
+"""Retraction: hides the words of a retracted memory in every turn, so that recall does not find them.
 
-The turns stay as they were said, in the transcript, in history and in an export; what is hidden of them is
-neither indexed nor shown by a recall. Summaries and memories that were made of the same words give way too.
+Turns stay as they were said, in the transcript, in history and in an export; hidden spans are neither indexed
+nor shown by a recall. Summaries and memories made of the same words are retracted too.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ async def hide(
     derived: bool = True,
     at: datetime | None = None,
 ) -> None:
-    """Hide what says one of `memories`, in every turn of the user's and of the agents', and in summaries.
+    """Hide what says one of `memories`, in every turn of users and agents, and in summaries.
 
     Args:
         store: where the turns are.
-        scope: whose.
-        memories: what was taken back.
-        whole: ids of turns to hide with all they say.
-        parts: by turn, stretches to hide; nothing is learned from such a turn any more.
-        spared: ids of turns that say something in its place, and stay as they are.
-        until: id of the turn that took it back. What people said after that one stays as well, even if it is
+        scope: the user's scope.
+        memories: the retracted memories.
+        whole: ids of turns to hide entirely.
+        parts: by turn, spans to hide; nothing is learned from such a turn any more.
+        spared: ids of turns that state the replacement, and stay as they are.
+        until: id of the turn that retracted it. What people said after that turn stays as well, even if it is
             appended while this runs.
-        derived: whether memories that repeat it end as well, where they have no key of their own.
-        at: when it was taken back.
+        derived: whether to end memories that repeat it, if they have no key of their own.
+        at: when it was retracted.
     """
 
     async def attempt() -> None:
@@ -170,9 +170,9 @@ async def versions_of(store: Store, scope: Scope, keys: Collection[str | None]) 
 
 
 async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], list[str]]:
-    """What goes with the memory or the turn of that id: memories, and turns with all they say.
+    """The memories, and the turns in full, that belong to the memory or turn with that id.
 
-    With a turn goes what was learned from it alone.
+    A turn includes what was learned from it alone.
     """
     found = [memory_of(record) for record in await store.read(scope, MEMORY, [name])]
     if found:
@@ -201,10 +201,10 @@ async def hide_taken_back(
 
     Args:
         store: where the turns are.
-        scope: whose.
+        scope: the user's scope.
         stretch: the turns that were read, and those right before.
-        changes: what was proposed of them.
-        retracted: what was taken back by that.
+        changes: the changes proposed from them.
+        retracted: the memories that these changes retracted.
     """
     turns, context = stretch.turns, stretch.context
     said = {turn.id: turn for turn in (*context, *turns)}
@@ -252,7 +252,7 @@ def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequen
 
 
 async def _named(store: Store, scope: Scope, asked: TakeBack, at: datetime) -> list[Memory]:
-    """What a request to forget names, though nothing may be kept under its key: tools choose their own."""
+    """Memories a request to forget refers to by words: tools choose their own keys."""
     if asked.text:
         return [_said(scope, asked, asked.text, at)]
     records = [turn_of(record) for record in await scan_all(store, scope, TURN)]
@@ -271,7 +271,7 @@ def _said(scope: Scope, asked: TakeBack, text: str, at: datetime) -> Memory:
 
 
 async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
-    """What was taken back, with nothing in its place, and holds under no version since."""
+    """The memories that were retracted with nothing in their place and have no current version since."""
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     held = {memory.key for memory in memories if memory.current and memory.key is not None}
     return [m for m in memories if not m.current and m.superseded_by is None and m.key not in held]

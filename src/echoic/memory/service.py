@@ -48,27 +48,28 @@ SETTLE_S = 5.0
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What `echoic.open` and `MemoryService` take by name, beside store, embedder and models.
+    """Options of `echoic.open` and `MemoryService`, besides store, embedder and models.
 
     Attributes:
         global_writes: "propose", the default, has an operator approve what callers would make global; "auto"
             makes `global_kinds` global at once.
-        global_kinds: some of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". By default
-            opening hours and locations.
-        classifier: decides what may be global instead of the rules; a model confirms it. Personal data is
+        global_kinds: a subset of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". By
+            default opening hours and locations.
+        classifier: replaces the rules that decide what may be global; a model confirms it. Personal data is
             never global.
-        shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb".
-            A user's own memory is never shared, and nothing is passed on.
-        resumable_for_s: how long a live call that broke off can be resumed, by default a day. Then it is
-            closed: what was said is kept and learned from, its checkpoint removed. None: it is never closed.
+        shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb". A
+            user's own memory is never shared, and nothing is passed on.
+        resumable_for_s: how long an interrupted live call can be resumed, by default a day. Then it is
+            closed: its turns are stored and learned from, and its checkpoint is removed. None: it is never
+            closed.
         quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
         secrets: "mask", the default, keeps a marker such as "[card ending 4242]" in place of card numbers,
             passwords, PINs, codes and keys; "keep" keeps them word for word (docs/secrets.md).
         instructions: "refuse", the default, raises InvalidInput for a memory that speaks to the model rather
             than about the user, such as "ignore your rules"; "keep" quotes it as data (docs/threats.md).
-        third_parties: what is kept of other people a user tells of: "keep", the default, "adults" (nothing
-            about children) or "drop" (docs/retention.md).
-        assurance: what callers of each level are told, where it differs from the default: also as
+        third_parties: what is stored about other people a user mentions: "keep", the default, "adults"
+            (nothing about children) or "drop" (docs/retention.md).
+        assurance: what callers of each assurance level are told, if it differs from the default; also as
             "attested=sensitive,device=open" (docs/assurance.md).
         keep_for: for how many days conversations and memories are kept, also as
             "conversations=90,acme:memories=30"; older ones are destroyed in the background
@@ -202,11 +203,11 @@ class MemoryService:
     async def open(self) -> Self:
         """Open store and embedder, and resume what an earlier process left unfinished.
 
-        From now on the memory belongs to the running event loop: every verb used in another one raises
-        NotOpen. Once it is closed, another loop may open it.
+        The memory then belongs to the running event loop: a method called from another loop raises NotOpen.
+        Once it is closed, another loop may open it.
 
         Raises:
-            InvalidInput: the model that is to form memories cannot work as it was set up.
+            InvalidInput: the model that extracts memories is not set up correctly.
             NotOpen: it is open in another event loop, or was left open in one that has ended.
             EmbedderMissing: the embedder's packages or weights are not on this machine.
             EmbeddingMismatch: the store holds vectors of another model.
@@ -236,7 +237,9 @@ class MemoryService:
         return self
 
     async def _forget_again(self) -> int:
-        """Erase what was erased since the store's bytes were copied, before anybody asks for it."""
+        """Repeat erasures that are missing in the store's files (a restored copy), before anybody
+        reads them.
+        """
         compliance = self._parts.compliance
         if compliance is None or not await compliance.missing(self._parts.store):
             return 0
@@ -248,7 +251,7 @@ class MemoryService:
         """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice.
 
         Raises:
-            NotOpen: it is open in another event loop, which goes on.
+            NotOpen: it is open in another event loop, and stays open.
         """
         if self._home.ended:
             await self._let_go()
@@ -275,7 +278,7 @@ class MemoryService:
             self._home.leave()
 
     async def _let_go(self) -> None:
-        """Close what was left open in a loop that has ended: its tasks cannot be awaited, only dropped."""
+        """Close what a loop that has ended left open: its tasks cannot be awaited, only dropped."""
         self._home.leave()
         for worker in (self._parts.background, self._abandoned, self._retention, self._parts.judge):
             if worker is not None:
@@ -300,7 +303,7 @@ class MemoryService:
 
     @property
     def embedder(self) -> Embedder:
-        """What makes the vectors."""
+        """The embedder that makes the vectors."""
         return self._embedder
 
     @property
@@ -311,7 +314,9 @@ class MemoryService:
     # -- hooks: see `hooks` for when and how they are called
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
-        """Tell `hook` what was learned, each time something was; `hook` itself, so that this can decorate."""
+        """Register `hook` for memories learned from turns. Returns `hook`, so that this can be a
+        decorator.
+        """
         self._parts.hooks.add(Extraction, hook)
         return hook
 
@@ -348,12 +353,12 @@ class MemoryService:
         """The memory of one user.
 
         Args:
-            user: whose.
-            deployment: where they are known.
-            level: what is known of who asks; less is told the less it is (docs/assurance.md).
+            user: the id of the user.
+            deployment: the deployment they belong to.
+            level: how sure the caller's identity is, which limits what they are told (docs/assurance.md).
 
         Raises:
-            InvalidInput: `user` or `deployment` is empty or cannot be kept exactly.
+            InvalidInput: `user` or `deployment` is empty or cannot be stored exactly.
         """
         return UserMemory(self._parts, Scope(deployment, user), level)
 
@@ -366,7 +371,7 @@ class MemoryService:
         return await self._retention.enforce(deployment)
 
     def pseudonym(self, user: str, deployment: str = "default") -> str:
-        """What stands for a user in receipts and in the audit log; "" without a compliance folder."""
+        """The pseudonym of a user in receipts and in the audit log; "" without a compliance folder."""
         compliance = self._parts.compliance
         return "" if compliance is None else compliance.pseudonym(self.user(user, deployment).scope)
 
@@ -414,12 +419,12 @@ class MemoryService:
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()
     ) -> AgentExperience:
-        """What an agent learned by serving this deployment's users, to read and to add to.
+        """The lessons an agent learned by serving this deployment's users, to read and to add to.
 
         Args:
-            agent: whose.
-            deployment: where.
-            words: words of the deployment's own trade that its lessons may use beside ordinary ones.
+            agent: the name of the agent.
+            deployment: the deployment.
+            words: ordinary words of the deployment's trade that its lessons may use.
         """
         from echoic.memory.experience import AgentExperience
 
@@ -451,15 +456,15 @@ class MemoryService:
     ) -> list[tuple[str, Conversation]]:
         """The conversations of a deployment, each with its user, oldest first. For operators.
 
-        They are found by an index of the store, without going through every user.
+        They are found by an index of the store, without visiting every user.
 
         Args:
-            deployment: where.
-            user: of this user only.
-            agent: who served it.
-            status: how it stands.
-            since: it began then or later (aware).
-            until: it began before then (aware).
+            deployment: the deployment.
+            user: only those of this user.
+            agent: only those this agent served.
+            status: only those with this status.
+            since: only those that began then or later (aware).
+            until: only those that began before then (aware).
         """
         from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
 
@@ -482,17 +487,17 @@ class MemoryService:
         limit: int = 50,
         before: str | None = None,
     ) -> ConversationPage:
-        """The conversations of a deployment that began last, page by page, newest first. For operators.
+        """The latest conversations of a deployment, page by page, newest first. For operators.
 
         Args:
-            deployment: where.
-            user: of this user only.
-            agent: who served it.
-            status: how it stands.
-            since: it began then or later (aware).
-            until: it began before then (aware).
-            limit: how many at most.
-            before: the `place` of the last one of the page before.
+            deployment: the deployment.
+            user: only those of this user.
+            agent: only those this agent served.
+            status: only those with this status.
+            since: only those that began then or later (aware).
+            until: only those that began before then (aware).
+            limit: maximum number.
+            before: the `place` of the last one of the previous page.
         """
         from echoic.memory.tasks import newest_conversations
 
@@ -509,13 +514,13 @@ class MemoryService:
         )
 
     async def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
-        """Learn now from every conversation with turns that were not learned from yet.
+        """Extract memories now from every conversation with unread turns.
 
-        Live calls that broke off and can no longer be resumed are closed first.
+        Interrupted live calls that can no longer be resumed are closed first.
 
         Args:
-            deployment: where; None: everywhere in the store.
-            parked: also retry those that were given up because a model failed at them too often.
+            deployment: the deployment; None for all in the store.
+            parked: also retry conversations that were given up because a model failed too often.
         """
         await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
@@ -594,7 +599,7 @@ def _audit(compliance: Compliance | None) -> AuditLog:
 def _judge(
     store: Store, classifier: Classifier | None, kinds: frozenset[str], clock: Callable[[], datetime]
 ) -> Judge | None:
-    """What decides in the background what may be global; None: nothing does."""
+    """The background judge of what may be global; None if there is none."""
     if classifier is None:
         return None
     from echoic.memory.proposals import Judge
@@ -603,10 +608,10 @@ def _judge(
 
 
 def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
-    """What is global by itself.
+    """The kinds of facts that become global without approval.
 
     Raises:
-        InvalidInput: an unknown mode or kind, or kinds in a mode in which nothing is.
+        InvalidInput: an unknown mode or kind, or kinds in a mode without any.
     """
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")

@@ -1,4 +1,4 @@
-"""What the handles of one service share. Made by the service alone."""
+"""The shared state of one service and its handles. Created by the service alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ see it at once if it states nothing but the deployment's `global_kinds`; what st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the handles of one service share."""
+    """The state that the handles of one service share."""
 
     store: Store
     """Everything that is written to it passes `write_filter`."""
@@ -44,7 +44,7 @@ class Parts:
     hooks: Hooks
     telemetry: Telemetry
     global_kinds: frozenset[str]
-    """What is global by itself; none where everything is proposed."""
+    """The kinds of facts that become global without approval; empty if everything is proposed."""
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)

@@ -45,16 +45,18 @@ _KEPT = 16
 
 
 class Searcher(Protocol):
-    """What is asked of the memory of one user."""
+    """The part of a user's memory that speculation uses."""
 
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
     ) -> Recall:
-        """What is known for `text`; `meanwhile` is a text whose vector may stand in for one that is late."""
+        """The results for `text`; `meanwhile` is a text whose vector may replace that of `text` when it is
+        late.
+        """
         ...
 
     async def partitions(self) -> Sequence[Partition | None]:
-        """The partitions searched, as they are; None for one that is not loaded."""
+        """The searched partitions in their current state; None for one that is not loaded."""
         ...
 
     @property
@@ -89,7 +91,7 @@ class InterimSearches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListeningStatistics:
-    """What came of listening, since it began."""
+    """Counts since listening began."""
 
     partials: int = 0
     """Interim transcripts that said something new."""
@@ -117,7 +119,7 @@ _State = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class _FoundForText:
-    """What was found for one text."""
+    """The results found for one text."""
 
     text: str
     meaning: Query
@@ -202,23 +204,24 @@ class Speculation:
     async def final(
         self, text: str, *, alternatives: Sequence[str] = (), deadline_ms: float | None = None
     ) -> Recall:
-        """What is known for the whole utterance: at once, if a partial said as much.
+        """The results for the whole utterance; at once, if a partial transcript asked the same.
 
-        An answer is taken from a partial only if words, names, times and kind of question are the same and
-        nothing was written or forgotten meanwhile. The utterance itself may be appended before, if its
-        conversation is left out (`besides`); else ask first. Where nothing is known, the alternatives are
-        tried.
+        The results for a partial are used only if words, names, times and kind of question are the same and
+        nothing was written or forgotten meanwhile. The utterance itself may be appended before this call if
+        its conversation is left out (`besides`); otherwise append it afterwards. If nothing is found, the
+        alternatives are tried.
 
         Args:
             text: the final transcript.
-            alternatives: other readings of it, likeliest first; what cannot be searched for is left out.
-            deadline_ms: then the best so far: words of the whole with the meaning of the last partial.
-                `Recall.outcome` and `Recall.cut` say so.
+            alternatives: other hypotheses of the recogniser, likeliest first; those that cannot be searched
+                for are ignored.
+            deadline_ms: after this, the best result so far: words of the whole with the vector of the last
+                partial. `Recall.outcome` and `Recall.cut` say so.
 
         Raises:
             InvalidInput: `text` is blank or cannot be searched for.
             NotOpen: after `aclose()`.
-            StoreUnavailable: could not look.
+            StoreUnavailable: the store could not be read.
         """
         self._check_open()
         self._stop_watching()
@@ -240,21 +243,20 @@ class Speculation:
         return recall
 
     async def peek(self) -> Recall | None:
-        """What is known for what was heard so far, if that was found already; else None.
+        """The results for what was heard so far, if they are ready; otherwise None.
 
-        The utterance goes on: this is for a reply that is prepared before it has ended. Never searches, and
-        never waits for a search.
+        For a reply that is prepared before the utterance ends. Never searches, and never waits for a search.
 
         Raises:
             NotOpen: after `aclose()`.
-            StoreUnavailable: it cannot be told whether what was found still stands.
+            StoreUnavailable: it could not be checked whether the results are still current.
         """
         self._check_open()
         known = self._answering(self._heard) if self._heard else None
         return known.recall if known is not None and known.state == await self._state() else None
 
     def reset(self) -> None:
-        """Drop the utterance and what was found for it. What was embedded stays at hand."""
+        """Drop the utterance and its results. Its embeddings stay cached."""
         self._heard, self._last = "", None
         self._known.clear()
         self._waiting = []
@@ -263,7 +265,7 @@ class Speculation:
             task.cancel()
 
     async def aclose(self) -> None:
-        """Stop listening and forget what was found. May be called twice."""
+        """Stop listening and drop the results. May be called twice."""
         self._closed = True
         self.reset()
         await asyncio.gather(*self._running, return_exceptions=True)
@@ -329,12 +331,12 @@ class Speculation:
     # -- what was found, kept true until the end
 
     def _found(self, known: _FoundForText) -> None:
-        """There is an answer to what was heard so far."""
+        """Whether there are results for what was heard so far."""
         if self.on_found is not None:
             self.on_found(known.recall)
 
     async def _watch(self) -> None:
-        """Search again for what was heard where something was written since, until the utterance ends."""
+        """Search again after each write to the memory, until the utterance ends."""
         clock = asyncio.get_running_loop().time
         while clock() < self._heard_at + _WATCHED_S:
             await asyncio.sleep(REFRESH_S)
@@ -376,10 +378,10 @@ class Speculation:
         return await self._searcher.search(text, deadline_ms=until.left_ms, meanwhile=meanwhile)
 
     def _answering(self, text: str) -> _FoundForText | None:
-        """What was found for `text`, or for one that asks the same.
+        """The results for `text`, or for a partial that asks the same.
 
-        The same words of content, names, times and kind of question make the same ranking, but for the
-        vectors. So where other words differ, such a difference must have changed nothing once already.
+        The same content words, names, times and kind of question give the same ranking, apart from the
+        vectors. So if other words differ, such a difference must have changed nothing once already.
         """
         if (known := self._known.get(text)) is not None:
             return known
@@ -422,7 +424,7 @@ def _spoken(text: str) -> str:
 
 
 def _readings(alternatives: Sequence[str]) -> list[str]:
-    """The first of them that can be searched for: a reading that cannot takes no answer from one that can."""
+    """The text and its alternatives, without those that cannot be searched for."""
     readings = []
     for other in alternatives[:MAX_ALTERNATIVES]:
         with contextlib.suppress(InvalidInput):
@@ -436,7 +438,7 @@ def _bare(text: str) -> str:
 
 
 def _meaning(text: str) -> Query:
-    """What of a question decides what is found, its vector apart."""
+    """The parts of a question that determine its results, apart from its vector."""
     # times are told by little words ("before", "in"), so there every word counts
     return replace(query_of(text), text=_bare(text) if may_mean_time(text) else "", folded=())
 

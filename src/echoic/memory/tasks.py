@@ -1,6 +1,6 @@
-"""Conversations as pieces of work: which there were, how they stand, what came out of their steps.
+"""Tasks: conversations as units of work, with their status and the results of their steps.
 
-What was said is a conversation's own; here are its results, and the ways to look through many of them.
+Turns belong to the conversation itself; this module has the results, and ways to list many conversations.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ANY_ZONE: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came out of one step of a task, such as what a tool gave."""
+    """The result of one step of a task, such as a tool call."""
 
     id: str
     name: str
@@ -51,15 +51,15 @@ class Result:
     at: datetime
     """When it came out (aware, UTC)."""
     arguments: Mapping[str, Any] | None = None
-    """What the tool was called with; None where it was no tool, or nobody said."""
+    """The tool's arguments; None if it was no tool, or they were not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMessage:
-    """One message of a task's history: what was said, a tool's call, or its result."""
+    """One message in a task's history: a turn, a tool call, or its result."""
 
     role: Literal["user", "agent", "tool_call", "tool_result"]
-    """"user" stands for whoever is no agent."""
+    """"user" stands for every speaker who is not an agent."""
     at: datetime
     text: str = ""
     """What was said and heard."""
@@ -73,7 +73,7 @@ class TaskMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A conversation as a piece of work: how it stands, all that was said, what came out on the way."""
+    """A conversation as a unit of work: its status, everything that was said, and intermediate results."""
 
     user: str
     conversation: Conversation
@@ -111,16 +111,16 @@ def chooser(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Callable[[Conversation], bool]:
-    """Whether a conversation is among those looked for. What is None is not looked at.
+    """A filter for conversations. An argument that is None does not filter.
 
     Args:
-        agent: who served it.
-        status: how it stands, one of `STATUSES`, or "distilled": completed and learned from.
-        since: it began then or later (aware).
-        until: it began before then (aware).
+        agent: the agent that served.
+        status: one of `STATUSES`, or "distilled": completed and learned from.
+        since: began then or later (aware).
+        until: began before then (aware).
 
     Raises:
-        InvalidInput: a status that is not known, a time without a zone, or an agent without a name.
+        InvalidInput: an unknown status, a time without a zone, or an empty agent name.
     """
     known = (*STATUSES, DISTILLED)
     if status is not None and status not in known:
@@ -282,7 +282,7 @@ def _wanted(
 
 
 async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:
-    """What is wanted and perhaps more, by the store's index where it has one."""
+    """The conversations asked for, and possibly more, by the store's index if it has one."""
     if hasattr(store, "listed"):
         found: list[tuple[Scope, Record]] = await store.listed(wanted)
         return found

@@ -1,11 +1,10 @@
-"""Traces and metrics of memory at work, through OpenTelemetry's API. Without an SDK all of it does nothing.
+"""Telemetry: traces and metrics through OpenTelemetry's API. Without an SDK it does nothing.
 
-Operations on memories follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): the
-names of spans, attributes and units. What they have no name for begins with "echoic.".
+Memory operations follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): names of
+spans, attributes and units. Names that they lack begin with "echoic.".
 
-Spans and metrics say what was done, how it ended, how long it took and how much it was. They hold no text, no
-key, no query and no message of an error, unless content is asked for. A user appears as a pseudonym, in spans
-alone.
+Spans and metrics say what was done, its outcome, duration and size. They contain no text, key, query or error
+message, unless content capture is on. A user appears as a pseudonym, in spans only.
 """
 
 from __future__ import annotations
@@ -81,18 +80,19 @@ class OperationSpan:
 
 
 class Telemetry:
-    """Makes the spans and metrics of one service.
+    """Creates the spans and metrics of one service.
 
     Args:
-        tracer_provider: where spans go; None: the global one.
-        meter_provider: where metrics go; None: the global one.
-        pseudonym_key: keys the hash that stands for a user, 16 bytes at least, so that traces of several
-            processes name a user alike. None: a random one, which nobody can undo once the process has ended.
-        capture_content: whether spans also hold questions, and memories with their keys and ids. Whoever
-            reads the traces reads what people said.
+        tracer_provider: receives the spans; None for the global one.
+        meter_provider: receives the metrics; None for the global one.
+        pseudonym_key: key of the hash that stands for a user, at least 16 bytes, so that traces of several
+            processes name a user alike. None: a random one, which nobody can reverse after the process has
+            ended.
+        capture_content: whether spans also contain questions, and memories with their keys and ids. Then
+            whoever reads the traces reads what people said.
 
     Raises:
-        InvalidInput: the key is too short to hide anything.
+        InvalidInput: the key is too short.
     """
 
     def __init__(
@@ -184,13 +184,13 @@ class Telemetry:
                 span.set_status(Status(StatusCode.ERROR, done.error))
 
     def pseudonym(self, scope: Scope) -> str:
-        """What stands for the user of `scope` in a span: 64 bits of a keyed hash, 16 hexadecimal digits."""
+        """The pseudonym of the user of `scope` in a span: 64 bits of a keyed hash, 16 hexadecimal digits."""
         if scope.user is None:
             return _EVERYONE
         return self.hidden(f"{scope.deployment}\0{scope.user}")
 
     def hidden(self, name: str) -> str:
-        """What stands for `name` in a span: 64 bits of a keyed hash."""
+        """The pseudonym of `name` in a span: 64 bits of a keyed hash."""
         return blake2b(name.encode(errors="surrogatepass"), digest_size=8, key=self._key).hexdigest()
 
     def distilled(self, reader: str, changed: Distilled) -> None:
@@ -219,7 +219,7 @@ class ObservedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """The embedder's; one that is opened on first use may claim another for a while."""
+        """The spec of the embedder; one that is opened on first use may report another for a while."""
         return self._observed.spec
 
     @property
@@ -250,11 +250,11 @@ class ObservedEmbedder:
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
-    """What memories say, and what was asked, as `OperationSpan.content`.
+    """Memories and a query, as `OperationSpan.content`.
 
     Args:
-        records: each with its "content", and its "id" and "score" where it has them.
-        query: the question, without secrets.
+        records: each with its "content", and its "id" and "score" if it has them.
+        query: the question, with secrets masked.
     """
     told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
     return told if query is None else told | {"gen_ai.memory.query.text": query}

@@ -73,7 +73,7 @@ class UserMemory:
         return TimeReader(self._parts.store, self._parts.recaller, self._parts.clock)
 
     def at(self, level: Level) -> UserMemory:
-        """The same memory for somebody of whom no more is known than `level`; see docs/assurance.md."""
+        """The same memory, limited to what a caller of `level` may be told; see docs/assurance.md."""
         return UserMemory(self._parts, self.scope, level)
 
     def step_up(self, level: Level) -> None:
@@ -93,7 +93,7 @@ class UserMemory:
         """The service's parts with a store that gives what may be told; writes go to the whole one."""
 
     async def withholds(self) -> bool:
-        """Whether more is known of the user than may be told, and that may be said."""
+        """Whether something is withheld from this caller, and they may know that."""
         if not self._visible.hints:
             return False
         return len(await self.facts()) < len(await UserMemory(self._parts, self.scope).facts())
@@ -158,7 +158,7 @@ class UserMemory:
         return found
 
     async def find_memory(self, memory_id: str) -> Memory | None:
-        """The memory of that id: any version of the user's own, or a global one that is current."""
+        """The memory with that id: any version of the user's own, or a current global one."""
         return await memory_with_id(self._seen.store, self.scope, memory_id)
 
     async def find_turns(self, ids: Collection[str]) -> list[Turn]:
@@ -239,21 +239,20 @@ class UserMemory:
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> Recall:
-        """Search as `query` does, within a deadline, and say with which outcome.
+        """Search as `query` does, but within a deadline; the result says whether it is complete.
 
         Args:
-            text: the question, or what was said. "Last Tuesday", "in May", "before the move" count from now;
-                "where did I live before?" also finds what no longer holds.
+            text: the question, or what was said. "Last Tuesday", "in May" and "before the move" are relative
+                to now; "where did I live before?" also finds past memories.
             limit: maximum number of hits, 1 to `MAX_LIMIT`.
             deadline_ms: time to wait for each step in all; `Recall.cut` names the steps that were late.
-            include_past: also find what was superseded or retracted.
+            include_past: also find superseded and retracted memories.
             timezone: the user's ("Europe/Lisbon"); None: the directive or memory `time_zone`, else UTC.
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all where
                 none is likely to answer, as after "okay" or a question about somebody else. 0 returns
                 everything found. An empty answer has the outcome "complete" like any other.
-            besides: ids of conversations, turns and memories to leave out, one or several. Name the running
-                conversation: its turns are then as if they had not been said, and what was learned from
-                them is found.
+            besides: ids of conversations, turns and memories to leave out, one or several. Name the current
+                conversation: its turns are then ignored, while memories learned from them are found.
         """
         asked = SearchOptions(limit, deadline_ms, include_past, timezone, min_relevance, besides)
         return await self._search(text, asked)
@@ -394,14 +393,16 @@ class UserMemory:
     async def directives(
         self, *, for_agent: str | None = None, for_conversation: str | None = None
     ) -> Directives:
-        """How the user wants to be served, with what was set for this agent or this conversation alone."""
+        """How the user wants to be served, including what is set for this agent or this conversation
+        alone.
+        """
         named = {"agent": for_agent, "conversation": for_conversation}
         return await read_directives(self._parts.store, self.scope, **named)
 
     async def set_directives(
         self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
     ) -> Directives:
-        """Set directives by name, or remove them with None. They hold in every session from now on.
+        """Set directives by name, or remove them with None. They apply in every later session.
 
         `pacing`, `verbosity` and `formality` have presets (`echoic.types.PRESETS`) and take any other short
         text too; `language` is a tag; `time_zone` is where the user's clocks stand ("Europe/Lisbon",
@@ -443,7 +444,7 @@ class UserMemory:
     ) -> list[Conversation]:
         """The user's conversations, oldest first; all, or those that match every argument.
 
-        `since` and `until` (aware) are about when they began; the latter is excluded.
+        `since` and `until` (aware) limit when they began: from `since` on, and before `until`.
         """
         from echoic.memory.tasks import chooser, read_conversations
 
@@ -505,7 +506,7 @@ class UserMemory:
         return failed
 
     async def jobs(self) -> Jobs:
-        """Which of the user's conversations are still to be learned from, and which were given up."""
+        """Which of the user's conversations still have to be learned from, and which were given up."""
         return await self._parts.distiller.jobs_of(self.scope)
 
     # -- everything at once
@@ -548,16 +549,17 @@ class UserMemory:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Receipt:
-        """Destroy everything kept about the user, or only what one argument names.
+        """Destroy everything stored about the user, or only what one argument selects.
 
-        Records, words, sounds and vectors are removed from every place the store keeps bytes in, with what
-        the user made global and what their conversations alone taught an agent. A global memory an operator
-        approved belongs to the deployment and stays: it holds no personal data and no author.
+        Records, words, sounds and vectors are removed from every place where the store keeps bytes, including
+        what the user made global and the lessons that only their conversations taught an agent. A global
+        memory an operator approved belongs to the deployment and stays: it holds no personal data and no
+        author.
 
         With a key or a memory, the words that said it are destroyed in every turn, summary, call and tool
         result, and memories that repeat it go too. The rest of such a turn stays with "[forgotten]" in their
-        place and is never learned from again (`Receipt.rewritten`). `Receipt.kept_because` counts what stays
-        though it is close to what is gone, such as a turn that means something else with the same value.
+        place and is never learned from again (`Receipt.rewritten`). `Receipt.kept_because` counts similar
+        records that stay, such as a turn that means something else by the same value.
 
         Args:
             key: a key with its history.
@@ -565,8 +567,8 @@ class UserMemory:
                 elsewhere: `forget(key=…)` destroys it.
             id: a memory, or a turn with what was learned from it alone.
             asked: the id of a turn in which the user asked to have something forgotten ("rub out what I said
-                about my knee"). Recall hides that as soon as the turn is learned from; since the rules that
-                read the request may be wrong, it is destroyed only here, once the user agreed.
+                about my knee"). Recall hides it as soon as the turn is read; since the rules that read the
+                request may be wrong, it is destroyed only by this call, once the user confirmed.
             learned_from: ids of turns, there or gone, such as those of a call that must not be kept: what was
                 learned from them alone. A key they corrected is retracted.
             since: everything said or kept then (aware) or later, with what was learned from that alone.
@@ -612,16 +614,16 @@ class UserMemory:
         return await read_consent(self._parts.store, self.scope)
 
     async def set_consent(self, consent: Consent) -> None:
-        """Say whether anything the user says may be kept, in every process from the next write on.
+        """Set whether anything the user says may be stored, in every process, from the next write on.
 
-        "never": no turn, memory or record of a call is kept, nor learned from. Agents work on, with what is
-        known already: nothing is destroyed, `forget` does that. `set` and the like raise NotKept. "ask": so
-        it is in each conversation until the user agrees (`OpenConversation.remember`). A change holds from
-        the next conversation on. `forget` leaves the choice as it is.
+        "never": no turn, memory or record of a call is stored or learned from. Agents still use what is known
+        already: nothing is destroyed; `forget` does that. `set` and similar methods raise NotKept. "ask": the
+        same in each conversation until the user agrees (`OpenConversation.remember`). A change applies from
+        the next conversation on. `forget` does not change this choice.
 
         Raises:
             InvalidInput: no such consent.
-            NotAllowed: it is not "never", and the level of this handle does not see everything.
+            NotAllowed: the consent is not "never", and the level of this handle does not see everything.
         """
         if checked_consent(consent) != "never":
             self._visible.needed("keeping again what is said")
@@ -638,10 +640,10 @@ class UserMemory:
         return await verdict(self._parts.store, self.scope, conversation or "") == "ask"
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
-        """Nothing, where the asker may be told what is to be destroyed, all of it.
+        """Check that the caller may be told everything that is to be destroyed.
 
         Raises:
-            NotAllowed: they may not, or it is not there.
+            NotAllowed: they may not, or it does not exist.
         """
         if self._visible.is_whole:
             return

@@ -145,10 +145,10 @@ class WriteFilter:
         return prepared
 
     def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
-        """Refuse texts about third parties that the deployment does not keep.
+        """Refuse texts about third parties that the deployment does not store.
 
         Raises:
-            InvalidInput: it is about somebody of whom the deployment keeps nothing.
+            InvalidInput: it is about somebody of whom the deployment stores nothing.
         """
         if self._third_parties == "keep":
             return
@@ -161,15 +161,15 @@ class WriteFilter:
             )
 
     def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
-        """Refuse `texts`, to be kept under `key`, that are instructions to the model.
+        """Refuse `texts`, to be stored under `key`, that are instructions to the model.
 
         Args:
-            what: what to call them.
-            texts: each as it was given.
-            key: under which they are kept.
+            what: how the message names them.
+            texts: the texts as given.
+            key: the key they are stored under.
 
         Raises:
-            InvalidInput: one is; the message says why it is taken for one.
+            InvalidInput: one of them is an instruction; the message says why it looks like one.
         """
         if not self._refuses:
             return
@@ -217,7 +217,7 @@ class WriteFilter:
         return masked
 
     def forget(self, scope: Scope) -> None:
-        """What was masked for `scope` is known no longer."""
+        """Drop the masked secrets remembered for `scope`."""
         self._known.pop(scope, None)
 
     # -- one record
@@ -372,10 +372,10 @@ class WriteFilter:
     # -- checkpoints
 
     async def _checkpoint(self, scope: Scope, record: Record) -> Record:
-        """A call as far as it went: what was said in it is masked turn by turn, what tools were given too.
+        """A checkpoint with its turns and tool arguments masked.
 
-        Messages hold as much of an agent's question as was heard. So what the caller answers is read with the
-        whole turns, and is masked in the messages as it is there.
+        Messages contain an agent's question only as far as it was heard. So a caller's answer is read
+        together with the whole turns, and masked in the messages as it is there.
         """
         data = dict(record.data)
         turns = [dict(turn) for turn in data.get("unkept", ())]
@@ -405,7 +405,7 @@ class WriteFilter:
         return {**tool, "arguments": arguments}
 
     def _messages(self, scope: Scope, messages: str, told: Mapping[str, str]) -> str:
-        """Messages masked turn by turn; what the caller said, as it stands in `told`."""
+        """Messages, masked turn by turn; the caller's words as they are masked in `told`."""
         try:
             parsed = json.loads(messages)
         except ValueError:
@@ -456,7 +456,7 @@ class WriteFilter:
     # -- what is known
 
     def _of(self, scope: Scope, least: int = _TELLING) -> tuple[Known, ...]:
-        """What was masked for `scope` and is told by words, or by `least` digits."""
+        """The masked secrets of `scope` that are spelled in words, or have at least `least` digits."""
         return tuple(one for one in self._known.get(scope, ()) if one.words or len(one.digits) >= least)
 
     def _learn(self, scope: Scope, found: Iterable[SecretSpan]) -> None:
@@ -508,7 +508,7 @@ def _said(turn: Mapping[str, Any]) -> Said:
 
 
 def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
-    """A turn's data with its masked text; what was heard of it stays a beginning of it."""
+    """A turn's data with its text masked; what was heard of it stays a prefix of that text."""
     heard, text = data.get("heard"), data.get("text", "")
     data["text"] = masked.text
     if isinstance(heard, str) and masked.found:

@@ -183,7 +183,7 @@ def prepare(partition: Partition) -> None:
     with partition.lock:
         Layout.of(partition)
         Postings.of(partition)
-        Lexicon.of(partition)
+        Lexicon.speakers_of(partition)
         Coarse.of(partition)
 
 

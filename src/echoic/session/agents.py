@@ -1,4 +1,4 @@
-"""Who speaks on a call: agents as the application writes them, what they get, a guard for their tools."""
+"""The agents of a call as the application defines them, the context they get, and a guard for their tools."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class VoiceAgent:
     name: str
     instructions: str | Callable[[CallContext], str] = ""
     tools: Sequence[Tool[CallContext] | Callable[..., Any]] = ()
-    """Functions or tools of PydanticAI; one that takes a `RunContext[CallContext]` has the call as `deps`."""
+    """Functions or PydanticAI tools. A tool with a `RunContext[CallContext]` gets the call as `deps`."""
     idempotent: frozenset[str] = frozenset()
     """Tools that may be run again when a process died before they answered."""
     greeting: str | None = None
-    """What to say first, as a request to the model: "Greet the caller by name, if you know it."."""
+    """The first thing to say, as a request to the model: "Greet the caller by name, if you know it."."""
     on_enter: Hook | None = None
     on_exit: Hook | None = None
     on_turn_completed: TurnHook | None = None
@@ -57,7 +57,7 @@ class VoiceAgent:
     model: RealtimeModel | None = None
     """Another model than the session's."""
     settings: RealtimeModelSettings | None = None
-    """Of the model, such as its voice."""
+    """Settings of the model, such as its voice."""
     base: Agent[Any, str] | None = None
     """An agent of PydanticAI's that speaks: it keeps its own instructions and tools, which get the session's
     `deps` as theirs, and is given those above besides.
@@ -108,18 +108,16 @@ class VoiceAgent:
 
 
 class Restart(Exception):
-    """What was being answered must be answered anew, by a model that has seen nothing so far: somebody else
-    speaks. Raised by a tool.
-    """
+    """Raised by a tool when somebody else speaks: a model without history answers the turn again."""
 
 
 class InCall(Protocol):
-    """What an agent may ask of the session it serves in."""
+    """The part of a session that an agent's context may use."""
 
     session_id: str
     conversation_id: str
     memory: UserMemory
-    """Of the caller."""
+    """The caller's memory."""
 
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply."""
@@ -139,7 +137,7 @@ class InCall(Protocol):
 
 
 class CallContext:
-    """What hooks and tools of an agent may ask of the call they are in. In tools: `ctx.deps`."""
+    """The call as hooks and tools of an agent see it. In tools: `ctx.deps`."""
 
     def __init__(self, session: InCall, agent: str, directives: Directives, deps: Any) -> None:
         self._session = session

@@ -86,7 +86,7 @@ _KEPT: Final = 32
 
 
 class Confidences:
-    """What the recogniser said of the last transcripts."""
+    """The speech recogniser's confidence in the last transcripts."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[str, float] = OrderedDict()
@@ -98,7 +98,7 @@ class Confidences:
             self._of.popitem(last=False)
 
     def of(self, transcript: str) -> float | None:
-        """The confidence of a transcript; None where nothing was said of it."""
+        """The confidence in a transcript; None if the recogniser gave none."""
         return self._of.get(transcript.strip())
 
 

@@ -1,8 +1,8 @@
-"""What is written down of a call so that it can be understood later: when what happened, what was recalled,
-what the model was given, and why a memory was or was not before the model (`why`).
+"""The record of a call: events with their times, what recall found, what the model was given, and why a
+memory was or was not in the prompt (`why`).
 
-Words stand in the turns and in memory, not here, but for what the model was given. All of it is kept by user,
-beside their memory, and goes when they are forgotten.
+Words are kept in the turns and in memory, not here, except for the text the model was given. The record is
+stored in the user's scope and erased when the user is forgotten.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Exchange:
 
 @dataclass(slots=True, kw_only=True)
 class Given:
-    """Text the model was given beside what was spoken, as it was sent."""
+    """Text that the model was given besides what was spoken, exactly as sent."""
 
     exchange: int
     role: str
@@ -121,7 +121,7 @@ class CallRecord:
     reason: str | None = None
     agents: list[str] = field(default_factory=list)
     gaps_ms: list[float] = field(default_factory=list)
-    """Of each transfer: the longest that a frame of the caller's waited."""
+    """For each transfer, the longest time a frame of the caller's audio waited."""
 
 
 class CallLog:
@@ -146,7 +146,7 @@ class CallLog:
 
     @property
     def now_ms(self) -> float:
-        """Since the call began."""
+        """Milliseconds since the call began."""
         return round(1000 * (time.monotonic() - self._begun_s), 2)
 
     def ms_at(self, moment: datetime) -> float:
@@ -199,9 +199,10 @@ class CallLog:
 
     @contextmanager
     def news(self) -> Iterator[list[Put]]:
-        """What is new, to be written in the block; where that fails it is new again.
+        """The changes to the record since the last call of `news`, to be written as a batch; if the write
+        fails they are returned again.
 
-        It belongs to a conversation, which may be forgotten: write it with a `Require` of that.
+        The conversation may have been forgotten meanwhile: write them with a `Require` on it.
         """
         given = list(self._given)
         changed, self._changed = self._changed, {}
@@ -231,19 +232,19 @@ class CallLog:
 
 @dataclass(slots=True, kw_only=True)
 class TypedTurn:
-    """What happened at a turn of a conversation without a session. Times are milliseconds since it came."""
+    """The record of one turn without a session. Times are milliseconds since the turn arrived."""
 
     came_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     stages: dict[Stage, float] = field(default_factory=lambda: {"transcript": 0.0})
     tools: list[ToolRun] = field(default_factory=list)
     recall: RecallTrace | None = None
-    """What was found for it; None: nothing was searched."""
+    """What the search for this turn found; None if there was no search."""
     given: Sequence[tuple[str, str, str]] = ()
-    """What the model was given: role, name and text of each."""
+    """The text the model was given: role, name and text of each part."""
 
     @property
     def now_ms(self) -> float:
-        """Since it came in."""
+        """Milliseconds since the turn arrived."""
         return 1000 * (datetime.now(UTC) - self.came_at).total_seconds()
 
 
@@ -302,7 +303,7 @@ async def read_exchanges(
 
 
 async def read_given(store: Store, scope: Scope, conversation: str, call: str) -> list[Given]:
-    """What the model was given in one call, in order."""
+    """Every text the model was given in one call, in order."""
     records = await scan_all(store, scope, GIVEN, key=conversation)
     return [Given(**record.data) for record in records if record.id.startswith(f"{call}:")]
 

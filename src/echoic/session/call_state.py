@@ -1,4 +1,4 @@
-"""What the parts of one voice session share, and how it is set up. No behaviour."""
+"""The state shared by the parts of one voice session, and the session's settings. No behaviour."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SessionSettings:
     """After which a call where nobody says anything is ended."""
     max_duration_s: float | None = 3600.0
     frame_ms: int = 20
-    """Of the audio handed out at once."""
+    """Length of the audio frames handed out."""
     cut_grace_s: float = 0.3
     """How long after an interruption a device may take to say how much it played."""
     farewell_s: float = 3.0
@@ -61,8 +61,8 @@ class SessionSettings:
     doubt_below: float = THRESHOLD
     block_tokens: int = DEFAULT_BUDGET_TOKENS
     history_tokens: int = HISTORY_TOKENS
-    """Of the call so far, as whoever resumes it or takes it over is given it in its own words; for what is
-    before them stands a summary.
+    """Token budget for the messages given word for word to an agent that resumes the call or takes it over. A
+    summary stands for earlier messages.
     """
     record: bool = True
     """Whether the call is written down for `echoic calls` and `echoic why`."""
@@ -109,13 +109,13 @@ class CallState:
 
     settings: SessionSettings
     recorder: CallRecorder
-    """What lasts of the call, in the memory of whom it serves."""
+    """Keeps the turns, checkpoints and record of the call in the caller's memory."""
     playback: Playback
     hooks: CallHooks
     recall: CallRecall
     confidences: Confidences
     providers: list[ProviderSession] = field(default_factory=list)
-    """The one that listens last; before it those whose words are not all kept yet."""
+    """The provider session that is listening, last; before it, sessions whose words are not all kept yet."""
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
     sending: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a frame is handed to a line."""
@@ -134,7 +134,7 @@ class CallState:
 
     @property
     def provider(self) -> ProviderSession:
-        """The one that listens."""
+        """The provider session that is listening."""
         return self.providers[-1]
 
     @property
@@ -143,7 +143,7 @@ class CallState:
         return self.recorder.log
 
     def masked(self, said: str) -> str:
-        """What the caller said, as it may be kept and searched for."""
+        """The caller's words with secrets masked, for keeping and for searching."""
         return said if self.host is None else self.host.masked(said)
 
     def history_so_far(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -166,12 +166,12 @@ class Session(InCall, Protocol):
     """The whole that a part belongs to."""
 
     agents: Mapping[str, VoiceAgent]
-    """Who may serve, by name."""
+    """The agents that may serve, by name."""
     settings: SessionSettings
     deps: Any
     """The application's own."""
     recorder: CallRecorder
-    """What lasts of the call."""
+    """Keeps the turns, checkpoints and record of the call."""
     host: TextCall | None
     """The call that the session is the voice of, if it is part of one."""
 

@@ -1,4 +1,4 @@
-"""What a call does when something happens on it. It never waits: what takes time is spawned."""
+"""The event handler of a call. It never waits: whatever takes time runs in a task of its own."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _EXCHANGES: Final = 256
 
 
 class EventHandler:
-    """Follows the provider sessions of one call.
+    """Handles the events of the provider sessions of one call.
 
     Args:
         live: the call.
-        on_state: told when the line breaks and is back.
-        on_pause: called when there is time for what was planned.
-        captions: told what is being said.
+        on_state: called when the connection to the provider breaks and when it is restored.
+        on_pause: called when the agent pauses, so that a planned transfer or hang-up can happen.
+        captions: receives what is being said.
     """
 
     def __init__(
@@ -193,9 +193,9 @@ class EventHandler:
             self._words_are_due = False
 
     def _transcript_begins(self, provider: ProviderSession, said: CallerUtterance) -> None:
-        """Where the provider does not say that the caller began to speak, their words do.
+        """Treat the first words of a transcript as the start of speech, for providers that do not report one.
 
-        Words that come while it is not known what the model answers are those it answers, come late.
+        Words that arrive while it is not known which turn the model is answering belong to that turn.
         """
         if not provider.setup.profile.reports_speech and not self._replying and self._explained:
             self.barge_in(provider)
@@ -269,7 +269,7 @@ class EventHandler:
     # -- the end of the caller's turn
 
     async def _turn_ended(self, provider: ProviderSession, text: str, exchange: Exchange) -> None:
-        """What is known for the turn reaches the model, where it can before it answers. It always answers."""
+        """Give the model what recall found for the turn, if possible before it answers."""
         try:
             if text.strip():
                 if self._live.settings.recalls:
@@ -315,7 +315,7 @@ class EventHandler:
             await asyncio.wait({task}, timeout=self._live.settings.recall_deadline_ms / 1000)
 
     async def _ask(self, provider: ProviderSession) -> None:
-        """Have the model answer what was said, if it waits to be asked and was not asked yet."""
+        """Ask the model to answer the turn, if it waits to be asked and has not been."""
         self._forget_timer(provider)
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
@@ -326,7 +326,7 @@ class EventHandler:
             log.warning("a reply could not be asked for: %s", type(error).__name__)
 
     async def _ask_again(self, provider: ProviderSession, notes: list[Note], *, begun: bool) -> None:
-        """On a line dialled anew, have the model answer what the broken one left unanswered, once."""
+        """After a reconnect, ask the model once to answer what the broken connection left unanswered."""
         await _tell_all(provider, notes)
         unasked = provider.name in self._unasked
         self._unasked.discard(provider.name)
@@ -348,7 +348,7 @@ class EventHandler:
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
     def _said_last(self, provider: ProviderSession) -> str | None:
-        """What a line that is resumed, not told its history, may lack: the caller's last words."""
+        """The caller's last words, which a resumed connection may lack: it is not given the history."""
         said = self._open.get(provider.name)
         if said is None or not said.text.strip() or provider.setup.profile.asked_to_reply:
             return None

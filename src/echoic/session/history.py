@@ -1,4 +1,4 @@
-"""A call's messages as another session is opened with them: what was heard, and every tool with a result."""
+"""The message history for opening another session: only what was heard, and a result for every tool call."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ UNFINISHED: Final = (
 def recent(
     messages: Sequence[ModelMessage], most: int = MESSAGES, *, budget_tokens: int | None = None
 ) -> list[ModelMessage]:
-    """The last `most` messages, from where the caller says something: no result stands without its call.
+    """The last `most` messages, starting where the caller speaks, so that no tool result is left without its
+    call.
 
     Args:
-        messages: of a call.
+        messages: the messages of a call.
         most: how many at most.
         budget_tokens: how many tokens they may take; what the caller said last is kept in any case.
     """
@@ -139,9 +140,9 @@ def looked_up(part: object) -> str:
 
 
 def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """`messages` without what is told anew to whoever goes on: the memory block and the call's summary.
+    """`messages` without what a new session is given anyway: the memory block and the summary of the call.
 
-    What was recalled for a turn stays where it was told.
+    What recall found for a turn stays at that turn.
     """
     return _without(messages, lambda part: _stands(looked_up(part)))
 
@@ -170,12 +171,12 @@ def read(text: str) -> list[ModelMessage]:
 def as_heard(
     messages: Sequence[ModelMessage], utterances: Iterable[Utterance], *, so_far: bool = False
 ) -> list[ModelMessage]:
-    """`messages` where what was cut off ends with the last word that was heard.
+    """`messages`, in which every interrupted reply ends with the last word that was heard.
 
     Args:
-        messages: of one provider session.
-        utterances: of the same.
-        so_far: of what is still being played, too, only what was heard by now.
+        messages: the messages of one provider session.
+        utterances: what was said in that session.
+        so_far: cut what is still playing to what has been heard by now, too.
     """
     waiting = list(utterances)
     return [
@@ -204,7 +205,7 @@ def masked_messages(messages: Sequence[ModelMessage], masked: Callable[[str], st
 
 
 def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None:
-    """Which utterance a part of the history is, taken out of `waiting`; both are in the order of speaking."""
+    """The utterance that a part of the history stands for, removed from `waiting`; both in spoken order."""
     named = (said for said in waiting if part.id is not None and said.item == part.id)
     alike = (said for said in waiting if said.trace.text == (part.transcript or ""))
     found = next(named, None) or next(alike, None) or next(iter(waiting), None)
@@ -241,7 +242,7 @@ def trimmed(messages: Sequence[ModelMessage], start: int, heard: str) -> list[Mo
 
 
 def _signs(text: str) -> int:
-    """Characters but blanks: those between two parts are nobody's."""
+    """The characters that are not blanks: blanks between two parts belong to neither."""
     return sum(not character.isspace() for character in text)
 
 
@@ -363,10 +364,10 @@ class CallSummary:
     """The summary of one call.
 
     Args:
-        memory: the caller's.
+        memory: the caller's memory.
         turns: what was said in the call.
-        summarizer: a language model's; None: there is none.
-        budget_tokens: of the messages that are handed on.
+        summarizer: asks a language model; None for a summary by rules.
+        budget_tokens: token budget of the messages that are handed on.
     """
 
     def __init__(
@@ -464,7 +465,7 @@ class CallSummary:
 
 
 def with_summary(messages: Sequence[ModelMessage], summary: str | None) -> list[ModelMessage]:
-    """`messages` behind what is told of those before them."""
+    """`messages`, preceded by the summary of the messages before them."""
     if not summary:
         return list(messages)
     lines = [quoted(line, _characters()) for line in summary.splitlines()]
@@ -473,7 +474,7 @@ def with_summary(messages: Sequence[ModelMessage], summary: str | None) -> list[
 
 
 def _packed(facts: Sequence[str], turns: Sequence[Turn]) -> list[str]:
-    """Facts, then the last of `turns`, as far as there is room."""
+    """Facts, then the last of `turns`, as many as the budget allows."""
     room = SUMMARY_TOKENS
     lines: list[str] = []
     for line in facts:
@@ -498,7 +499,7 @@ def _characters() -> int:
 
 
 def given_in(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:
-    """What a model was given in `messages` beside what was spoken: role, name and text of each."""
+    """The text a model was given in `messages` besides what was spoken: role, name and text of each part."""
     given: list[tuple[str, str, str]] = []
     for part in (part for message in messages if isinstance(message, ModelRequest) for part in message.parts):
         if memory := looked_up(part):

@@ -1,4 +1,4 @@
-"""What an application is told of a call while it goes on: events, and captions of what is being said.
+"""Hooks for the application during a call: events, and captions of what is being said.
 
 Hooks run beside the call and cannot break it.
 """
@@ -65,7 +65,7 @@ class CallHooks:
         self._task: asyncio.Task[None] | None = None
 
     def tell(self, context: CallContext, what: What, **details: Any) -> None:
-        """Put an event behind those that wait."""
+        """Add an event to the queue for the listener."""
         if self._listener is None:
             return
         self._waiting.put_nowait((context, Event(what=what, details=MappingProxyType(details))))
@@ -107,10 +107,10 @@ class Caption:
     """All that is known by now of one thing that is said."""
 
     id: str
-    """Of the turn it becomes."""
+    """The id of the turn that this caption becomes."""
     speaker: Literal["user", "agent"]
     agent: str
-    """Who serves."""
+    """The agent that serves."""
     text: str
     final: bool
     """Whether no more words will come. How much of an agent's words is heard, the turn tells."""
@@ -121,7 +121,7 @@ Captions = Callable[[Caption], None]
 
 
 def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
-    """What an event adds, once `provider` has taken it in; None: no words."""
+    """The caption that an event adds, once `provider` has processed it; None if it adds no words."""
     if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
         return _caption(provider, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):

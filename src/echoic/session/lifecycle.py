@@ -38,12 +38,13 @@ log = logging.getLogger(__name__)
 async def taken_up(
     checkpoint: Checkpoint, live: CallState, agent: VoiceAgent, context: CallContext, model: RealtimeModel
 ) -> list[ModelMessage]:
-    """The history to go on with; what was said and not yet kept is kept, and what may be is run again.
+    """Restore the history of an interrupted call, store the turns that were not stored yet, and repeat tools
+    that are safe to repeat.
 
     Raises:
         InvalidInput: the checkpoint cannot be read.
-        WriteConflict: the call goes on in another process.
-        StoreUnavailable: what was said could not be kept.
+        WriteConflict: another process has the call.
+        StoreUnavailable: the turns could not be stored.
     """
     history = read(checkpoint.messages)
     handle = live.provider_call.handle if live.provider_call else checkpoint.resumption
@@ -135,14 +136,14 @@ class CallLifecycle:
 
     @property
     def live(self) -> CallState:
-        """What the parts share."""
+        """The shared state of the call."""
         if self._live is None:
             raise NotOpen("the call has not started; use `async with session`")
         return self._live
 
     @property
     def handler(self) -> EventHandler:
-        """What follows the provider's events."""
+        """The handler of the provider's events."""
         assert self._handler is not None
         return self._handler
 
@@ -201,7 +202,7 @@ class CallLifecycle:
         )
 
     async def caught_up(self, within_s: float) -> None:
-        """Wait until what was said so far is kept, or that long."""
+        """Wait until everything said so far is stored, or until the timeout."""
         if self._collector is not None:
             await self._collector.caught_up(within_s)
 
@@ -218,7 +219,7 @@ class CallLifecycle:
             self.carry_out_plan()
 
     def carry_out_plan(self) -> None:
-        """A tool has answered, or the model's turn is over: do what was planned, if anything was."""
+        """Carry out a planned transfer or hang-up, once a tool has answered or the model's turn is over."""
         live = self.live
         if (agent := self._next_agent) is not None:
             self._next_agent = None
@@ -259,7 +260,7 @@ class CallLifecycle:
             self._closing = asyncio.create_task(self._close(reason, keep_checkpoint))
 
     async def close(self, reason: str, *, keep_checkpoint: bool) -> None:
-        """End it; what was heard is kept, even where this is cancelled."""
+        """End the call. What was heard is stored, even if this is cancelled."""
         self.end_soon(reason, keep_checkpoint=keep_checkpoint)
         assert self._closing is not None
         await asyncio.shield(self._closing)
@@ -309,7 +310,7 @@ class CallLifecycle:
                 self.plan()
 
     async def _watch_line(self) -> None:
-        """When the line is lost for good the call ends here; its checkpoint stays, so that it can go on."""
+        """End the call when the connection cannot be restored. Its checkpoint stays, for resuming it."""
         live, provider = self.live, None
         while provider is not live.provider:
             provider = live.provider
@@ -330,7 +331,7 @@ class CallLifecycle:
             await self._let_go()
 
     async def _wind_up(self, reason: str, *, keep_checkpoint: bool) -> None:
-        """End everything that goes on, and keep what was heard."""
+        """Stop every task of the call and store what was heard."""
         live, lines = self.live, self._lines
         if live.providers and reason not in GOES_ON:
             await lines.leave(live.provider)

@@ -1,4 +1,5 @@
-"""Audio on its way to the caller: what was handed out, how much of it was played, and of which utterance.
+"""Playback: the audio on its way to the caller, how much of it was handed out and played, and to which
+utterance it belongs.
 
 It plays nothing. A device that reports how much it played (`played`) is believed; until one does, a frame
 counts as played when the next is asked for.
@@ -40,7 +41,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """The caller interrupted: drop what was not played, then say how much was: `played(…, flushed=True)`."""
+    """The caller interrupted: drop what was not played, and report how much was: `played(…,
+    flushed=True)`.
+    """
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +57,7 @@ class Utterance:
     """The provider's id of it."""
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     fed_bytes: int = 0
-    """Of its audio that went towards the caller."""
+    """Bytes of its audio that were sent towards the caller."""
     played_bytes: int = 0
     cut: bool = False
     """Whether the rest of it will never be played."""
@@ -76,7 +79,7 @@ class Utterance:
         return self.cut or (self.ended and self.played_bytes >= self.trace.audio_bytes)
 
     def divided(self) -> Heard:
-        """What of it was heard so far."""
+        """Its text, divided into what was heard so far and the rest."""
         played_ms = self.played_bytes * 1000 / (SAMPLE_BYTES * self.trace.rate_hz)
         if self.elsewhere and self.sounds_ms is not None:
             played_ms = self.sounds_ms()
@@ -97,7 +100,8 @@ class _Span:
 
 
 class Playback:
-    """What is waiting to be played, and how far the caller is. For one event loop and one consumer.
+    """The audio waiting to be played and the position of the caller in it. For one event loop and one
+    consumer.
 
     Args:
         frame_ms: how much audio is handed out at once, and so how exactly a cut is known where the device
@@ -138,7 +142,7 @@ class Playback:
 
     @property
     def sounding(self) -> Utterance | None:
-        """What the caller hears now, or would hear next."""
+        """The utterance the caller hears now, or would hear next."""
         if self._spans:
             return self._spans[0].of
         return self._waiting[0][0] if self._waiting else None
@@ -165,10 +169,10 @@ class Playback:
         self._news.set()
 
     async def media(self, ahead_bytes: int | None = None) -> AsyncIterator[Frame | Flush]:
-        """Frames in order, and where the caller interrupted, the order to drop what was not played.
+        """Frames in order and, when the caller interrupts, a `Flush`.
 
         Args:
-            ahead_bytes: that may be handed out and not reported as played; None: as many as there are.
+            ahead_bytes: how many bytes may be handed out without being reported as played; None for no limit.
         """
         patient = True
         while True:
@@ -227,7 +231,7 @@ class Playback:
             self._advance(min(self._base + total_bytes - self._base_report, self._handed))
 
     def cut(self) -> list[Utterance]:
-        """Drop what was not played; the utterances that were cut off, the sounding one first."""
+        """Drop what was not played. Returns the utterances that were cut, the one being played first."""
         left = [span.of for span in self._spans] + [of for of, _ in self._waiting]
         cut = list(dict.fromkeys(left))
         if not cut:
@@ -246,7 +250,7 @@ class Playback:
         return cut
 
     def close(self) -> None:
-        """Close playback: what was not played yet counts as unheard."""
+        """Close playback. Audio not yet played counts as unheard."""
         self._closed = True
         for utterance in {of for of, _ in self._waiting} | {span.of for span in self._spans}:
             utterance.cut = True
@@ -283,7 +287,7 @@ class Playback:
         self.moved.set()
 
     def _correct(self, total_bytes: int) -> None:
-        """The device went on for a moment after the cut: so much more of what was cut off was heard."""
+        """Add what the device went on to play for a moment after the cut to what was heard."""
         more = total_bytes - self._base_report
         for utterance, handed in self._cut:
             heard = min(more, handed - utterance.played_bytes)
@@ -309,21 +313,21 @@ class SpokenReply:
     """
 
     id: str
-    """Of the turn it becomes."""
+    """The id of the turn it becomes."""
     said_at: datetime
     pieces: list[tuple[str, float]] = field(default_factory=list)
     """Text, and when it was handed over, in seconds that never go back."""
     played: str = ""
-    """What the line reported to have played, where it reports."""
+    """What the channel reported as played, if it reports."""
     reported: bool = False
     unkept: str = ""
-    """The beginning of it that is nobody's to keep."""
+    """The beginning of the reply that is not stored."""
     start: int | None = None
-    """Where it begins in the model's history; None: no model said it."""
+    """Index in the model's history where it begins; None if no model said it."""
     apart: bool = False
     """Whether each piece was handed over when the one before was played."""
     exchange: Exchange | None = None
-    """Of the record, that it belongs to."""
+    """The exchange of the call record that it belongs to."""
     overtaken: bool = False
     """Whether the caller said the next thing before all of it was there: they had not heard it then. Whoever
     speaks while it sounds cuts in, and who does not had heard it.
@@ -349,7 +353,7 @@ class SpokenReply:
         self.reported = True
 
     def kept(self, heard: str) -> str:
-        """What is to be kept of its beginning `heard`."""
+        """The part of `heard` that may be stored."""
         return "" if self.unkept.startswith(heard) else heard.removeprefix(self.unkept)
 
     def ends(self, characters_per_s: float) -> float:
@@ -379,7 +383,7 @@ class SpokenReply:
         return max(0.0, slowest - now)
 
     def so_far(self, now: float, characters_per_s: float) -> str:
-        """The beginning of it that was heard by now: as reported, else as fast as speech is."""
+        """The beginning of the reply that was heard by now: as reported, else by the speed of speech."""
         if self.reported:
             return heard_part(self.text, self.played)
         if not self.pieces:
@@ -392,17 +396,17 @@ class SpokenReply:
 def cut_in(
     before: Sequence[SpokenReply], last: SpokenReply | None, until: str, now: float, characters_per_s: float
 ) -> list[str]:
-    """What was heard of each of several replies where the caller cut in when the line had come to `until`.
+    """What was heard of each of several replies when the caller interrupted at the text `until`.
 
-    The line does not say which of them that was. It is known by its words, and where several have these, by
-    the time: the first that can still sound. Of a later one nothing was heard.
+    The channel does not say which reply that was. It is found by its words and, if several replies contain
+    them, by time: the first that can still be playing. Nothing was heard of the replies after it.
 
     Args:
-        before: handed over as a whole, in the order they are spoken.
-        last: spoken behind them, maybe not complete; None: there is none.
-        until: may be empty.
-        now: in seconds that never go back.
-        characters_per_s: how fast speech is.
+        before: replies handed over in full, in spoken order.
+        last: the reply after them, which may be incomplete; None if there is none.
+        until: the text played when the caller interrupted; may be empty.
+        now: monotonic time in seconds.
+        characters_per_s: the speed of speech.
     """
     newest = [last] if last is not None else []
     for likely in (True, False):
@@ -421,7 +425,7 @@ def cut_in(
 
 
 def broken_off(before: Sequence[SpokenReply], now: float, characters_per_s: float) -> list[str]:
-    """What was heard by now of each of these replies, behind which another is on its way."""
+    """What was heard by now of each of these replies, when another follows."""
     return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
 
 
@@ -463,7 +467,7 @@ class TextPlayback:
         return self.reply.left_s(time.monotonic(), self._speed) if self.reply is not None else 0.0
 
     def so_far(self) -> tuple[str, float]:
-        """What was heard by now of the reply under way, and in how many seconds all of it will have been."""
+        """What was heard by now of the reply in progress, and in how many seconds all of it will be."""
         if self.reply is None:
             return "", 0.0
         now = time.monotonic()
@@ -476,19 +480,19 @@ class TextPlayback:
             self._before = [*self._before, (reply, owner)][-_ON_THEIR_WAY:]
 
     def take_earlier(self, owner: object) -> list[SpokenReply]:
-        """Replies before the one under way that may not have been heard whole, in order; no more will be."""
+        """Remove and return, in order, the earlier replies that may not have been heard in full."""
         earlier = [reply for reply, where in self._before if where is owner]
         self._before = []
         return earlier
 
     def cut_in(self, earlier: Sequence[SpokenReply], until: str, at: float) -> list[tuple[SpokenReply, str]]:
-        """What was heard of `earlier` and the reply under way where the caller cut in; see `cut_in`."""
+        """What was heard of `earlier` and the reply in progress when the caller interrupted; see `cut_in`."""
         return self._paired(earlier, cut_in(earlier, self.reply, until, at, self._speed))
 
     def broken_off(
         self, earlier: Sequence[SpokenReply], last: str, at: float
     ) -> list[tuple[SpokenReply, str]]:
-        """What was heard of `earlier`, and `last` of the reply under way, where the line broke."""
+        """What was heard of `earlier`, and of `last` of the reply in progress, when the connection broke."""
         return self._paired(earlier, [*broken_off(earlier, at, self._speed), last])
 
     def _paired(self, earlier: Sequence[SpokenReply], parts: Sequence[str]) -> list[tuple[SpokenReply, str]]:

@@ -62,13 +62,13 @@ _MANUAL: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderProfile:
-    """What a session has to know of the model it talks to."""
+    """The properties of a realtime model that a session depends on."""
 
     provider: str
     input_hz: int
-    """Of the PCM16 it listens to."""
+    """Sample rate of the PCM16 audio the model accepts."""
     output_hz: int
-    """Of the PCM16 it speaks."""
+    """Sample rate of the PCM16 audio the model produces."""
     asked_to_reply: bool
     """Whether it can be made to wait until it is asked, so that what is recalled reaches it first."""
     can_cut: bool
@@ -100,11 +100,11 @@ class ProviderProfile:
         return replace(self, carries_audio=False, can_cut=False)
 
     def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
-        """What a session is opened with; what was `given` comes first.
+        """The model settings with which a session is opened; `given` takes precedence.
 
         Args:
-            given: by the caller of the session.
-            recall_first: have it wait until it is asked to reply, where it can.
+            given: settings from the caller of the session.
+            recall_first: let the model wait until it is asked to reply, if it can.
         """
         merged: dict[str, Any] = {"reconnect": RECONNECT}
         if recall_first and self.asked_to_reply:
@@ -132,7 +132,7 @@ Note = str | SystemPromptPart
 
 @dataclass(slots=True, eq=False)
 class CallerUtterance:
-    """What the caller says or types, as far as it is known."""
+    """One utterance of the caller, spoken or typed, as far as it is transcribed."""
 
     turn_id: str
     text: str = ""
@@ -142,7 +142,7 @@ class CallerUtterance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSetup:
-    """What a provider session is opened with."""
+    """The arguments with which a provider session is opened."""
 
     agent: VoiceAgent
     context: CallContext
@@ -154,13 +154,13 @@ class ProviderSetup:
     """Whether the model replies only when asked."""
     opening: AbstractAsyncContextManager[RealtimeSession]
     behind: Sequence[ModelMessage] = ()
-    """What was said before and the provider knows already: its history, not told it again."""
+    """Messages that the provider has already: part of the session's history, but not sent again."""
     opening_texts: list[tuple[str, str]] = field(default_factory=list)
-    """What its instructions consist of when it is opened, by name: the agent's, and what marks mean."""
+    """The initial instructions by name: the agent's own, and the meaning of markers."""
 
     @property
     def block(self) -> str:
-        """What memory has the model told, as it stands."""
+        """The memory block as the model has it now."""
         return "" if self.memory is None else "\n".join(self.memory.texts.values())
 
     async def refresh(self) -> None:
@@ -250,7 +250,7 @@ class ProviderSession:
             raise
 
     async def stop(self) -> None:
-        """Disconnect, and settle what was under way. May be called twice."""
+        """Disconnect and finish what was in progress. May be called twice."""
         self._stopping = True
         self.setup.tool_guard.stop()
         if self._session is not None:
@@ -266,29 +266,30 @@ class ProviderSession:
         self.silent = True
 
     async def tell_changes(self) -> None:
-        """Have the model told now what changed in its memory, where it is not speaking.
+        """Tell the model now what changed in its memory, unless it is speaking.
 
-        It is told by itself after each response; what was learned a moment too late for that would miss the
-        next one.
+        This happens automatically after each response; a change learned just after one would miss the next
+        response.
         """
         if self.is_open and not self.speaking and self.setup.memory is not None:
             await self.setup.memory.tell(self.session)
 
     def is_asked(self) -> bool:
-        """Whether PydanticAI asked by itself, on a line dialled anew, for a reply the old one had not begun.
+        """Whether PydanticAI itself asked, after a reconnect, for a reply that the old connection had not
+        begun.
 
-        It keeps that to itself; `tests/session/test_reconnect.py` fails when an upgrade moves it.
+        PydanticAI keeps this private; `tests/session/test_reconnect.py` fails if an upgrade moves it.
         """
         connection = getattr(self._session, "_connection", None)
         typed = getattr(connection, "_uncovered_typed_turns", ())
         return bool(getattr(connection, "_response_active", False) or typed)
 
     def new_messages(self) -> Sequence[ModelMessage]:
-        """What was said and done on this provider session, in the order it was spoken."""
+        """The messages of this provider session, in spoken order."""
         return self._session.new_messages() if self._session is not None else ()
 
     def all_messages(self) -> Sequence[ModelMessage]:
-        """What the provider session was opened with, and what was said and done on it since."""
+        """The messages the provider session was opened with, and those since."""
         return self._session.all_messages() if self._session is not None else ()
 
     def heard_messages(self, *, so_far: bool = False) -> list[ModelMessage]:
@@ -358,7 +359,9 @@ class ProviderSession:
             self.ended.set()
 
     async def _iterate(self, session: RealtimeSession) -> None:
-        """Until the session ends. A failure that is not the line's is told, and iteration goes on."""
+        """Iterate over the events until the session ends. Failures that are not the connection's are
+        reported, and iteration continues.
+        """
         while not session.closed:
             try:
                 async for event in session:

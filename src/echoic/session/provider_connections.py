@@ -80,7 +80,7 @@ class ProviderConnections:
         self._on_event = on_event
 
     async def context(self, agent: VoiceAgent) -> CallContext:
-        """What the hooks and tools of an agent get.
+        """The context that the hooks and tools of an agent get.
 
         Raises:
             StoreUnavailable: the caller's directives could not be read.
@@ -282,7 +282,7 @@ async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
 
 
 def _said_on_return(agent: VoiceAgent, history: Sequence[ModelMessage]) -> str | None:
-    """What the agent of a call that is taken up again is asked to say first."""
+    """What the agent of a resumed call is asked to say first."""
     if not without_requests(history):  # the line broke before anybody said anything
         return agent.greeting
     return GO_ON if _is_unanswered(history) else None
@@ -305,7 +305,7 @@ def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, 
 
 
 async def _tell_farewell(old: ProviderSession, new: ProviderSession, known: int) -> None:
-    """Let the next agent know what was said while its line was being opened."""
+    """Tell the next agent what was said while its connection was being opened."""
     said = [
         ("You" if old.setup.agent.name == new.setup.agent.name else "Your colleague", part)
         if part.speaker == "assistant"

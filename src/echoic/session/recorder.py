@@ -1,6 +1,6 @@
-"""What lasts of a call, in voice or text, in one person's memory: its turns, its checkpoint and its record.
+"""What remains of a call, in voice or text, in one person's memory: its turns, its checkpoint and its record.
 
-It is kept as it is said, once somebody agrees, or not at all.
+Turns are stored as they are said, or after somebody agrees, or not at all.
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ Lost = Literal["forgotten", "taken over"]
 
 
 class CallRecorder:
-    """The words of one call in one person's memory.
+    """Stores the turns, checkpoints and record of one call in one person's memory.
 
     Args:
-        memory: whose.
+        memory: the memory of that person.
         name: the id of the call.
-        agent: who serves.
-        conversation: that it is kept in; the call's own where empty.
+        agent: the agent that serves.
+        conversation: the id of its conversation; the id of the call if empty.
         channel: how the caller speaks, for the record.
         model: the provider and the name of the model, for the record.
-        keeping: whether what is said is kept as it is said. Otherwise this process holds it until `keep`, and
-            loses it with its end.
-        words: whether the turns are kept at all.
-        learns: whether anything is learned from them.
-        record: whether it is written down what happened, what was recalled, and what the model was given.
-        checkpoints: whether another process can go on with the call.
-        sessions: where its checkpoints are kept; with the memory where None.
-        every_s: how often a checkpoint is saved while words are on their way.
-        summarizer: a language model's, for the checkpoint of a long call.
-        history_tokens: of the messages in a checkpoint.
+        keeping: store what is said as it is said. If False, this process holds it in memory until `keep` is
+            called, and loses it when the process ends.
+        words: whether turns are stored at all.
+        learns: whether memories are learned from them.
+        record: whether to record events, what was recalled, and what the model was given.
+        checkpoints: whether another process can resume the call.
+        sessions: where its checkpoints are stored; in the person's memory if None.
+        every_s: how often a checkpoint is saved while there are words that are not stored yet.
+        summarizer: summarizes a long call with a language model, for its checkpoint.
+        history_tokens: token budget of the messages in a checkpoint.
     """
 
     def __init__(
@@ -152,13 +152,13 @@ class CallRecorder:
     # -- words
 
     def note(self, turn: Turn) -> None:
-        """Note what was said; it is kept with the next turn that is added."""
+        """Note what was said; it is stored together with the next turn that is added."""
         if not any(known.id == turn.id for known in self.turns):
             self.turns.append(turn)
 
     async def add(self, turn: Turn) -> None:
-        """Note what was said. Durable when it returns, where the call is kept and the store can be reached;
-        what cannot be kept now is kept with the next.
+        """Store what was said. Durable when it returns, if the call is stored and the store is reachable;
+        otherwise it is stored together with the next turn.
         """
         self.note(turn)
         await self._try_to_flush()
@@ -183,10 +183,10 @@ class CallRecorder:
         await self._try_to_flush()
 
     async def flush(self) -> None:
-        """Keep what was noted and is not kept yet, where the call is kept.
+        """Store what was noted and is not stored yet, if the call is stored.
 
         Raises:
-            EchoicError: it is not; it is kept with what is said next.
+            EchoicError: it is not stored; the next call of `add` or `flush` tries again.
         """
         async with self._writing:
             if not self.keeping or self.lost or not (self.turns[self._durable :] or self._cuts):
@@ -211,10 +211,11 @@ class CallRecorder:
         return await self._try_to_flush()
 
     async def drop(self) -> None:
-        """Keep nothing of the call, and destroy what was kept of it, with what was learned from it alone.
+        """Store nothing of the call from now on, and destroy what was stored of it, including memories
+        learned from it alone.
 
         Raises:
-            StoreUnavailable: it may still be there.
+            StoreUnavailable: some of it may still be stored.
         """
         self.keeping = False
         async with self._writing:
@@ -229,7 +230,7 @@ class CallRecorder:
             self.call_summary, self.sessions = self._new_summary(), self._new_sessions()
 
     def let_go(self) -> None:
-        """Drop all words: the call is over, and what was to be kept is kept."""
+        """Free all words held in memory, once the call is over and its words are stored."""
         self.turns, self._exchange = [], None
         self.call_summary = self._new_summary()
         self.log = self._new_log()
@@ -287,7 +288,7 @@ class CallRecorder:
         return self._exchange
 
     def seen(self, event: Any, exchange: Exchange | None = None) -> None:
-        """Note which tools are called, in `exchange` or the one that began last, and that they answered."""
+        """Record which tools are called and that they answered, in `exchange` or else the latest exchange."""
         exchange = exchange or self._exchange
         if exchange is None or not isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
             return
@@ -309,12 +310,12 @@ class CallRecorder:
         self.log.changed()
 
     def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: MemoryInTurn) -> None:
-        """Note what an agent's run was given, and what was recalled for it.
+        """Record what an agent's run was given, and what was recalled for it.
 
         Args:
             block: the memory block, by the name of the section.
-            history: of the call, after the run.
-            memory: as the run had it.
+            history: the messages of the call after the run.
+            memory: the memory capability of the run.
         """
         if self._exchange is None:
             return
@@ -399,14 +400,14 @@ class CallRecorder:
             self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
 
     async def take_up(self) -> tuple[str, list[ModelMessage]] | None:
-        """Go on with what another process kept of this very call, where any of it was.
+        """Resume this call from what another process stored of it.
 
         Returns:
-            who serves, and the history to go on with; None: there is nothing to go on with.
+            the agent that serves and the message history; None if nothing of the call is stored.
 
         Raises:
             CallOver: the call is over.
-            StoreUnavailable: could not look, or could not keep what was said and not kept.
+            StoreUnavailable: the checkpoint could not be read, or turns in it could not be stored.
         """
         await kept_of_earlier_calls(self.memory, self.name, self._every_s)
         task = await self.memory.task(self._conversation)
@@ -438,11 +439,12 @@ class CallRecorder:
         return found
 
     async def claim(self, checkpoint: Checkpoint) -> None:
-        """Go on from the checkpoint that was found; who wrote it finds that the call is no longer theirs.
+        """Take the call over from the process that wrote the checkpoint; its next write fails with
+        `WriteConflict`.
 
         Raises:
-            WriteConflict: the call goes on in another process.
-            StoreUnavailable: what was said could not be kept.
+            WriteConflict: another process has taken the call.
+            StoreUnavailable: the turns in the checkpoint could not be stored.
         """
         if self._checkpoints:
             await self.sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
@@ -488,7 +490,7 @@ class CallRecorder:
         return self._sessions or RecordSessionStore(self.memory.backing_store)
 
     async def _said(self) -> Sequence[Turn]:
-        """What was said in the call, also before this process had it."""
+        """The turns of the call, including those of an earlier process."""
         if not self.words:
             return ()
         if self._before and self.opened is not None:
@@ -496,9 +498,10 @@ class CallRecorder:
         return self.turns
 
     async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
-        """The checkpoint, written anew: a process that still has the call finds that it has it no longer.
+        """The checkpoint, written again under this process, so that a process that still has the call learns
+        that it lost it.
 
-        One that has not come to write its first must find this one in its place.
+        A process that has not written its first checkpoint yet must find this one in its place.
         """
         now = datetime.now(UTC)
         checkpoint = await self.sessions.load(self.memory.scope, self.name)
@@ -518,7 +521,7 @@ class CallRecorder:
         return claimed
 
     async def _go_on_recording(self) -> None:
-        """What was written down of the call so far stays."""
+        """Continue the record that an earlier process wrote."""
         store, scope = self.memory.backing_store, self.memory.scope
         known = await read_call(store, scope, self.name)
         before: list[Exchange] = await read_exchanges(store, scope, self._conversation, self.name)
@@ -558,12 +561,12 @@ class CallRecorder:
         return self.keeping
 
     def _lose(self, why: Lost) -> None:
-        """Nothing more of this call is to be kept."""
+        """Store nothing more of this call."""
         log.warning("nothing more of a call is kept: it was %s", why)
         self.keeping, self.lost = False, why
 
     async def _cut_kept(self) -> None:
-        """Cut what was appended before it was known how much of it was heard."""
+        """Truncate turns that were appended before it was known how much of them was heard."""
         for turn, (heard, asked) in list(self._cuts.items()):
             try:
                 if self.opened is not None:
@@ -578,6 +581,6 @@ class CallOver(Exception):
 
 
 def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:
-    """What was said just now, as a turn."""
+    """A turn made of what was just said."""
     sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
     return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))

@@ -1,7 +1,7 @@
-"""Which of an agent's words were heard when its voice was cut off. Knows no clock and no provider.
+"""Speech alignment: which of an agent's words were heard when its audio was cut. No clock, no provider.
 
-A transcript comes beside the audio, ahead of it or behind it, in pieces that have nothing to do with its
-chunks. When its words sound is worked out in `timing`; providers that give the times of words are believed
+A transcript arrives ahead of the audio or behind it, in pieces that do not match the audio chunks. When each
+word is spoken is estimated from its length and the pauses; if a provider sends word times, they are used
 instead.
 """
 
@@ -76,7 +76,7 @@ class _Window:
     """When a piece of text came: not before `low`, and before `high`."""
 
     word: int
-    """The first one that came then, or after."""
+    """The first word that arrived in this window or later."""
     low: float
     high: float
 
@@ -104,7 +104,7 @@ class _WordTimes:
     ends: list[int]
     units: list[float]
     closes: list[bool]
-    """Whether a comma or the like stands at its end."""
+    """Whether the word ends with a comma or other punctuation."""
 
     @property
     def before(self) -> list[float]:
@@ -412,13 +412,13 @@ class SpeechTrace:
     pauses: list[tuple[float, float]] = field(default_factory=list)
     """Silences of `PAUSE_MS` and more, in milliseconds from the start, where the audio was listened to."""
     lead_ms: float | None = None
-    """What `lead_of` found, once it did: it is asked again for each later utterance of the call."""
+    """Cached result of `lead_of`, which later utterances of the call ask for again."""
     lead_is_known: bool = False
     _listened_ms: int = 0
     _quiet_since_ms: int | None = None
     _rest: bytes = b""
     _words: tuple[tuple[object, ...], list[Timed]] | None = field(default=None, compare=False, repr=False)
-    """What `words` found last, and what it found it from."""
+    """Cached result of `words`, with the input it was computed from."""
 
     @property
     def audio_ms(self) -> float:
@@ -494,13 +494,14 @@ class Heard:
 
 
 def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None) -> Heard:
-    """What of an utterance was heard when `played_ms` of its audio had been played.
+    """Divide an utterance into what was heard and what was not, when `played_ms` of its audio had been
+    played.
 
     Args:
-        trace: how it arrived.
+        trace: how its text and audio arrived.
         played_ms: from the start of its audio.
-        lead_ms: by how much this provider's text ran ahead of its audio in earlier utterances of the call,
-            for one whose end never came.
+        lead_ms: how far this provider's text was ahead of its audio in earlier utterances of the call, used
+            if this utterance never ended.
     """
     text = trace.text
     if trace.complete and played_ms >= trace.audio_ms:
@@ -566,7 +567,7 @@ def heard_part(said: str, until: str) -> str:
 
 
 def says(said: str, until: str) -> bool:
-    """Whether the words of `until` stand in `said`, one behind the other."""
+    """Whether `said` contains the words of `until`, one after the other."""
     names = [match.group().casefold() for match in _WORD.finditer(said)]
     wanted = [match.group().casefold() for match in _WORD.finditer(until)]
     return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in range(len(names)))

@@ -1,4 +1,4 @@
-"""A call in text: a channel hears and speaks for it, agents answer, memory keeps what was said and heard.
+"""A call in text: a channel hears and speaks for it, agents answer, and what was said and heard is stored.
 
 It has what a `VoiceSession` has: one reply at a time, barge-in, heard text, transfer, captions, checkpoint
 and record. A channel passes on what the caller said (`partial`, `speak`), what went to the caller and was
@@ -53,16 +53,16 @@ up without a word."""
 
 
 class TextCall(CallTasks):
-    """A call whose words come and go as text. For one event loop; `serve` says whom it is for.
+    """A call whose words arrive and leave as text. For one event loop; `serve` sets the caller.
 
     Args:
         name: the id of the call, and of the conversation it is kept in.
-        agents: who may serve, by name; the first one begins.
-        characters_per_s: how fast speech is, where the line does not report what it played.
-        give_up_s: how long a reply may take.
-        recall_ms: how long the search for what was said may take.
-        summarizer: a language model's, for the checkpoint of a long call.
-        captions: told what is being said.
+        agents: the agents that may serve, by name; the first one begins.
+        characters_per_s: the speed of speech, for a channel that does not report what it played.
+        give_up_s: time limit of a reply.
+        recall_ms: time limit of the memory search for a turn.
+        summarizer: summarizes a long call with a language model, for its checkpoint.
+        captions: receives what is being said.
     """
 
     def __init__(
@@ -163,20 +163,20 @@ class TextCall(CallTasks):
         """Let go of the line."""
 
     async def _screened(self, said: str) -> tuple[str, str]:
-        """Words to answer at once, if any, and what was said as it may be kept and shown to a model. It may
-        call `serve` for somebody else.
+        """Screen what was said: words to answer at once, if any, and the text that may be stored and shown to
+        a model. It may call `serve` for another caller.
         """
         return "", said
 
     def masked(self, said: str) -> str:
-        """What was said, as memory may be searched for it before it was screened."""
+        """The text with secrets masked, so that memory can be searched before it is screened."""
         return said
 
     async def _restarted(self, why: Restart) -> None:
         """Serve whom a tool found to be speaking."""
 
     def _excuse(self, why: Excuse) -> str:
-        """What is said in place of a reply."""
+        """What is said instead of a reply when the agent fails."""
         raise NotImplementedError
 
     async def _hush(self) -> None:
@@ -190,7 +190,7 @@ class TextCall(CallTasks):
         raise NotImplementedError
 
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:  # noqa: ARG002 - for those who derive
-        """What `agent` is given besides."""
+        """Additional instructions for `agent`."""
         return ()
 
     # -- a turn
@@ -312,12 +312,12 @@ class TextCall(CallTasks):
 
     @property
     def history(self) -> Sequence[ModelMessage]:
-        """What was said before the session began."""
+        """The messages from before the session began."""
         return self.talk.history
 
     @property
     def usage(self) -> RunUsage:
-        """What its models took."""
+        """The token usage of its models."""
         return self.talk.usage
 
     def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
@@ -338,7 +338,7 @@ class TextCall(CallTasks):
         return kept_turn
 
     async def agent_said(self, turn: Turn) -> None:
-        """Keep what was heard of a voice model's words."""
+        """Store what was heard of a voice model's words."""
         self._interruptions += turn.heard is not None
         if turn.heard_text.strip():
             heard = replace(turn, text=turn.heard_text, heard=None)
@@ -370,7 +370,7 @@ class TextCall(CallTasks):
         self.playback.played(text)
 
     async def barge_in(self, until: str) -> None:
-        """The caller cut in when the line had come to `until`: what was not heard was not said."""
+        """The caller interrupted when the channel had played `until`; the rest counts as not said."""
         now = time.monotonic()
         self.leaving.clear()
         stopped = self._replying is not None
@@ -478,7 +478,7 @@ class TextCall(CallTasks):
             await self._close()
 
     def forget_words(self) -> None:
-        """Drop all words: the call is over, and what was to be kept is kept."""
+        """Free all words held in memory, once the call is over and its words are stored."""
         self.talk.forget()
         self.recorder.let_go()
         self.moment, self._unanswered = "", {}

@@ -1,4 +1,4 @@
-"""The model's side of a call in text: a run for each turn, and a history that holds what was heard."""
+"""Runs the model for a call in text: one run for each turn, with a history that holds only what was heard."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ class TextRunner:
     history: list[ModelMessage] = field(default_factory=list)
     usage: RunUsage = field(default_factory=RunUsage)
     current: str = ""
-    """Who serves."""
+    """The agent that serves."""
     recorder: CallRecorder | None = None
     """Notes which tools are called, and to whom the call is handed."""
     _start: int = 0
     """The index in the history at which the last reply begins."""
     _next: str | None = None
-    """Who is to go on with the reply."""
+    """The agent that is to continue the reply."""
     _open: dict[str, Any] = field(default_factory=dict)
-    """Of the last response: what its tool calls gave, by id; None: nothing yet."""
+    """The results of the last response's tool calls, by id; None if there are none yet."""
 
     def __post_init__(self) -> None:
         self.current = self.current or next(iter(self.agents))
 
     @property
     def agent(self) -> Agent[Any, str]:
-        """Who serves."""
+        """The agent that serves."""
         return self.agents[self.current]
 
     @property
@@ -134,9 +134,9 @@ class TextRunner:
             said = None
 
     def trim(self, heard: str, *, start: int) -> None:
-        """Cut the reply that begins at `start` in the history to what was heard of it.
+        """Truncate the reply that begins at `start` in the history to what was heard of it.
 
-        Of several the last is cut first: the places of those before it stay what they are.
+        Of several replies, truncate the last one first, so that the positions of the others stay valid.
         """
         self.history = trimmed(self.history, start, heard)
 
@@ -145,11 +145,11 @@ class TextRunner:
         self.history = [*self.history, ModelRequest(parts=[UserPromptPart(prompt)])]
 
     def forget(self) -> None:
-        """Begin anew: somebody else is speaking."""
+        """Start with an empty history: another caller is speaking."""
         self.history, self._start = [], 0
 
     def resume(self, agent: str, history: Sequence[ModelMessage]) -> None:
-        """Go on after what was said before, as far as it is known."""
+        """Continue after what was said before, as far as it is known."""
         self.current = agent if agent in self.agents else self.current
         self.history = list(history)
         self._start = len(self.history)

@@ -53,7 +53,7 @@ def resumption_of(provider: ProviderSession) -> str | None:
 
 
 def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
-    """Return what was spoken or typed, in order."""
+    """The spoken or typed parts of a response, in order."""
     return [
         (message, part)
         for message in messages
@@ -65,7 +65,7 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
 def whose(
     part: Any, spoken: list[Utterance], said: list[CallerUtterance]
 ) -> tuple[Utterance | None, CallerUtterance | None]:
-    """What is known of a part of the history besides its words; taken out of the lists."""
+    """What is known of a part of the history besides its words; removed from the lists."""
     if isinstance(part, SpeechPart) and part.speaker == "assistant":
         return utterance_of(part, spoken), None
     text = text_of(part)
@@ -88,7 +88,7 @@ def _new_parts(
 
 
 def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
-    """What the agent said, divided into heard and unheard; None where it said nothing."""
+    """The agent's turn, divided into heard and unheard; None if it said nothing."""
     text = storable(text)
     if not text.strip():
         return None
@@ -106,7 +106,7 @@ def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession
 
 
 def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
-    """What is being said right now, for the history of whoever goes on."""
+    """What is being said right now, for the history of an agent that continues the call."""
     recorded = list(provider.utterances.values()), list(provider.said.values())
     for _, part in parts_of(provider.new_messages()):
         whose(part, *recorded)
@@ -202,7 +202,7 @@ class TurnCollector:
         self._task = asyncio.create_task(self._run(), name="echoic-turns")
 
     async def caught_up(self, within_s: float) -> None:
-        """Wait until what was said so far is kept, or that long."""
+        """Wait until everything said so far is stored, or until the timeout."""
         self._live.dirty.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -280,7 +280,7 @@ class TurnCollector:
     # -- turns
 
     async def _keep_turns(self) -> None:
-        """Have what was said kept. A host may find out by it that somebody else is speaking."""
+        """Store what was said. Its host may find out from it that another caller is speaking."""
         live, host = self._live, self._live.host
         ripe = self._ripe()
         self._note_given()
@@ -313,7 +313,7 @@ class TurnCollector:
         return self._live.host is not None and self._live.host.recorder is not self._live.recorder
 
     def _is_lost(self) -> bool:
-        """Whether the session keeps nothing more, and so ends; a host's call goes on without."""
+        """Whether the session stores nothing more and therefore ends; a host's call continues without it."""
         if self._is_anothers():
             self._lose("another caller")
         elif self._live.recorder.lost and self._live.host is None:
@@ -349,9 +349,9 @@ class TurnCollector:
     def _is_unseen(
         self, part: Any, said: list[CallerUtterance], provider: ProviderSession, place: int
     ) -> bool:
-        """Whether what was spoken is recorded, and the events that tell of it are not taken in yet.
+        """Whether what was spoken is recorded but the events about it have not been processed yet.
 
-        Without them nobody knows how much of it was heard, or as which turn it was shown.
+        Without them it is not known how much was heard, or as which turn it was shown.
         """
         if not isinstance(part, SpeechPart) or self._finishing or provider.ended.is_set() or provider.silent:
             return False
@@ -471,12 +471,12 @@ class TurnCollector:
         self._is_lost()
 
     def _lose(self, reason: str) -> None:
-        """Nothing more of this call is to be kept."""
+        """Store nothing more of this call."""
         self._live.lost = True
         self._end(reason)
 
     def _saying(self) -> list[Turn]:
-        """What is being said and is no turn yet, or is behind what is not settled."""
+        """What is being said and is no turn yet, or waits for one that is not settled."""
         turns: list[Turn] = []
         for provider in self._live.providers:
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
@@ -501,7 +501,7 @@ class TurnCollector:
 
 
 def _affirmed(turns: Sequence[Turn]) -> list[str]:
-    """What the agent said, and was heard, that the caller then said yes to."""
+    """What the agent said and the caller heard, to which the caller then said yes."""
     return [
         before.heard_text
         for before, after in itertools.pairwise(turns)

@@ -38,13 +38,13 @@ over_budget: it did not fit. late: there was no time left to hand it over.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledHit:
-    """One hit of a recall, without its words: those stand in memory."""
+    """One hit of a recall, without its words, which are kept in memory."""
 
     id: str
     kind: Literal["memory", "turn"]
     score: float
     ranks: dict[str, tuple[int, float]]
-    """By channel: rank and score."""
+    """Rank and score by channel."""
     fate: Fate
     relevance: float = 1.0
     """How likely it was to answer, from 0 to 1."""
@@ -52,7 +52,7 @@ class RecalledHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallTrace:
-    """What a recall came to."""
+    """The outcome of a recall."""
 
     query: str
     outcome: Outcome
@@ -70,20 +70,20 @@ class RecallTrace:
 
 @dataclass(frozen=True, slots=True)
 class _PackedAhead:
-    """An answer to what was heard so far, being packed ahead of the end."""
+    """An answer to what was heard so far, packed before the end of the turn."""
 
     recall: Recall
     fates: dict[int, Fate]
-    """Of its hits, by place, as they stood."""
+    """What became of its hits, by index."""
     packing: asyncio.Task[Packed | None]
 
 
 class CallRecall:
-    """Follows the interim transcripts of one caller through a call. Another caller gets another one.
+    """Searches memory for the interim transcripts of one caller during a call. Each caller gets their own.
 
     Args:
-        memory: of the caller.
-        conversation: the call's; what was said in it the model has before it, and is not searched.
+        memory: the memory of the caller.
+        conversation: the conversation of the call, which is not searched, since the model has it.
         given: what the model was given already, as the block says it. None: each turn's text stands for
             itself, as where it is in one request only and not in the history.
         deadline_ms: for a turn's recall, from the moment its last word is known.
@@ -117,7 +117,7 @@ class CallRecall:
 
     @property
     def statistics(self) -> ListeningStatistics:
-        """What came of listening so far."""
+        """Counts of what was heard, searched and found so far."""
         return self._listening.statistics
 
     def partial(self, partial: str) -> None:
@@ -126,9 +126,9 @@ class CallRecall:
         self._listening.partial(partial)
 
     async def in_turn(self, said: str) -> MemoryInTurn:
-        """The memory to answer `said` from, with what `said` calls to mind at hand if that was found ahead.
+        """The memory with which to answer `said`, including what recall found ahead for it, if anything.
 
-        Ask for it before `said` is kept: what is written makes what was found before it old.
+        Call it before `said` is stored: a write makes earlier results stale.
         """
         memory = MemoryInTurn(self._memory, said, self._conversation)
         heard, self._heard = self._heard, False
@@ -187,7 +187,7 @@ class CallRecall:
         await self._listening.aclose()
 
     def _prepare(self, recall: Recall) -> None:
-        """Pack what was found so far: at the end of the turn it may be the answer."""
+        """Pack what was found so far; it may be the answer at the end of the turn."""
         if self._prepared is not None and self._prepared.recall is recall:
             return
         self._drop()
@@ -202,11 +202,11 @@ class CallRecall:
             self._prepared = None
 
     async def _packed(self, recall: Recall, fates: dict[int, Fate], until_s: float) -> Packed | None:
-        """`recall` packed: ahead of time, or now.
+        """`recall` packed, ahead of time or now.
 
         Raises:
-            TimeoutError: not by `until_s`.
-            StoreUnavailable: could not look at what was said around it.
+            TimeoutError: packing did not finish by `until_s`.
+            StoreUnavailable: the turns around a hit could not be read.
         """
         prepared = self._prepared
         if prepared is None or prepared.recall is not recall or prepared.fates != fates:
@@ -219,7 +219,7 @@ class CallRecall:
             return await packing
 
     async def _pack(self, recall: Recall, fates: dict[int, Fate]) -> Packed | None:
-        """What of `recall` the model does not have yet, packed; None where it has everything."""
+        """The part of `recall` that the model does not have yet, packed; None if it has everything."""
         new = tuple(hit for place, hit in enumerate(_each(recall)) if place not in fates)
         if not new:
             return None
@@ -227,7 +227,7 @@ class CallRecall:
         return await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
 
     def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
-        """What is known of hits before they are packed: those the model has already."""
+        """What became of the hits before they are packed: those the model has already."""
         given = set(self._given().splitlines()) if self._given is not None else set()
         fates: dict[int, Fate] = {}
         for place, hit in enumerate(hits):
@@ -253,7 +253,7 @@ class CallRecall:
 
 
 def _each(recall: Recall) -> tuple[Hit, ...]:
-    """What was found, one by one: the model may have a memory already, and not the sentence."""
+    """What was found, one by one: the model may have a memory already, but not the sentence."""
     return recall.apart().hits
 
 
@@ -319,7 +319,7 @@ class MemoryInTurn(UserMemory):
         return recall
 
     def recalled(self, given: Mapping[str, str]) -> RecallTrace | None:
-        """What the moment called to mind, for the record of the call; None: nobody asked for it.
+        """What was recalled for the turn, for the record of the call; None if nothing was searched.
 
         Args:
             given: the block the model was given, by the name of the section.
@@ -339,7 +339,7 @@ class MemoryInTurn(UserMemory):
 
 
 def _fate(hit: Hit, given: Mapping[str, str]) -> Fate:
-    """What became of a hit: the block says for the moment what it does not say already."""
+    """What became of a hit; memories that the block already contains are not repeated."""
     if hit.memory is None:
         return "over_budget"
     line = memory_line(hit.memory)

@@ -1,10 +1,11 @@
-"""One call: a caller, agents that remember them, and a provider's voice. Valid on every kind of hang-up.
+"""A voice call: a caller, agents that remember them, and a provider's realtime model. Every kind of hang-up
+leaves it valid.
 
     async with VoiceSession(service, user="ana", agents=[robin], model=model) as session:
         ...  # await session.send_audio(frame); async for frame in session.audio(): play(frame)
 
-It decides about time: when a reply may begin, what was heard, when something is written down. What is
-remembered is decided below.
+It decides about time: when a reply may begin, what was heard, when a turn is stored. `memory` decides what is
+remembered.
 """
 
 from __future__ import annotations
@@ -97,12 +98,13 @@ class CallLimits:
 
 
 def freeze_heap() -> int:
-    """Collect once, then leave what is alive out of all later collections; how many objects that spares.
+    """Run the garbage collector once, then exclude every live object from later collections. Returns how many
+    objects.
 
-    Call it when everything is loaded and memory is open, and before the first call: it takes as long as the
-    pause it prevents. What is freed by itself later is freed as ever; only what was alive now and becomes
-    garbage in a cycle stays until the process ends. `gc.unfreeze()` takes it back. It concerns the whole
-    process, which is why nothing in the library calls it unasked.
+    Call it when everything is loaded and memory is open, before the first call: it takes as long as the pause
+    it prevents. Objects are still freed by reference counting; only objects alive now that become garbage in
+    a cycle stay until the process ends. `gc.unfreeze()` undoes it. It affects the whole process, so the
+    library never calls it by itself.
     """
     gc.collect()
     gc.freeze()
@@ -113,27 +115,27 @@ _LOOK_S: Final = 0.02
 
 
 class VoiceSession:
-    """Use with `async with`. For one event loop.
+    """A voice call, used with `async with`. For one event loop.
 
     Args:
-        service: the memory, open.
-        user: who calls; comes from a login or a number, never from what is said.
-        agents: who may serve; the first one begins.
+        service: the open memory service.
+        user: the caller's id, from a login or a number, never from what is said.
+        agents: the agents that may serve; the first one begins.
         model: PydanticAI's realtime model, such as `OpenAIRealtimeModel("gpt-realtime")`.
-        deployment: where.
-        start: the agent that begins, by name; the first where empty.
-        session_id: of the call; made where empty.
-        conversation_id: of the conversation it is kept in; the session's where empty.
-        deps: the application's own, for tools and hooks.
-        settings: how it behaves.
-        listener: told what happens, beside the call.
-        sessions: where checkpoints are kept; with the memory where None.
-        limits: shared with other sessions.
+        deployment: the deployment the user belongs to.
+        start: name of the agent that begins; the first one if empty.
+        session_id: the id of the call; generated if empty.
+        conversation_id: the id of its conversation; the session's id if empty.
+        deps: your application's dependencies, for tools and hooks.
+        settings: settings of the session.
+        listener: receives events; it runs beside the call and cannot delay it.
+        sessions: where checkpoints are stored; in the user's memory if None.
+        limits: limits shared with other sessions.
         provider_call: the provider's id of a call whose audio goes between it and the caller, as by WebRTC:
             the session steers it from beside. Empty: audio goes through `send_audio` and `media`.
-        captions: told what is being said, while it is said.
+        captions: receives what is being said, while it is said.
         host: the call that the session is the voice of, if it is part of one: it keeps what is said.
-        level: what is known of who is calling: they are told as much as that allows (docs/assurance.md).
+        level: how sure the caller's identity is, which limits what they are told (docs/assurance.md).
 
     Raises:
         InvalidInput: no agents, two of one name, or a start that is none of them.
@@ -239,7 +241,7 @@ class VoiceSession:
     # -- lifecycle
 
     async def __aenter__(self) -> Self:
-        """Connect, with the memory ready before the first word.
+        """Connect. The memory is loaded before the first word.
 
         Raises:
             NotAllowed: there are as many calls as there may be.
@@ -274,11 +276,11 @@ class VoiceSession:
         await self.close()
 
     async def close(self, reason: str = "ended", *, keep_checkpoint: bool = False) -> None:
-        """End the call; what was heard is kept. May be called twice, and may be cancelled.
+        """End the call. What was heard is stored. May be called twice, and may be cancelled.
 
         Args:
-            reason: for hooks and the record.
-            keep_checkpoint: the call is to be taken up again, here or elsewhere.
+            reason: the reason given to hooks and in the record.
+            keep_checkpoint: keep the checkpoint, so that the call can be resumed here or elsewhere.
         """
         if self._running is not None and self._running.began:
             await self._running.close(reason, keep_checkpoint=keep_checkpoint)
@@ -315,13 +317,13 @@ class VoiceSession:
         return self._at().live.provider.setup.profile
 
     async def send_audio(self, pcm: bytes) -> None:
-        """Hand on what the caller says: PCM16, mono, at `profile.input_hz`. Frames arrive in the order given.
+        """Send the caller's audio: PCM16, mono, at `profile.input_hz`, in order.
 
-        What comes while the line is being dialled anew is lost, as it is on a telephone.
+        Audio sent during a reconnect is lost, as on a telephone.
 
         Raises:
             NotOpen: the call is over.
-            InvalidInput: the audio of this call goes to the provider itself.
+            InvalidInput: the audio of this call goes directly to the provider.
         """
         call = self._at()
         if self._call is not None:
@@ -332,13 +334,14 @@ class VoiceSession:
                 await provider.session.send_audio(pcm)
 
     async def media(self, *, ahead_ms: int | None = None) -> AsyncIterator[Frame | Flush]:
-        """What to play, in order, at `profile.output_hz`, across transfers, until the call is over.
+        """The audio to play, in order, at `profile.output_hz`, across transfers, until the call is over.
 
-        `Flush` means that the caller interrupted: drop what was not played, then say how much was.
+        `Flush` means that the caller interrupted: drop what was not played, then report how much was:
+        `played(…, flushed=True)`.
 
         Args:
-            ahead_ms: of audio at most that was handed out and not reported as played, for a device that
-                reports; one that reports nothing for a while is given more.
+            ahead_ms: how many milliseconds may be handed out without being reported as played, for a device
+                that reports; a device that reports nothing for a while is given more.
         """
         live = self._at().live
         most = None if ahead_ms is None else SAMPLE_BYTES * self.profile.output_hz * ahead_ms // 1000
@@ -390,7 +393,7 @@ class VoiceSession:
         await call.live.playback.wait_idle()
 
     async def caught_up(self, within_s: float) -> None:
-        """Wait until what was said so far is kept, or that long."""
+        """Wait until everything said so far is stored, or until the timeout."""
         await self._at().caught_up(within_s)
 
     def barge_in(self) -> None:
@@ -401,7 +404,7 @@ class VoiceSession:
     # -- words
 
     async def send_text(self, text: str) -> None:
-        """What the caller typed instead of saying it."""
+        """Send what the caller typed instead of saying it."""
         call, said = self._at(), checked_text(text, "text")
         provider = call.live.provider
         call.handler.barge_in(provider)
@@ -454,12 +457,12 @@ class VoiceSession:
 
     @property
     def current_agent(self) -> str:
-        """Who serves now."""
+        """The agent that serves now."""
         return self._at().live.provider.setup.agent.name
 
     @property
     def live(self) -> CallState:
-        """The parts of the call, for those who measure or extend it. No promise is made about its form."""
+        """The shared state of the call, for measurements and extensions. It may change in any release."""
         return self._at().live
 
     # -- inside

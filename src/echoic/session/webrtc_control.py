@@ -1,11 +1,11 @@
-"""A call whose audio goes between the provider and the caller, steered from beside it.
+"""WebRTC control: a call whose audio goes directly between provider and caller, controlled over a sideband
+connection.
 
-PydanticAI's sideband runs tools, instructions and history. It passes on that the provider plays, not at
-which millisecond it stopped. And it numbers the items it creates from 1 on every connection, so that the
-second sideband of one call is refused what the first has made already. The model here is theirs in all else:
-it lets the session see those events and makes the numbers the connection's own. It overrides the two methods
-of the connection that read and write a frame; `tests/session/test_sideband.py` fails when an upgrade moves
-them.
+PydanticAI's sideband runs tools, instructions and history. It passes on that the provider plays, not at which
+millisecond it stopped. And it numbers the items it creates from 1 on every connection, so that the second
+sideband of one call is refused what the first has made already. The model here is theirs in all else: it lets
+the session see those events and makes the numbers the connection's own. It overrides the two methods of the
+connection that read and write a frame; `tests/session/test_sideband.py` fails when an upgrade moves them.
 
 Playback on such a call is the provider's. It says when a response begins to sound, when it has been played or
 dropped, and at which millisecond an item was cut off. How long the words of an item last is not told:
@@ -54,7 +54,7 @@ class ProviderCall:
 
     @property
     def handle(self) -> str:
-        """What a checkpoint names it by, so that another process finds it; see `call_of`."""
+        """The provider's id of the call, kept in the checkpoint for another process; see `call_of`."""
         return f"call:{self.id}"
 
 
@@ -112,12 +112,12 @@ class _Sound:
     began_s: float | None = None
     """While it sounds."""
     before_ms: float = 0.0
-    """Of it that sounded before it paused."""
+    """Milliseconds that were played before the pause."""
     begun: bool = False
 
     @property
     def ms(self) -> float:
-        """That has sounded by now."""
+        """Milliseconds played by now."""
         now_ms = 0.0 if self.began_s is None else 1000 * (time.monotonic() - self.began_s)
         return self.before_ms + now_ms
 
@@ -174,7 +174,7 @@ class RemotePlayback(Playback):
 
     @property
     def sounding(self) -> Utterance | None:
-        """What the caller hears now, or would hear next."""
+        """The item the caller hears now, or would hear next."""
         return next((said for said in self._utterances.values() if not said.settled), None)
 
     def announced(self, utterance: Utterance) -> None:
@@ -199,7 +199,7 @@ class RemotePlayback(Playback):
             asyncio.get_running_loop().call_later(_SILENT_S, self._given_up, utterance)
 
     def progress(self, utterance: Utterance) -> float:
-        """Milliseconds of it that have sounded by now, while it does."""
+        """Milliseconds of the item that were played by now, while it is being played."""
         sound = self._sound_of(utterance)
         return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
 
@@ -210,7 +210,7 @@ class RemotePlayback(Playback):
         """Do nothing: the provider reports what was played, not the device."""
 
     def cut(self) -> list[Utterance]:
-        """What sounds is heard no further than now; the provider's word, when it comes, is better."""
+        """Cut what is being played now; the provider's own report replaces this estimate."""
         cut = [said for said in self._utterances.values() if not said.settled]
         for said in cut:
             self._cut_at(said, self.progress(said))
@@ -237,7 +237,7 @@ class RemotePlayback(Playback):
         return self._sounds.get(self._response_of.get(utterance.item or "", ""))
 
     def _ahead_ms(self, utterance: Utterance, sound: _Sound) -> float:
-        """What sounds of the same response before this does."""
+        """Milliseconds of the same response that are played before this item."""
         before = sound.items[: sound.items.index(utterance.item)] if utterance.item in sound.items else []
         return sum(self._length_ms(self._utterances[item]) for item in before if item in self._utterances)
 

@@ -80,7 +80,7 @@ def plot_peers(found: Comparison, folder: Path) -> list[Path]:
     """What each finds, with 95 % intervals, and how long a search takes."""
     figure = _figure(2)
     finds, takes = figure.subplots(1, 2)
-    compared = (*found.peers, found.alike)
+    compared = found.every
     tallies = {one.about.name: one.tally for one in compared}
     _bars(finds, {name: [_with_error(tally, m) for m in _METRICS] for name, tally in tallies.items()})
     _label(finds, _METRICS, f"{found.dataset.name}, {found.dataset.questions} questions")

@@ -1,7 +1,8 @@
-"""What an agent learned by serving people, kept for all whom it serves: lessons, and nobody's secrets.
+"""Agent experience: lessons that an agent learned by serving users, shared with all users and free of
+secrets.
 
-A lesson is checked by rules before it is kept, whoever wrote it. What conversations taught is in no prompt
-before an operator approved it.
+Rules check every lesson before it is stored, whoever wrote it. A lesson learned from conversations enters a
+prompt only after an operator approved it.
 """
 
 from __future__ import annotations

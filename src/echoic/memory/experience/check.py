@@ -115,13 +115,13 @@ _PREFIXED: Final = re.compile(r"(?:re|un|mis|non|pre)([a-z]{4,})")
 def objection(
     text: str, *, words: Collection[str] = (), own: Collection[str] = (), names: Collection[str] = ()
 ) -> str | None:
-    """Why `text` may not be shared as a lesson; None where nothing speaks against it.
+    """Why `text` may not be shared as a lesson; None if it may.
 
     Args:
         text: the lesson, at most `MAX_LESSON_CHARACTERS`.
-        words: further ordinary words, folded: those of the deployment's own trade.
-        own: folded words that are its author's own: names, places and the like from their memory.
-        names: folded words of names of the deployment's users.
+        words: additional ordinary words, folded, such as those of the deployment's trade.
+        own: folded words from its author's memory: names, places and the like.
+        names: folded words of the names of the deployment's users.
     """
     if len(text) > MAX_LESSON_CHARACTERS:
         return f"it has {len(text)} characters, {MAX_LESSON_CHARACTERS} at most"
@@ -173,7 +173,7 @@ def _of_a_person(said: Sequence[JudgedWord]) -> str | None:
 
 
 def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
-    """Whether a word that may speak of somebody's family or health does not, where it stands."""
+    """Whether a word that could be about family or health is about the service here."""
     word = said[place]
     before = [other for other in said[max(0, place - 2) : place] if other.stem]
     after = said[place + 1 : place + 2]
@@ -189,7 +189,7 @@ def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
 
 
 def _tells(texts: Sequence[str], place: int) -> bool:
-    """Whether "the caller" at `place` is somebody something is told of, not whoever calls."""
+    """Whether "the caller" at `place` is a particular person being reported on, not any caller."""
     bare = texts[place].removesuffix("'s")
     if bare not in _SOMEBODY or place == 0 or texts[place - 1] not in _DEFINITE:
         return False
@@ -233,7 +233,7 @@ def _of_words(
 
 
 def ordinary(word: str) -> bool:
-    """Whether a folded word is one that lessons are said in."""
+    """Whether a folded word belongs to the ordinary vocabulary of lessons."""
     bare = word.removesuffix("'s").removesuffix("'")
     parts = [part for part in bare.replace(".", "-").split("-") if part]
     return all(_is_known(part) for part in parts)

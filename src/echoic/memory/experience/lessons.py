@@ -64,7 +64,7 @@ class _StoredLesson:
 
     @property
     def shelf(self) -> tuple[ExperienceKind, bool, bool]:
-        """What it competes with for room."""
+        """The group of lessons with which it competes for space."""
         return (self.lesson.kind, self.adopted, self.withdrawn)
 
     @property
@@ -73,14 +73,14 @@ class _StoredLesson:
 
 
 class AgentExperience:
-    """What one agent of one deployment learned. Made by `MemoryService.experience`; holds no state.
+    """The lessons of one agent in one deployment. Created by `MemoryService.experience`; holds no state.
 
     Args:
-        store: where it is kept.
+        store: where they are stored.
         everyone: the global scope of the deployment.
-        agent: whose.
-        by_itself: whether a lesson needs no operator. Then anybody can teach the agent of all.
-        clock: the time, aware.
+        agent: the name of the agent.
+        by_itself: whether a lesson takes effect without an operator. Then any caller can teach the agent.
+        clock: returns the current time, aware.
         words: ordinary words of this deployment's trade that lessons may use.
     """
 
@@ -104,11 +104,11 @@ class AgentExperience:
         self.agent = checked_name(agent, "agent")
 
     async def get(self) -> Experience:
-        """All of it, with what waits and what was withdrawn. For operators."""
+        """Every lesson, including pending and withdrawn ones. For operators."""
         return self._shown(await self._kept())
 
     async def seen_by(self, user: Scope) -> Experience:
-        """What the agent may use in front of this user: what was approved, whoever taught it."""
+        """The lessons the agent may use with this user: those that were approved, whoever taught them."""
         if user.deployment != self._everyone.deployment:
             raise InvalidInput("this user is of another deployment than the agent")
         return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
@@ -175,7 +175,7 @@ class AgentExperience:
         return await until_written(attempt, "the lesson")
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Withdraw a lesson from the next prompt on, however often it is taught again.
+        """Withdraw a lesson from the next prompt on, even if it is taught again.
 
         For operators.
 
@@ -199,7 +199,7 @@ class AgentExperience:
         return await until_written(attempt, "the lesson")
 
     async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
-        """Destroy a lesson, as one that waits and is rejected. It may be taught again. For operators.
+        """Delete a lesson, as when a pending one is rejected. It may be taught again. For operators.
 
         Args:
             lesson_id: as for `adopt`.
@@ -228,7 +228,7 @@ class AgentExperience:
             )
 
     async def _own_words(self, author: Scope) -> frozenset[str]:
-        """Words of the author's names, places and the like, past ones included."""
+        """Words of the author's names, places and the like, including past ones."""
         records = await scan_all(self._store, author, MEMORY)
         return frozenset(
             word
@@ -273,7 +273,7 @@ class AgentExperience:
         return _kept_of(records[0])
 
     def _surplus(self, kept: Sequence[_StoredLesson], new: _StoredLesson) -> list[Change]:
-        """What makes room for `new`."""
+        """The lessons to remove to make room for `new`."""
         beside = sorted(
             (k for k in kept if k.shelf == new.shelf and k.name != new.name),
             key=lambda k: (k.lesson.times, k.seq),
@@ -311,15 +311,15 @@ def teacher(scope: Scope) -> str:
 async def unlearn(
     store: Store, author: Scope, says: Callable[[str], bool] = lambda _: True
 ) -> tuple[list[Drop], int]:
-    """Take `author` from among those who taught lessons.
+    """Remove `author` from the authors of lessons.
 
     Args:
-        store: where they are.
-        author: who taught them.
-        says: of which lessons, by their text; by default of all.
+        store: where the lessons are.
+        author: the user who taught them.
+        says: selects lessons by their text; by default all of them.
 
     Returns:
-        what goes with them: the lessons nobody else taught and nobody adopted; and how many others stay.
+        the lessons to remove, which nobody else taught and nobody adopted, and how many others stay.
     """
     digest = teacher(author)
 
@@ -378,7 +378,7 @@ def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
 
 
 def _shown_id(name: str, text: str) -> str:
-    """The id of a lesson as it stands; `name` is its record's."""
+    """The id of a lesson's current wording; `name` is the id of its record."""
     return f"{name}-{memory_id(text)}"
 
 

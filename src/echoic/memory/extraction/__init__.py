@@ -1,8 +1,8 @@
-"""How what was said becomes changes to what is known: what extractors are, and what becomes of it.
+"""Extraction: how what was said becomes changes to what is known.
 
-`reconciliation` has the seam, and decides which of the proposed changes take effect. `rule_reader` has the
-extractor that needs nothing, `sentence_extractor` the one that needs the local encoder. Who reads which turns
-when is `rule_reader` and `model_reader`.
+`reconciliation` defines the `Extractor` seam and decides which proposed changes take effect. `rule_reader`
+has the extractor by rules, `sentence_extractor` the one that uses the local encoder. `rule_reader` and
+`model_reader` decide which turns are read when.
 """
 
 from __future__ import annotations

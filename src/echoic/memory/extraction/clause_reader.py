@@ -82,26 +82,26 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Words of one speaker that may stand by themselves."""
+    """Words of one speaker that can stand alone."""
 
     text: str
     words: tuple[str, ...]
     """Folded."""
     signs: frozenset[str] = frozenset()
-    """What its own words do not show: "=?" where its sentence asks, "<said" where "said" stands before it."""
+    """Features from outside its words: "=?" if its sentence is a question, "<said" if "said" precedes it."""
     place: int = 0
-    """How many clauses of the same turn stand before it."""
+    """How many clauses of the same turn precede it."""
     mended: bool = False
     """Whether the speaker put something right in its sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a clause was taken for."""
+    """The classification of a clause."""
 
     clause: Clause
     kind: str
-    """What it is about, such as "medication"; a key of `CATEGORIES`."""
+    """Its topic, such as "medication"; a key of `CATEGORIES`."""
     likely: float
     """How likely it is a durable statement, from 0 to 1."""
 
@@ -127,14 +127,14 @@ CATEGORIES: Final[dict[str, Category]] = {
 
 @dataclass(frozen=True)
 class Weights:
-    """What was fitted: a few networks alike, whose scores are averaged."""
+    """The trained weights: an ensemble of small networks whose scores are averaged."""
 
     terms: dict[str, int]
-    """Words, and pairs of words with a space between, that count; where each stands in `term`."""
+    """The words and bigrams used as features, with their row in `term`."""
     term: Floats
     """[terms]"""
     direct: Floats
-    """[dimensions + 1] Of the sentence vector; the bias stands last."""
+    """[dimensions + 1] Weights of the sentence vector, then the bias."""
     axes: Floats
     """[dimensions, axes] What word pieces are projected to."""
     heads: Floats
@@ -177,7 +177,7 @@ class Weights:
         return float(total)
 
     def kind(self, vector: Floats) -> str:
-        """What a durable statement with that sentence vector is about."""
+        """The topic of a durable statement with that sentence vector."""
         return self.names[int(np.argmax(self.kinds @ with_bias(vector[None])[0]))]
 
     def _places(self, clause: Clause) -> Iterator[int]:
@@ -292,7 +292,7 @@ def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
 
 
 def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
-    """Where a further clause of the speaker's own begins: "… and I …", "…, we …"."""
+    """Where another clause of the speaker's own begins: "… and I …", "…, we …"."""
     for at in range(FEWEST, len(said) - FEWEST + 1):
         aside = tuple(said.low(at - back) for back in (3, 2, 1)) == _ASIDE
         past = "used to " in said.line[: said.starts[at]]
@@ -320,7 +320,7 @@ def _runs_on(said: Sentence, at: int) -> bool:
 
 
 def _contracted(words: Sequence[str]) -> bool:
-    """Whether the first word is two: "I'm retired" stands by itself, "I see" does not."""
+    """Whether the first word is a contraction: "I'm retired" can stand alone, "I see" cannot."""
     return bool(words) and "'" in words[0]
 
 
@@ -334,14 +334,14 @@ def _asks(words: Sequence[str]) -> bool:
 
 
 def terms_of(clause: Clause) -> set[str]:
-    """Words, pairs of words and signs of a clause; "^" and "$" stand around it, numbers are all alike."""
+    """Words, bigrams and features of a clause, between "^" and "$"; all numbers are one term."""
     alike = ["#" if any(map(str.isdigit, word)) else word for word in clause.words]
     pairs = {f"{one} {other}" for one, other in itertools.pairwise(["^", *alike, "$"])}
     return {*alike, *pairs, *clause.signs}
 
 
 def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Read]:
-    """What each of `read` was taken for, in order.
+    """Classify each clause of `read`, in order.
 
     Args:
         read: the clauses of some turns, one turn behind the other.

@@ -1,8 +1,8 @@
-"""Whether a proposed fact can have been said in the turns it cites. Pure; knows no model and trusts none.
+"""Grounding: whether a proposed fact can have been said in the turns it cites. Pure; trusts no model.
 
 It cannot tell whether a fact is true. It can tell that a name or a number in it was never said, that it
-shares no word with what was, and that it is an instruction rather than something about the user. `consistent`
-takes out of proposed changes those that contradict one another.
+shares no word with the turns, and that it is an instruction rather than a fact about the user. `consistent`
+removes proposed changes that contradict one another.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[M
     Args:
         changes: what was proposed.
         turns: those that were read.
-        known: what the changes may name.
+        known: the memories that the changes may name.
     """
     spoken = {turn.id: turn.heard_text for turn in turns}
     by_id = {memory.id: memory for memory in known}
@@ -147,7 +147,7 @@ def _numbers_said(text: str, numbers: set[str], *, dated: bool) -> bool:
 
 
 def _numbers(said: Sequence[str]) -> set[str]:
-    """Every number that can be read out of what was said, in figures."""
+    """Every number in what was said, in digits."""
     found: set[str] = set()
     for utterance in said:
         found.update(re.findall(r"[0-9]+", utterance))
@@ -170,11 +170,10 @@ MOST_CHANGES = 100
 
 
 def consistent(changes: Sequence[Change], turns: Sequence[Turn]) -> list[Change]:
-    """`changes` in the order in which they were said, without those that contradict one another.
+    """`changes` in spoken order, without those that contradict one another.
 
-    A memory that is to end may be named by no other change, and a slot filled once by the same turn: where
-    two say different things of the same, neither is believed. A slot filled by two turns holds what was said
-    last.
+    A memory that is to end may be named by only one change, and a slot may be filled once in a turn: if a
+    turn gives two different values, neither is used. A slot filled in two turns gets the later value.
     """
     # the same change twice contradicts nothing
     changes = [change for at, change in enumerate(changes) if change not in changes[:at]]

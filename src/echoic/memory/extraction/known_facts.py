@@ -1,9 +1,10 @@
-"""What holds of a user when a run begins, and whether something said is known already in other words.
+"""Known facts: what is current for a user when a run begins, and whether a new statement is a paraphrase of
+it.
 
-A wrong "yes" loses what was said, a wrong "no" keeps it twice. A vector alone cannot tell: all-MiniLM-L6-v2
-puts "moves to a bigger flat" and "moves to a smaller flat" at 0.98, "studies Italian" and "is learning
-Italian" at 0.82. So the words decide: both must say the same of the same things, and a vector only judges
-whether words that one of them has more add anything.
+A wrong "yes" loses what was said, a wrong "no" stores it twice. A vector alone cannot tell: all-MiniLM-L6-v2
+scores "moves to a bigger flat" and "moves to a smaller flat" 0.98, "studies Italian" and "is learning
+Italian" 0.82. So words decide: both must say the same of the same things, and a vector only judges whether
+extra words of one of them add anything.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _NAME: Final = re.compile(r"(?<![.!?] )(?<!^)\b[^\W\d_a-z][\w'’-]*")
 
 
 def statement_of(memory: Memory) -> str:
-    """What a memory says, as a sentence where it has one."""
+    """The content of a memory, as a sentence if it has one."""
     return memory.statement or memory.text
 
 
@@ -118,7 +119,7 @@ def _deciding(text: str) -> frozenset[str]:
 
 
 def _order(text: str) -> tuple[str, ...]:
-    """What follows a comparison, or "from … to", in order: "tea over coffee" is not "coffee over tea"."""
+    """The words after a comparison, or "from … to", in order: "tea over coffee" is not "coffee over tea"."""
     words = cut(text)
     at = next((at for at, word in enumerate(words) if word in _COMPARES), None)
     compares = {"prefer", "prefers", "than", "over", "rather", "instead"} & set(words)
@@ -157,10 +158,10 @@ class KnownMemories:
         return any(same_words(said, statement_of(memory)) for memory in ended)
 
     def nearest(self, turns: Sequence[Turn], limit: int = SHOWN) -> tuple[Memory, ...]:
-        """`limit` memories at most, in the order of first writing: those that share most words with `turns`.
+        """At most `limit` memories, oldest first: those that share the most words with `turns`.
 
-        What a voice agent asks of its caller again and again (name, home) is never left out: memories with a
-        key of their own come before those that only share no word.
+        What a voice agent repeatedly asks for (name, home) is always included: memories with a key of their
+        own precede those that share no word.
         """
         if len(self.memories) <= limit:
             return self.memories
@@ -176,7 +177,7 @@ class KnownMemories:
 
 
 async def known_of(store: Store, scope: Scope) -> KnownMemories:
-    """What holds of `scope`, and what did, said by its own user; without vectors."""
+    """The current and past memories of `scope` that its own user stated; without vectors."""
     own = [r for r in await scan_all(store, scope, MEMORY) if r.data.get("author") == scope.user]
     held = [record for record in own if _holds(record)]
     return KnownMemories(

@@ -1,9 +1,9 @@
-"""Runs an extractor that takes seconds and may fail over what the rules have read, with a cursor of its own.
+"""Runs a slow or fallible extractor, such as a model, behind the rules, with a cursor of its own.
 
-A run reads, asks, and writes. Nothing is held while the model is asked but a lease; what it says takes effect
-only if the conversation is still there, nobody else read the same turns, and not too much would end. Cursor,
-lease and failures are one record, written expecting what was read. The cursor makes a turn count once; the
-lease only spares two workers the same work, so a clock that is wrong costs time, never a memory.
+A run reads, asks the extractor, and writes. While it waits it holds only a lease; the result takes effect
+only if the conversation still exists, no other worker read the same turns, and not too many memories would
+end. Cursor, lease and failures are one record, written with optimistic concurrency. The cursor makes each
+turn count once; the lease only avoids duplicate work, so a wrong clock costs time, never a memory.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ async def progress_of(store: Store, scope: Scope, reader: str, conversation: str
 
 
 def progress_in(record: Record, reader: str, conversation: str) -> Progress:
-    """What `record` says."""
+    """The progress stored in `record`."""
     retry_at = record.data.get("retry_at")
     return Progress(
         reader=reader,
@@ -135,12 +135,13 @@ def progress_in(record: Record, reader: str, conversation: str) -> Progress:
 
 
 class Leases:
-    """Whose turn it is to read a user's conversations: one worker at a time, until it is done or has died.
+    """Leases on users' conversations: one worker reads a user's conversations at a time, until it finishes or
+    dies.
 
     Args:
-        store: where leases are kept, each in the scope of the user it is about.
-        worker: the name of this one.
-        clock: the time, aware.
+        store: where leases are stored, each in the scope of its user.
+        worker: the name of this worker.
+        clock: returns the current time, aware.
     """
 
     def __init__(self, store: Store, worker: str, clock: Callable[[], datetime]) -> None:
@@ -210,7 +211,7 @@ _LEASE_MARGIN_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What came of looking at a conversation once."""
+    """The outcome of one look at a conversation."""
 
     distilled: Distilled | None = None
     """None: nothing was read."""
@@ -298,7 +299,7 @@ class ModelReader:
         return await progress_of(self._store, scope, self.extractor.name, conversation)
 
     def _wait_s(self, progress: Progress) -> float | None:
-        """How long to wait after a failure; None: not at all, or, once it is parked, for good."""
+        """Seconds to wait after a failure; None for no retry: it succeeded, or it is parked."""
         if progress.retry_at is None or progress.parked:
             return None
         left = (progress.retry_at - self._clock()).total_seconds()

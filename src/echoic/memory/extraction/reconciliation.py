@@ -1,8 +1,8 @@
-"""What an extractor proposes, and which of it takes effect. Writes nothing.
+"""Reconciliation: what an extractor may propose, and which proposals take effect. Writes nothing.
 
-Every change is checked against the turns it cites, whoever proposed it: only the user's own words count, what
-is newer is never undone by what is older, and what the user took back does not return. What rests on words
-that were heard with doubt is marked so, until it is said again clearly or affirmed.
+Every change is checked against the turns it cites, whoever proposed it: only the user's own words count,
+older statements never undo newer ones, and what the user took back does not return. A fact from words with
+low recognition confidence is marked unconfirmed until it is said again clearly or affirmed.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ FACT_CATEGORIES: tuple[Category, ...] = ("preference", "entity", "decision", "re
 
 
 class Unusable(EchoicError):
-    """What an extractor gave cannot be used, or would change too much. Nothing was changed."""
+    """The extractor's result cannot be used, or would change too much. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What an extractor is shown."""
+    """The input of an extractor."""
 
     turns: tuple[Turn, ...]
     """Turns nobody has learned from yet, in order. Facts may rest on the user's among them, on no others."""
     context: tuple[Turn, ...] = ()
     """The turns before, read again for what the new ones refer to."""
     known: tuple[Memory, ...] = ()
-    """What holds of the user that the turns may repeat, correct or take back."""
+    """Current memories of the user that the turns may repeat, correct or take back."""
     withheld: frozenset[str] = field(default_factory=frozenset)
     """Ids of turns of which the user asked that they be not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing said of the user."""
+    """One statement about the user."""
 
     text: str
     """The value where there is a key ("Lisbon"), else a sentence."""
     key: str | None = None
     """The slot it fills; a later value of the same slot supersedes it."""
     statement: str | None = None
-    """A sentence that stands by itself, where `text` is only a value."""
+    """A self-contained sentence, if `text` is only a value."""
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
@@ -62,7 +62,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """Something is so. If it is known it is confirmed; if its slot holds something else, that ends."""
+    """Add a fact. If it is known, it is confirmed; if its slot holds another value, that one ends."""
 
     fact: Fact
     source: tuple[str, ...]
@@ -71,7 +71,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede:
-    """Something known is so no longer, because this is."""
+    """Replace a known memory by a new fact."""
 
     known: tuple[str, ...]
     """Ids of the memories that end."""
@@ -89,7 +89,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract:
-    """Something known is no longer so, and nothing takes its place."""
+    """End a known memory, with nothing in its place."""
 
     known: tuple[str, ...]
     source: tuple[str, ...]
@@ -107,7 +107,7 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unlearn:
-    """The user asked that these turns be not kept: what was learned from them holds no longer."""
+    """The user asked not to keep these turns: what was learned from them ends."""
 
     turns: frozenset[str]
     source: tuple[str, ...]
@@ -120,7 +120,7 @@ Change = Add | Supersede | Confirm | Retract | TakeBack | Unlearn
 class Extractor(Protocol):
     """Reads what was said and proposes changes.
 
-    May raise anything: then nothing is changed, and the same turns are read again later.
+    It may raise any exception: then nothing is changed, and the same turns are read again later.
     """
 
     @property
@@ -167,7 +167,7 @@ class Summarizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
-    """What a run changed."""
+    """The changes made by a run."""
 
     turns: int = 0
     kept: tuple[Memory, ...] = ()
@@ -193,17 +193,17 @@ Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
 
 
 class Reconciler:
-    """Takes the changes of one run into a ledger.
+    """Applies the changes of one run to a ledger.
 
     Args:
-        ledger: of the user's own scope.
-        turns: those the extractor was shown as new; a change may cite no other.
-        withheld: ids of turns that the user asked not to be kept, as of now.
-        known: what holds of the user, where it may have to be unlearned or affirmed.
-        duplicates: finds what is known in other words; None: only the same slot can hold the same.
-        undone: tells what was corrected or taken back later; None: only of what has a slot that is known.
-        context: the turns right before: what the agent read back there may be affirmed in the first new one.
-        third_parties: what is kept of others than the user.
+        ledger: the ledger of the user's own scope.
+        turns: the turns shown to the extractor as new; a change may cite no other.
+        withheld: ids of turns that the user asked not to keep.
+        known: current memories, which may have to be unlearned or affirmed.
+        duplicates: finds what is known in other words; if None, only the same slot can hold the same.
+        undone: tells what was corrected or taken back later; if None, only known slots are checked.
+        context: the turns right before: the user may affirm in the first new turn what the agent read back.
+        third_parties: what is stored about people other than the user.
     """
 
     def __init__(
@@ -324,7 +324,7 @@ class Reconciler:
         self._superseded += [memory.id for memory in known]
 
     async def _stay(self, stays: Memory, others: Sequence[Memory], cited: Sequence[Turn], last: Turn) -> None:
-        """What takes the place of several is what one of them says: that one holds on, the others end."""
+        """Replace several memories by what one of them says: that one stays current, the others end."""
         for memory in others:
             stays = await self._ledger.give_way(memory, stays, last.said_at)
         self._superseded += [memory.id for memory in others]
@@ -336,7 +336,7 @@ class Reconciler:
             self._confirmed += [confirmed] if confirmed else []
 
     async def _affirm(self, text: str, turn: Turn) -> None:
-        """What the agent read back is so: the user said yes to it in `turn`."""
+        """Confirm what the agent read back: the user said yes to it in `turn`."""
         if turn.id not in self._turns:
             return
         for memory in (*self._known, *self._kept):
@@ -365,14 +365,14 @@ class Reconciler:
                 self._note_retracted(await self._ledger.end(memory.id, at))
 
     async def _changeable(self, name: str, last: Turn) -> Memory | None:
-        """The memory a change names, if it holds, is the user's alone and not newer than what was said."""
+        """The memory a change names, if it is current, the user's alone and not newer than what was said."""
         memory = await self._ledger.holding(name)
         if memory is None or memory.author != self._ledger.scope.user or memory.visibility != "private":
             return None
         return memory if memory.valid_from <= last.said_at else None
 
     async def _duplicate(self, memory: Memory) -> Memory | None:
-        """What holds already and says the same, under whatever key."""
+        """The current memory that says the same, under whatever key."""
         found = self._duplicates(statement_of(memory), self._kept) if self._duplicates else None
         return await self._ledger.holding(found.id) if found else None
 
@@ -404,7 +404,7 @@ class Reconciler:
         return replace(memory, confirmed=False) if doubted else memory
 
     async def _zone(self) -> tzinfo:
-        """Where the user's clocks stand, with what is learned of that just now."""
+        """The user's time zone, including what was just learned of it."""
         now = [await self._ledger.current(key, self._ledger.scope.user) for key in ZONE_KEYS]
         learned = [memory for memory in now if memory is not None]
         return await remembered_zone(self._ledger.store, self._ledger.scope, learned) or UTC
@@ -429,6 +429,6 @@ def _only_less(said: Memory, known: Memory) -> bool:
 
 
 def _same_value(known: Memory, said: Memory) -> bool:
-    """Whether a slot holds what was said, apart from case and words that say nothing."""
+    """Whether a slot holds what was said, ignoring case and filler words."""
     alike = known.text.casefold() == said.text.casefold() or same_words(known.text, said.text)
     return alike and (known.category, known.context) == (said.category, said.context)

@@ -82,7 +82,7 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 
 
 def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
-    """What the user said in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
+    """The user's words in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
     found = {}
     for before, turn in itertools.pairwise([None, *turns]):
         if turn and of_user(turn):
@@ -92,7 +92,7 @@ def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
 
 
 def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
-    """What the user said, which is recent from now on; nothing of anybody else's, nor about a secret."""
+    """The new statements of the user, without other speakers' and without secrets."""
     if said is None:
         return []
     every = listen(said, [item for _, items in recent for item in items], _since(recent))
@@ -102,7 +102,7 @@ def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
 
 
 def _since(recent: _Recent) -> str:
-    """What the user said behind the last thing that was heard."""
+    """The user's turns after the last one that was read."""
     behind: list[str] = []
     for text, heard in reversed(recent):
         if heard:

@@ -92,7 +92,7 @@ class Statement:
     text: str
     kind: str
     beside: str = ""
-    """What was said right before and behind it in its turn, which may say that something changed."""
+    """The words right before and after it in its turn, which may say that something changed."""
 
     @property
     def words(self) -> list[str]:
@@ -157,7 +157,7 @@ def _about(words: Sequence[str]) -> frozenset[str]:
 
 
 def _subject(words: Sequence[str]) -> tuple[str, ...]:
-    """What is spoken of at the beginning: "my order number" of "my order number is seven"."""
+    """The subject at the beginning: "my order number" in "my order number is seven"."""
     if words[0] == "i'm" or words[:2] == ["i", "am"]:
         return ("i",) if len(words) <= 5 else ()
     if words[0] not in _HOLDERS:
@@ -267,7 +267,7 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 
 
 def _says(heard: str, clause: Clause) -> bool:
-    """Whether what was heard in the same turn leaves little of `clause` unsaid."""
+    """Whether the memories from the same turn cover nearly all of `clause`."""
     told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
     known = {word.stem for word in content_words(heard)}
     return not told or len(told & known) >= _HEARD * len(told)
@@ -295,7 +295,7 @@ def _stems(text: str) -> frozenset[str]:
 def _changes(
     said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights
 ) -> list[Change]:
-    """What is kept of `said`, in order, and what of `known` it takes the place of."""
+    """The statements of `said` to store, in order, and what each replaces in `known`."""
     found: list[Change] = []
     ended = 0
     for at, (one, read, vector) in enumerate(said):

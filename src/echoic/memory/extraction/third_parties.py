@@ -28,7 +28,7 @@ _KIN: Final = (
 
 @cache
 def _about(rule: ThirdParties) -> re.Pattern[str]:
-    """What names somebody else: "my sister", "the user's boss", "has a daughter"."""
+    """References to other people: "my sister", "the user's boss", "has a daughter"."""
     family = _YOUNG if rule == "adults" else f"{_YOUNG}|{_KIN}|(?:ex-?)?(?:{source('facts.kin')})s?"
     others = family if rule == "adults" else f"{family}|(?:{source('facts.others')})s?"
     between = r"(?:(?!called|named)[\w'-]+ ){0,2}?"
@@ -49,7 +49,7 @@ def _keys(rule: ThirdParties) -> re.Pattern[str]:
 
 
 def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
-    """Whether `rule` has nothing kept of whom `texts`, under `key`, are about."""
+    """Whether `rule` forbids storing `texts`, under `key`, because of whom they are about."""
     if rule == "keep":
         return False
     if key and _keys(rule).search(re.sub(r"[\W_]+", " ", fold(key))):

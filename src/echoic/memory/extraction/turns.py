@@ -62,12 +62,12 @@ def is_doubted(memory: Memory, cited: Iterable[Turn], threshold: float = THRESHO
 
 
 def affirms(said: str) -> bool:
-    """Whether a turn says yes to what was said before it, and nothing against it. English."""
+    """Whether a turn says yes to what precedes it and contradicts none of it. English."""
     return bool(_AFFIRMED.search(said)) and not _DENIED.search(said)
 
 
 def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
-    """What the agent said, and was heard, right before a turn that says yes to it; with that turn."""
+    """What the agent said, as heard, right before a turn that says yes to it; with that turn."""
     return [
         (before.heard_text, after)
         for before, after in itertools.pairwise(turns)
@@ -76,7 +76,7 @@ def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
 
 
 def mentions(text: str, memory: Memory) -> bool:
-    """Whether what the memory holds stands in `text`."""
+    """Whether `text` contains what the memory says."""
     return memory.text.casefold() in text.casefold()
 
 
@@ -138,7 +138,7 @@ class Stretch:
 
     turns: tuple[Turn, ...]
     seqs: tuple[int, ...]
-    """By turn, where a cursor stands that has read it."""
+    """By turn, the cursor position after reading it."""
     context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
     """Ids of those, here or before, from which nothing is to be learned: it was forgotten."""
@@ -192,7 +192,7 @@ def is_unmarked(record: Record) -> bool:
 
 
 def marked(record: Record) -> Put | None:
-    """The change that says a completed conversation is distilled; None for one that is not completed."""
+    """The change that marks a completed conversation as distilled; None if it is not completed."""
     conversation = conversation_of(record)
     if not is_unmarked(record):
         return None

@@ -1,7 +1,7 @@
-"""An agent that needs no language model: it answers from memory by rules, and says when rules do not suffice.
+"""An agent without a language model: it answers from memory by rules, and says when rules do not suffice.
 
-One turn keeps what was said, learns from it, looks, answers, and keeps the answer. It is not a
-conversationalist.
+A turn stores what was said, learns from it, searches, answers, and stores the answer. It does not make
+conversation.
 """
 
 from __future__ import annotations
@@ -82,26 +82,26 @@ def of_now_only(said: str) -> str:
 
 
 def of_the_past(versions: Sequence[Memory]) -> str:
-    """What held under a key before what holds now; empty where nothing did."""
+    """What was known under a key before the current value; empty if nothing was."""
     past = [memory for memory in versions if not memory.current]
     return f"Before, you told me: {listed([said_back(past[-1])])}" if past else ""
 
 
 def taken_back(versions: Sequence[Memory]) -> str:
-    """That it was known once and taken back, without saying what it was; empty where it was not so."""
+    """Says that it was known and taken back, without repeating it; empty if it was not."""
     gone = versions and not versions[-1].current and versions[-1].superseded_by is None
     return "You asked me to no longer hold on to that." if gone else ""
 
 
 def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
-    """The answer from what a search found.
+    """The answer from the results of a search.
 
     Args:
-        asked: what the question is about. Where that is a slot of which nothing is known, words that share
-            its own ("my wife lives in Rome", to "where do I live") are close and no more.
-        question: as asked.
-        recall: what was found for it.
-        holding: everything that holds; a turn is quoted only if what was heard in it still does.
+        asked: the subject of the question. For a slot of which nothing is known, similar hits ("my wife lives
+            in Rome", for "where do I live") are not answers.
+        question: the question.
+        recall: the search results.
+        holding: every current memory; a turn is quoted only if what was learned from it is still current.
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
     words = _stems(question)
@@ -219,18 +219,19 @@ class Reply:
     heard: Turn | None = None
     """The user's turn as it was kept; None once everything is erased."""
     stored: tuple[Memory, ...] = ()
-    """What was learned from it."""
+    """New memories."""
     superseded: tuple[Memory, ...] = ()
-    """What held before and was corrected by that."""
+    """Memories that the new ones corrected."""
     known: tuple[Memory, ...] = ()
-    """What was said and known already."""
+    """What was said and already known."""
     retracted: tuple[Memory, ...] = ()
-    """What was taken back."""
+    """Memories that were taken back."""
     query: str | None = None
-    """What was searched for."""
+    """The search query."""
     recall: Recall | None = None
-    """What was found, without the turn that asked, and nothing where nothing of it answers; None where
-    nothing was searched for."""
+    """The search results without the turn that asked, empty if none of them answers; None without a
+    search.
+    """
     receipt: Receipt | None = None
     """The receipt of an erasure."""
     timings: Mapping[str, float]
@@ -238,11 +239,12 @@ class Reply:
 
 
 class KeylessAgent:
-    """Answers from one user's memory by rules. Holds no state: what it asked back stands in the conversation.
+    """Answers from one user's memory by rules. Holds no state: a question it asked is kept in the
+    conversation.
 
     Args:
-        memory: whose memory it answers from.
-        deadline_ms: how long a recall waits for the query's embedding before words alone must do.
+        memory: the memory it answers from.
+        deadline_ms: how long a recall waits for the query's embedding before it uses words alone.
     """
 
     def __init__(self, memory: UserMemory, *, deadline_ms: float | None = None) -> None:
@@ -361,9 +363,10 @@ class KeylessAgent:
         return said[:1].upper() + said[1:]
 
     async def _hidden(self, reply: Reply, told: str, *, named: bool) -> str | None:
-        """What to say where the turn asks to forget what no rule has a slot for; None where it does not.
+        """The reply to a request to forget something that no rule has a slot for; None if this is no such
+        request.
 
-        What is hidden is not said back: it would be recalled from the answer.
+        It does not repeat what is hidden, since recall would find it in the reply.
         """
         meant = await self._memory.asked_to_forget(reply.heard) if reply.heard is not None else None
         if meant is None or (not meant and (told or named)):
@@ -385,14 +388,14 @@ class KeylessAgent:
         return next((turn for turn in reversed(turns) if turn.speaker == "user"), None)
 
     async def _forget(self, conversation: OpenConversation, steps: Steps, asked: Turn, text: str) -> Reply:
-        """Destroy what was asked for, now that the user agreed."""
+        """Destroy what was asked for, now that the user has confirmed."""
         with steps.step("forget"):
             receipt = await self._memory.forget(asked=asked.id)
         reply = Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
         return await self._answered(conversation, steps, reply, text)
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
-        """What no rule of listening knows, but a key does: "forget the opening hours"."""
+        """Retract a key that no listening rule knows: "forget the opening hours"."""
         recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
@@ -405,7 +408,7 @@ class KeylessAgent:
     async def _recall(
         self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None
     ) -> Recall:
-        """What is found for `query`, without the turn that says it: it always fits itself best."""
+        """The results for `query`, without the turn that contains it, which would always rank first."""
         with steps.step("recall"):
             found = await self._memory.recall(
                 query, limit=_HITS + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance

@@ -1,9 +1,8 @@
-"""What a user wants with what they say, and memories in the second person, as one says them to whom they are
-about: "You live in Tel Aviv." Pure rules.
+"""Intents of an utterance, and memories reworded in the second person: "You live in Tel Aviv." Pure rules.
 
-An utterance may do several things at once ("I'm Pavel, where do I live?"). A question that fits no row of
-the table of intents is answered from what a search finds. A memory that was heard has a sentence about "the
-user", which is turned around; one that was set under a key has only key and value.
+An utterance can have several intents ("I'm Pavel, where do I live?"). A question that matches no row of the
+table is answered from search results. A memory learned from speech has a sentence about "the user", which is
+reworded; one that was set under a key has only key and value.
 """
 
 from __future__ import annotations
@@ -79,12 +78,12 @@ _LEADING: Final = re.compile(r"^(?:(?:so|and|well|also|ok|okay|by the way|actual
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What an utterance wants."""
+    """What an utterance asks for."""
 
     question: str | None = None
     """The sentence that asks something, as said."""
     forget: str | None = None
-    """What is to be forgotten, as said; None if nothing is."""
+    """What to forget, in the user's words; None if nothing."""
     ours: tuple[tuple[str, str], ...] = ()
     """Keys and values the speaker gave for all: "we're open nine to five"."""
     erase: bool = False
@@ -98,7 +97,7 @@ class Intent:
 
 
 def intent_of(text: str) -> Intent:
-    """What `text` wants."""
+    """The intent of `text`."""
     said = sentences(text)
     lines = [sentence.line.strip() for sentence in said]
     whole = " ".join(lines)
@@ -247,16 +246,16 @@ _PATTERNS: Final = tuple((re.compile(pattern), key) for pattern, key in _ROWS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSubject:
-    """What a question is about."""
+    """The subject of a question."""
 
     key: str | None = None
     """A slot's key, or with ":" at its end the beginning of several; None where no row fits."""
     everything: bool = False
     """All that is known is asked for."""
     before: bool = False
-    """What held before is asked for, not what holds."""
+    """The question is about a past value, not the current one."""
     others: frozenset[str] = frozenset()
-    """Whom else it is about ("my wife"): what is so of the user answers nothing then."""
+    """Other people it is about ("my wife"): facts about the user are no answer then."""
 
     def means(self, key: str | None) -> bool:
         """Whether a memory under `key` answers it."""
@@ -266,7 +265,7 @@ class QuestionSubject:
 
 
 def asked_of(question: str) -> QuestionSubject:
-    """What `question` is about."""
+    """The subject of `question`."""
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
@@ -337,7 +336,7 @@ def _said_back(memory: Memory) -> str:
 
 
 def acknowledged(memory: Memory) -> str:
-    """`memory` as one repeats it when it was just said: of what was to be remembered, only that."""
+    """`memory`, repeated right after it was said: only the part that was to be remembered."""
     return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
@@ -347,7 +346,7 @@ def _to_them(context: str) -> str:
 
 
 def second_person(sentence: str) -> str:
-    """What is said of "the user", said to them; a sentence about something else stays as it is."""
+    """A sentence about "the user", addressed to them; other sentences are returned unchanged."""
     if sentence.startswith(_ASKED):
         return ended(f"You asked me to remember: {sentence.removeprefix(_ASKED)}")
     found = _ABOUT.match(sentence)
@@ -360,7 +359,9 @@ def second_person(sentence: str) -> str:
 
 
 def listed(sentences: Iterable[str]) -> str:
-    """Several, as one that goes on after a colon: "your name is Pavel and you love jazz." as one sentence."""
+    """Several sentences joined into one, such as "your name is Pavel and you love jazz", to follow a
+    colon.
+    """
     parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
     if len(parts) < 2:
         return ended("".join(parts))
@@ -390,7 +391,7 @@ def receipt_in_words(receipt: Receipt) -> str:
 
 
 def _own_words(memory: Memory) -> str:
-    """Where the turned-around sentence would be stiff."""
+    """The user's own words, where the reworded sentence would be stiff."""
     key = memory.key or ""
     if key == "user_name":
         return ended(f"Your name is {memory.text}")
@@ -404,7 +405,7 @@ def _own_words(memory: Memory) -> str:
 
 
 def _statement(memory: Memory) -> str:
-    """The sentence of the slot that `memory.key` names, for one that was set and not heard."""
+    """A sentence for the slot that `memory.key` names, for a memory that was set directly."""
     slot = SLOTS.get(memory.key or "")
     return slot.sentence.format(memory.text) if slot and "{}" not in slot.key else ""
 
@@ -457,7 +458,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChanges:
-    """What a turn changed."""
+    """The changes a turn made."""
 
     stored: tuple[Memory, ...] = ()
     superseded: tuple[Memory, ...] = ()
@@ -516,12 +517,12 @@ def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) 
 
 
 def _name(memory: Memory) -> tuple[bool, str]:
-    """What tells a memory from all others: an id is unique only in its scope."""
+    """A unique name of a memory: an id is unique only in its scope."""
     return memory.visibility == "global", memory.id
 
 
 def learned_in_words(learned: TurnChanges) -> str:
-    """What was learned, said back so that the speaker can correct it; empty where nothing was."""
+    """What was learned, read back for confirmation; empty if nothing was."""
     parts = [_met(learned), _stored(learned), _known(learned), _retracted(learned)]
     return " ".join(part for part in parts if part)
 

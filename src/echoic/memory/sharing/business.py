@@ -1,10 +1,10 @@
-"""Statements that look like a business's, and statements that are personal.
+"""Rules for statements that look like a business's, and for statements that are personal.
 
-`looks_like_business` finds what `evidence` does not understand and an operator should still be asked
-about. A "we" may be a shop: what is said of it decides. No family says "we ship worldwide"; "we open at
-nine" becomes a shop's with a second sign of trade beside it. A family speaks of certain things ("the
-car", "our boiler"), a business of all things of a kind ("all boilers", "bikes"). What is `personal_in` a
-text nobody may overrule.
+`looks_like_business` finds statements that `evidence` does not understand and that an operator should still
+see. "We" may be a shop: the predicate decides. No family says "we ship worldwide"; "we open at nine" counts
+as a shop's only with a second sign of trade. A family speaks of particular things ("the car", "our boiler"),
+a business of all things of a kind ("all boilers", "bikes"). Nothing may overrule what is `personal_in` a
+text.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _serves(text: str) -> bool:
 
 
 def _plain(words: Sequence[JudgedWord]) -> str:
-    """What is said, in lower case, one space between, without contractions."""
+    """The text in lower case, with single spaces and contractions expanded."""
     text = " ".join(word.text for word in words)
     for short, long in _SHORT:
         text = short.sub(long, text)
@@ -238,7 +238,7 @@ def _is_signed(text: str) -> bool:
 
 
 def _of_somebody(text: str, explained: str) -> str | None:
-    """What else makes `words` personal: somebody near, an illness, a wish, an order, an episode."""
+    """Other signs that `words` are personal: a relative, an illness, a wish, an order, an episode."""
     happening = _HAPPENINGS.sub("~", text)
     stems = frozenset(stem(one) for one in happening.split())
     if stems & person_names.RELATIONS or not person_names.TITLES.isdisjoint(text.split()):

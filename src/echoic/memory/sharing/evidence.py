@@ -78,7 +78,7 @@ _SILENT = frozenset({".", "!", '"', "(", ")"})
 
 @dataclass(frozen=True, slots=True)
 class _KeyedWords:
-    """Words, and the key they stand under, as the rules read them."""
+    """Words and the key they are stored under, as the rules read them."""
 
     text: str
     """All words in lower case, one space between."""
@@ -90,10 +90,10 @@ class _KeyedWords:
         return phrase.search(self.text) is not None
 
     def says(self, phrase: re.Pattern[str], things: frozenset[str]) -> bool:
-        """Whether `phrase` is said of one of `things`: the noun right before it, or the key where none is.
+        """Whether `phrase` is said of one of `things`: the noun right before it, or the key if there is none.
 
-        "The cake for Saturday costs" is said of Saturday, "the bakery job starts" of a job: of no thing on
-        sale and of no bakery.
+        "The cake for Saturday costs" is said of Saturday, "the bakery job starts" of a job: of no product and
+        of no bakery.
         """
         return any(not things.isdisjoint(self._heads(found)) for found in phrase.finditer(self.text))
 
@@ -176,7 +176,7 @@ def _is_policy(said: _KeyedWords) -> bool:
 
 
 def _is_location(said: _KeyedWords) -> bool:
-    """Where a place is; "the bike is in the garage" says it of something else."""
+    """Whether it says where a place is; "the bike is in the garage" does not."""
     where = _WHERE.search(said.text)
     if where is None:
         return False
@@ -294,7 +294,7 @@ def _says_more(clause: Sequence[JudgedWord]) -> bool:
 
 
 def _clauses(words: Iterable[JudgedWord]) -> Iterator[list[JudgedWord]]:
-    """What is stated on its own: whole sentences, and parts of them that say more than when and where."""
+    """The independent statements: whole sentences, and clauses that say more than when and where."""
     sentence: list[JudgedWord] = []
     before = ""
     for word in words:

@@ -1,12 +1,12 @@
-"""What may become known to all users of a deployment: facts about the business, and nothing personal.
+"""The gate to global memory: facts about the business may be shared with all users, personal texts never.
 
-`weigh` decides by rules over English words, the same way each time, and stores nothing. A text that states a
-known kind of fact entirely in words of trade (`evidence`), or that looks like a fact about a business
-(`business`), may leave its author; everything else, and every doubt, stays private. Telephone numbers and
-addresses are taken out of what leaves; any other long number keeps a text private. Of 4,998 labelled calls
-these end differently without a rule (`python -m benchmarks.sharing`): long numbers 6, e-mail addresses 2,
-streets 2, identifiers 1, digits that are said 1. What passes is a candidate: who may promote it is policy,
-elsewhere.
+`weigh` decides by rules over English words, deterministically, and stores nothing. A text that states a known
+kind of fact entirely in words of trade (`evidence`), or that looks like a fact about a business (`business`),
+may be shared; everything else, and every doubtful case, stays private. Telephone numbers and addresses are
+removed from a shared text; any other long number keeps it private. Of 4,998 labelled calls these end
+differently without a rule (`python -m benchmarks.sharing`): long numbers 6, e-mail addresses 2, streets 2,
+identifiers 1, spoken digits 1. A text that passes is a candidate: policy elsewhere decides who may promote
+it.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class ContactSpan:
     """A stretch of a text."""
 
     kind: Contact | None
-    """None: a number that is nobody's telephone."""
+    """The kind of contact; None: a number that is not a telephone number."""
     start: int
     end: int
 
 
 def contacts(text: str) -> list[ContactSpan]:
-    """What is found in `text`, written or said, in order and apart."""
+    """The contacts in `text`, written or spoken, in order and without overlaps."""
     plain = written(text)
     found: list[ContactSpan] = []
     for view in (plain, *readings(plain, tokens(plain.text))):
@@ -206,10 +206,10 @@ _TAGS: Final = re.compile("[\U000e0000-\U000e0fff]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who may hear of a text, and why.
+    """Who may see a text, and why.
 
     Raises:
-        InvalidInput: the visibility or the reason is not one of those documented.
+        InvalidInput: the visibility or the reason is not one of the documented ones.
     """
 
     visibility: Shared
@@ -233,7 +233,7 @@ class Shareable:
     """Without telephone numbers and addresses."""
     key: str | None
     kinds: tuple[Contact, ...]
-    """What was taken out of it, each kind once."""
+    """The kinds of contacts that were removed, without duplicates."""
     reason: str
     """Why it may, one of `REASONS`."""
     states: frozenset[str] = field(default=frozenset({"other"}), compare=False)
@@ -252,16 +252,16 @@ class Classifier(Protocol):
 def weigh(
     text: str, key: str | None, *, verdict: Verdict | None = None, masked: bool = False
 ) -> Shareable | Verdict:
-    """`text` as it may become global, or the private verdict with its reason.
+    """`text` as it may become global, or a private verdict with its reason.
 
     Costs about a millisecond for a sentence; a text longer than `MAX_FACT_CHARACTERS` stays private unread.
 
     Args:
-        text: what was said or written.
-        key: what it is remembered under.
-        verdict: another classifier's, which then decides instead of the rules. It cannot share what is
-            personal.
-        masked: whether the text was already searched for secrets, and has markers in their place.
+        text: the text, spoken or written.
+        key: the key it is stored under.
+        verdict: the verdict of another classifier, which then replaces the rules. It cannot share personal
+            text.
+        masked: whether secrets in the text were replaced by markers already.
     """
     if len(text) > MAX_FACT_CHARACTERS or hides_something(text) or (key is not None and hides_something(key)):
         return Verdict("private", "doubt")
@@ -357,7 +357,7 @@ def _is_personal_key(parts: Sequence[str], subject: Sequence[JudgedWord]) -> boo
 def _is_about_somebody(
     parts: Sequence[str], subject: Sequence[JudgedWord], words: Sequence[JudgedWord]
 ) -> bool:
-    """Whether a key speaks of a person, or holds what may be a name and stands not as a firm's in `words`."""
+    """Whether a key is about a person, or contains a possible name that is not a company's in `words`."""
     named = set(unknown_names(subject, company=False)) - {word.text for word in words}
     if named or not NAMES.isdisjoint(parts):
         return True
@@ -367,7 +367,7 @@ def _is_about_somebody(
 
 
 def holds_secret(text: str, *, masked: bool = False) -> bool:
-    """Whether a secret stands in `text`, or the marker of one; `masked`: only a marker can."""
+    """Whether `text` contains a secret or the marker of one; if `masked`, only markers are looked for."""
     return MARKER.search(text) is not None or (not masked and bool(mask(text).found))
 
 

@@ -1,8 +1,7 @@
-"""The words of a text: which may be somebody's name, and which speak of a person. Asks no model.
+"""Person names: which words of a text may be a person's name, and which speak of a person. No model.
 
-Every word that is not known to be something else counts as a name. Of unknown words only those pass that
-cannot be one where they stand: in lower case behind an article, with a verb, a price or a trade word after
-them ("the risotto costs").
+Every word that is not known to be something else counts as a name. Unknown words pass only where they cannot
+be one: in lower case after an article, with a verb, a price or a trade word after them ("the risotto costs").
 """
 
 from __future__ import annotations
@@ -142,14 +141,14 @@ def names_among(words: Sequence[JudgedWord]) -> list[str]:
 
 
 def unknown_names(words: Sequence[JudgedWord], company: bool) -> list[str]:
-    """The words that may be somebody's name, where an operator reads them before anybody else does.
+    """The words that may be a person's name, if an operator reviews the text before anybody else sees it.
 
-    Known names are; of words nobody knows only those that are written as a name in a text with capitals, or
-    that stand where a name does.
+    These are the known names and, of unknown words, only those capitalised in a text with capitals, or in the
+    position of a name.
 
     Args:
-        words: what is said.
-        company: whether the text begins with the name of a company, as what is said of it shows.
+        words: the words of the text.
+        company: whether the text begins with a company's name, judged by what is said of it.
     """
     shouted = all(word.capital and word.initials for word in words if len(word.stem) > 1)
     written_out = any(word.capital for word in words) and not shouted
@@ -239,7 +238,7 @@ def _is_thing(words: Sequence[JudgedWord], place: int, bare: str) -> bool:
 
 
 def _passes(words: Sequence[JudgedWord], place: int) -> bool:
-    """Whether an unknown word stands where no name can: behind an article, before a verb or a trade word."""
+    """Whether an unknown word is where no name can be: after an article, before a verb or a trade word."""
     word = words[place]
     if word.capital or word.text.endswith(("'s", "'")):
         return False

@@ -407,7 +407,7 @@ def peers_command(
             _drawn(output, plot_peers(found, plots))
         rows = [
             [p.about.name, f"{p.search['p50_ms']:.2f}", f"{p.search['p95_ms']:.2f}", *_figures(p.tally)]
-            for p in (*found.peers, found.alike)
+            for p in found.every
         ]
         return _result(found.as_json(), ("NAME", "P50", "P95"), rows, count=dataset.questions)
 

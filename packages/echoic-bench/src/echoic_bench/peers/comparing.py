@@ -13,6 +13,7 @@ from typing import Any
 from echoic.embedding.base import Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.records import index
+from echoic.ranking import kernel
 from echoic_bench.corpus import HeldEmbedder, Progress, record_of, silent
 from echoic_bench.labelled import Dataset, Labelled, Question
 from echoic_bench.metrics import DEPTH, Interval, Tally, gain, percentiles, table
@@ -20,7 +21,7 @@ from echoic_bench.peers.base import About, Kept, Peer, Vector
 from echoic_bench.peers.chroma import Chroma
 from echoic_bench.peers.langgraph import LangGraph
 from echoic_bench.peers.mem0 import Mem0
-from echoic_bench.peers.ours import Echoic, EchoicAlike
+from echoic_bench.peers.ours import Echoic, EchoicAlike, EchoicNumpy
 from echoic_bench.recall import COMPARED
 
 NAMES = ("echoic", "mem0", "chroma", "langgraph")
@@ -53,21 +54,29 @@ class Comparison:
     alike: Compared
     """Ours once more, searching by vectors alone as the others do: the rest of its time goes into finding
     more."""
+    numpy: Compared | None
+    """Ours once more, ranked by numpy; None where there is no compiled kernel, and ours is that already."""
+    ranking: str
+    """What ranked ours: "numpy", or the instructions of the compiled kernel."""
     left_out: Mapping[str, str]
     """By name: why, and how to have it the next time."""
+
+    @property
+    def every(self) -> Sequence[Compared]:
+        """All of them, and ours in its other forms behind."""
+        return (*self.peers, self.alike, *([self.numpy] if self.numpy is not None else []))
 
     def gains(self) -> dict[str, dict[str, Interval]]:
         """By peer and metric: what ours finds more."""
         ours, *others = self.peers
         return {o.about.name: {m: gain(ours.tally, o.tally, m) for m in COMPARED} for o in others}
 
-    def faster(self, *, alike: bool = False) -> dict[str, dict[str, float]]:
-        """By peer: how many times as long its search takes as ours, or as ours by vectors `alike`."""
-        ours, *others = self.peers
-        search = self.alike.search if alike else ours.search
+    def faster(self, ours: Compared | None = None) -> dict[str, dict[str, float]]:
+        """By peer: how many times as long its search takes as ours, in its default or another form."""
+        search = (ours or self.peers[0]).search
         return {
             other.about.name: {p: round(other.search[p] / search[p], 1) for p in ("p50_ms", "p95_ms")}
-            for other in others
+            for other in self.peers[1:]
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -78,6 +87,7 @@ class Comparison:
             "rows": self.dataset.rows,
             "questions": self.dataset.questions,
             "embedder": self.embedder,
+            "ranking": self.ranking,
             "peers": {
                 one.about.name: {
                     "versions": dict(one.about.versions()),
@@ -87,13 +97,14 @@ class Comparison:
                     "add": dict(one.add),
                     **table(one.tally, self.dataset.categories),
                 }
-                for one in (*self.peers, self.alike)
+                for one in self.every
             },
             "echoic over": {n: {m: i.points() for m, i in by.items()} for n, by in self.gains().items()},
             "times as long as echoic's search": self.faster(),
-            "times as long as echoic's search by vectors alone": self.faster(alike=True),
+            "times as long as echoic's search by vectors alone": self.faster(self.alike),
+            **({"times as long as echoic's search by numpy": self.faster(self.numpy)} if self.numpy else {}),
             "left out": dict(self.left_out),
-            "leaks": sum(one.tally.leaks for one in (*self.peers, self.alike)),
+            "leaks": sum(one.tally.leaks for one in self.every),
         }
 
 
@@ -128,9 +139,9 @@ async def measure_peers(
         ours, *wanted = _peers(held, names)
         there = [peer for peer in wanted if peer.about.missing() is None]
         with TemporaryDirectory(prefix="echoic-peers-", dir=folder) as place:
-            all_of_them = [ours, *there, EchoicAlike(held)]
-            *peers, alike = await _side_by_side(
-                all_of_them, Path(place), dataset, kept, vectors, progress=progress
+            forms = [EchoicAlike(held), *([EchoicNumpy(held)] if kernel.compiled is not None else [])]
+            compared = await _side_by_side(
+                [ours, *there, *forms], Path(place), dataset, kept, vectors, progress=progress
             )
     finally:
         await held.release()
@@ -139,7 +150,16 @@ async def measure_peers(
         for peer in wanted
         if (missing := peer.about.missing()) is not None
     }
-    return Comparison(dataset=dataset, embedder=held.spec.model, peers=peers, alike=alike, left_out=left_out)
+    alike, *others = compared[1 + len(there) :]
+    return Comparison(
+        dataset=dataset,
+        embedder=held.spec.model,
+        peers=compared[: 1 + len(there)],
+        alike=alike,
+        numpy=others[0] if others else None,
+        ranking=kernel.name(),
+        left_out=left_out,
+    )
 
 
 def _peers(held: HeldEmbedder, names: Sequence[str]) -> list[Peer]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from echoic.memory.service import MemoryService
+from echoic.ranking import kernel
 from echoic.stores.base import Put
 from echoic.stores.sqlite import SQLiteStore
 from echoic.types import Scope
@@ -70,4 +71,18 @@ class EchoicAlike(Echoic):
         super().__init__(embedder, "vector")
 
 
-__all__ = ["Echoic", "EchoicAlike"]
+class EchoicNumpy(Echoic):
+    """Echoic without its compiled kernel."""
+
+    about = replace(Echoic.about, name="echoic, numpy")
+
+    async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
+        """The hits of a recall that numpy ranks."""
+        compiled, kernel.compiled = kernel.compiled, None
+        try:
+            return await super().search(user, question, limit)
+        finally:
+            kernel.compiled = compiled
+
+
+__all__ = ["Echoic", "EchoicAlike", "EchoicNumpy"]
