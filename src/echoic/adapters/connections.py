@@ -190,7 +190,7 @@ class GuardedConnection(HttpToolsProtocol):
                 transport.abort()
                 return
             if room == "health":
-                self.app = _HealthAlone(self.app)  # type: ignore[assignment]  # as in uvicorn's own middleware
+                self.app = _HealthAlone(self.app)
         self._late = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
 
     @property
