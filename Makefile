@@ -1,4 +1,4 @@
-.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages integrations soak sanitize bench bench-corpus lock
+.PHONY: help setup demo docs live quick quick-suite check test system-packages test-packages newcomer integrations soak sanitize bench bench-corpus lock
 .DEFAULT_GOAL := help
 
 # with it, every process that a test starts would compile the library anew
@@ -16,6 +16,7 @@ help:
 	@echo "make test              set up, then every test of the library: nine minutes on two quiet cores"
 	@echo "make check             lint, types and the layers of the library: a minute"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
+	@echo "make newcomer          type what the README says in a copy of the tree, to the first remembered fact, and three frameworks' snippets: seconds"
 	@echo "make integrations      each integration with the real framework, oldest and newest; ONLY=mcp, or CHANGED=1"
 	@echo "make setup             only .venv, with .venv/bin/echoic in it"
 	@echo "make quick             lint, types, and the tests of memory and ranking that need no browser, database or socket: a minute"
@@ -63,6 +64,10 @@ system-packages:
 
 test-packages: .venv/.dev
 	$(PYTEST) packages
+
+newcomer: .venv/.dev
+	@scripts/system-packages
+	@.venv/bin/python scripts/newcomer
 
 .venv-docs/.made: requirements/docs.txt .venv/.dev
 	.venv/bin/uv venv --quiet --clear --python .venv/bin/python .venv-docs
