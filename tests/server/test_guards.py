@@ -335,6 +335,35 @@ async def test_nesting_that_utf_16_hides_is_refused_as_well(server, path, kind):
     assert answer.status_code in {400, 401, 422}
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "I live in Porto.", "text": "I live in Leeds."}',
+        '{"text": "I live in Porto.", "te\\u0078t": "I live in Leeds."}',
+    ],
+    ids=["as it is", "escaped"],
+)
+async def test_a_body_that_has_a_field_twice_is_refused(server, body):
+    """A proxy in front may read the first one, and we the last."""
+    ana = await server.identity()
+    answer = await server.client.post("/api/chat", content=body, headers={**JSON, **ana.headers})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert "Leeds" not in answer.text
+
+
+async def test_a_request_that_says_its_length_in_two_ways_is_refused_and_its_connection_closed(server):
+    head = f"POST /api/memory HTTP/1.1\r\nHost: localhost:{port_of(server)}\r\n"
+    both = "Content-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    smuggled = f"GET /healthz HTTP/1.1\r\nHost: localhost:{port_of(server)}\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write((head + both + smuggled).encode())
+    async with asyncio.timeout(60):
+        told = await reader.read()
+    writer.close()
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert told.count(b"HTTP/1.1 ") == 1
+
+
 async def test_brackets_inside_a_string_are_no_nesting(server):
     ana = await server.identity()
     for text in ("[" * 100, '\\"' + "{" * 100, '"[[' * 40):

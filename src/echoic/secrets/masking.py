@@ -15,7 +15,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
-from echoic.secrets.labels import SECRETS, Secret, labelled
+from echoic.secrets.labels import SECRETS, WORDED, Secret, labelled
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken_numbers import View, runs, views_of
 
@@ -44,6 +44,7 @@ _URL_SECRET = re.compile(
     r"(?P<field>[^&\s\"'#]{4,2048})",
     re.IGNORECASE,
 )
+_DIAL = re.compile(r"\b(?:safe|combination|combo|dial|(?:pad)?lock|locker|vault)\b", re.IGNORECASE)
 _LEAST_CHECKED = 8
 """Digits without which no number has check digits worth looking at."""
 _LEAST_PART = 8
@@ -102,6 +103,12 @@ class Known:
         """The digits of the value, if it is a number."""
         lettered = self.kind not in {"account number", "ID number"} and any(c.isalpha() for c in self.value)
         return "" if lettered else re.sub(r"[^0-9]", "", self.value)
+
+    @property
+    def word(self) -> str:
+        """The single word it is, too ordinary to look for but right after it was said."""
+        plain = self.value.strip(" .,;!?")
+        return plain if self.kind in WORDED and len(plain) > 2 and " " not in plain else ""
 
     @property
     def words(self) -> str:
@@ -163,6 +170,9 @@ def _amount(one: SecretSpan, text: str) -> bool:
 def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for kind, (start, end) in labelled(view):
         yield kind, start, end, False
+    for turned in values.TURNED.finditer(view.text):
+        if _DIAL.search(view.text, 0, turned.start()):
+            yield "PIN", *turned.span(), False
     for url in _URL_SECRET.finditer(view.text):
         in_front = url["password"] is not None
         yield "password" if in_front else "API key", *url.span("password" if in_front else "field"), False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import re
 import time
@@ -400,11 +401,11 @@ class BodyGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await self._read(scope, receive)
+        body = self._wrong_head(Headers(scope=scope)) or await self._read(receive)
         if body is None:
             return  # gone before it had said all
         if isinstance(body, Problem):
-            status = {"too_large": 413, "too_slow": 408}.get(body.code, 422)
+            status = {"too_large": 413, "too_slow": 408, "two_lengths": 400}.get(body.code, 422)
             # else the rest would be read to its end, however long that is, to keep the connection
             headers = {} if status == 422 else {"Connection": "close"}
             await answer(status, body, headers)(scope, receive, send)
@@ -420,11 +421,18 @@ class BodyGuard:
 
         await self._app(scope, replay, send)
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | Problem | None:
-        too_large = Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
-            return too_large
+    @property
+    def _too_large(self) -> Problem:
+        return Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
+
+    def _wrong_head(self, headers: Headers) -> Problem | None:
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # a proxy that believes the other one would take the rest for somebody else's request
+            return Problem(error="the request says its length in two ways", code="two_lengths")
+        declared = headers.get("content-length", "0")
+        return self._too_large if declared.isdigit() and int(declared) > self._max_bytes else None
+
+    async def _read(self, receive: Receive) -> bytes | Problem | None:
         body = bytearray()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -434,14 +442,39 @@ class BodyGuard:
                         return None
                     body += message.get("body", b"")
                     if len(body) > self._max_bytes:
-                        return too_large
+                        return self._too_large
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
             return Problem(error=f"the body took longer than {self._deadline_s} s to arrive", code="too_slow")
-        if _depth(bytes(body)) > self._max_depth:
+        return self._wrong(bytes(body)) or bytes(body)
+
+    def _wrong(self, body: bytes) -> Problem | None:
+        if _depth(body) > self._max_depth:
             return Problem(error=f"the body nests deeper than {self._max_depth} levels", code="too_deep")
-        return bytes(body)
+        if _names_twice(body):
+            return Problem(error="the body has a field twice; nothing was done", code="invalid_input")
+        return None
+
+
+def _names_twice(body: bytes) -> bool:
+    """Whether an object in a JSON text has a field twice: of which readers take different ones."""
+
+    def once(pairs: list[tuple[str, object]]) -> None:
+        if len(pairs) != len({name for name, _ in pairs}):
+            raise _NamedTwice
+
+    try:
+        json.loads(body, object_pairs_hook=once)
+    except _NamedTwice:
+        return True
+    except (ValueError, RecursionError):  # no JSON: whoever reads it says so
+        return False
+    return False
+
+
+class _NamedTwice(Exception):
+    """Ends the reading of a body."""
 
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
