@@ -152,7 +152,7 @@ class BlockingMemoryService(Protocol):
     def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
         """Have a model read what is new in a conversation now, in the background."""
 
-    def settle(self, timeout_s: float = ...) -> bool:
+    def settle(self, timeout_s: float = ..., *, progress: Callable[[int, int], None] | None = None) -> bool:
         """Wait until everything written has its vector and no model is being asked; whether that was so."""
 
     def reindex(self, embedding: EmbeddingSpec | None = None) -> int:

@@ -377,3 +377,33 @@ async def test_what_is_forgotten_while_it_is_embedded_leaves_no_vector_to_what_c
         [vector] = [row for row in (await store.load(ana.scope)).vectors if row.any()]
         [made] = await LexicalEmbedder().embed(moody.texts[1:], "document")
         assert np.allclose(vector, made, atol=1e-6)
+
+
+async def test_settling_reports_how_many_texts_have_their_vector_of_those_that_waited(moody):
+    moody.hangs, told = asyncio.Event(), []
+
+    def tell(done, total):
+        told.append((done, total))
+        moody.hangs.set()
+
+    async with MemoryService(store_from("memory://"), moody) as memory:
+        call = await memory.user("ana").conversation("c")
+        await call.append(*(Turn(speaker="agent", text=f"Tulip number {n}.") for n in range(100)))
+        assert await memory.settle(30, progress=tell)
+        assert told[0] == (0, 100)
+        assert told[-1] == (100, 100)
+        assert told == sorted(told)
+        assert await memory.settle(30, progress=tell)
+        assert told[-1] == (0, 0)
+
+
+async def test_a_report_of_progress_that_fails_ends_the_waiting_and_not_the_embedding(moody):
+    def fail(_done, _total):
+        raise LookupError
+
+    async with MemoryService(store_from("memory://"), moody) as memory:
+        await memory.user("ana").set("flower", "tulips")
+        with pytest.raises(LookupError):
+            await memory.settle(30, progress=fail)
+        assert await memory.settle(30)
+        assert memory.embedding_failure is None
