@@ -24,10 +24,17 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.credentials import IdentityTokens, PageCookies, Principal
 from echoic.server.event_stream import EventStreams
-from echoic.server.guards import BodyGuard, OriginGuard, RequestLimit, RequestLog, SecurityHeaders
+from echoic.server.guards import (
+    BodyGuard,
+    OriginGuard,
+    RequestLimit,
+    RequestLog,
+    SecurityHeaders,
+    WriteQueue,
+)
 from echoic.server.health_watch import HealthWatch
 from echoic.server.request_callers import AppState, called, recognise
-from echoic.server.routes import ROUTERS, voice
+from echoic.server.routes import ROUTERS, v1, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
 from echoic.server.speculations import Speculations
@@ -270,6 +277,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
             max_depth=settings.max_json_depth,
             deadline_s=settings.body_deadline_s,
         ),
+        Middleware(WriteQueue, paths=v1.WRITES),
     ]
     if settings.limits.trusted_proxies:
         proxies = list(settings.limits.trusted_proxies)

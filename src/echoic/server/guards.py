@@ -2,7 +2,7 @@
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
 requests of one address, and of all while there is too much to do), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`. None of them knows the routes. `CellLimiter` counts requests for the
+`OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
 dependencies in `callers`.
 """
 
@@ -264,9 +264,8 @@ class RequestLimit:
         client = scope.get("client")
         address = address_of(client[0] if client else None)
         if refused := self._refusal(address):
-            # closed, so that nobody waits for the rest of a body that nobody reads
-            headers = {**(refused.headers or {}), "Connection": "close"}
-            await answer(refused.status, refused.problem, headers)(scope, receive, send)
+            # the connection stays: to take up another one would cost more than this answer
+            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
         this, sent, begun = object(), False, False
 
@@ -492,3 +491,76 @@ def _depth(body: bytes) -> int:
         elif mark in b"]}":
             depth -= 1
     return deepest
+
+
+class WriteQueue:
+    """Works on a few writes at once and lets the others wait, so that a recall waits for a few at most.
+
+    The event loop serves whatever is ready in the order in which it came: beside 500 writes under way, each
+    step of a recall would wait for a step of each. When those that wait have no prospect of being answered
+    soon, more are refused with 503.
+
+    Args:
+        app: what answers.
+        paths: of the requests that wait, all of which change something and none of which takes long.
+    """
+
+    _AT_ONCE: Final = 8
+    """Enough for their commits to share the time that a disk takes."""
+    _LATE_S: Final = 0.1
+    _LATE_REQUESTS: Final = 16
+    """So many wait however late the first of them is."""
+
+    def __init__(self, app: ASGIApp, *, paths: re.Pattern[str]) -> None:
+        self._app = app
+        self._paths = paths
+        self._free = self._AT_ONCE
+        self._waiting: dict[asyncio.Future[None], float] = {}
+        """In the order in which they came, and when that was."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] != "http"
+            or scope["method"] in {"GET", "HEAD"}
+            or not self._paths.fullmatch(scope["path"])
+        ):
+            await self._app(scope, receive, send)
+            return
+        if self._is_late():
+            refused = overloaded()
+            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
+            return
+        await self._turn()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._next()
+
+    def _is_late(self) -> bool:
+        if len(self._waiting) < self._LATE_REQUESTS:
+            return False
+        return asyncio.get_running_loop().time() - next(iter(self._waiting.values())) > self._LATE_S
+
+    async def _turn(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        self._waiting[turn] = loop.time()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._waiting.pop(turn, None)
+            if not turn.cancelled():  # it was this one's turn
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = next(iter(self._waiting))
+            del self._waiting[turn]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1

@@ -7,8 +7,9 @@ memory is meant never comes from a path or a body.
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
@@ -24,6 +25,9 @@ from echoic.server.routes.conversations import known_conversation
 from echoic.types import Category, Cut, Hit, Outcome, Recall, Sharing, Turn, checked_name
 
 router = APIRouter(prefix="/v1", tags=["v1"])
+
+WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
+"""What a backend writes most, and nobody speaking waits for: it gives way to recalls."""
 
 TOKEN_S = 3600
 """How long a token for a user lasts by default: longer than a call."""
