@@ -2,8 +2,8 @@
 
 `Runner` is the one thread that runs texts through the encoder, queries first. A person waits for a query;
 nobody waits for a document. So documents run in small pieces, a query stops the piece that runs (which is run
-again later), and while a recall ranks no piece is begun. Documents put off too often run to their end, ahead
-of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
+again later, in halves), and while a recall ranks no piece is begun. Documents put off too often run to their
+end, ahead of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
 """
 
 from __future__ import annotations
@@ -255,9 +255,8 @@ class Runner:
 
     def _run_documents(self, *, abortable: bool) -> None:
         quiet = abortable and time.monotonic() - self._asked_at >= QUIET_S
-        batches = [
-            self._runs.popleft() for _ in range(min(self._side_by_side if quiet else 1, len(self._runs)))
-        ]
+        count = min(self._side_by_side if quiet else 1, len(self._runs))
+        batches = [self._runs.popleft() for _ in range(count)] if abortable else [self._whole()]
         aborts = self._aborts = [self._encoder.abortable() for _ in batches] if abortable else []
         done: list[list[_PendingText]] = []
 
@@ -275,9 +274,23 @@ class Runner:
         for thread in beside:
             thread.join()
         self._aborts = ()
-        self._runs.extendleft(batch for batch in reversed(batches) if batch not in done)
+        # in halves: where the machine is slow, the next question would stop all of it again
+        stopped = [half for batch in batches if batch not in done for half in _halves(batch)]
+        self._runs.extendleft(reversed(stopped))
         if done:
             self._put_off = 0
+
+    def _whole(self) -> list[_PendingText]:
+        """The next run with those behind it that fit: nothing stops it, so halves may be one again."""
+        run = self._runs.popleft()
+        while self._runs:
+            more = [*run, *self._runs[0]]
+            longest = max(len(item.tokens.ids) for item in more)
+            if len(more) > self._texts_per_run or len(more) * longest > TOKENS_PER_RUN:
+                break
+            run = more
+            self._runs.popleft()
+        return run
 
     def _tokenised(self, waiting: deque[_PendingText]) -> list[list[_PendingText]]:
         """The next texts of `waiting`, cut into runs of similar length."""
@@ -338,6 +351,12 @@ def _cut(texts: Sequence[_PendingText], most: int) -> Iterator[list[_PendingText
         run.append(item)
     if run:
         yield run
+
+
+def _halves(run: list[_PendingText]) -> list[list[_PendingText]]:
+    """`run` in two, if it is of several texts."""
+    middle = len(run) // 2
+    return [run[:middle], run[middle:]] if middle else [run]
 
 
 @contextlib.contextmanager

@@ -583,7 +583,10 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        for scope, attaches in by_scope.items():
-            await self._store.write(scope, attaches)
+        # at once, so that their commits share the time that a disk takes
+        writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
+        for ended in await asyncio.gather(*writing, return_exceptions=True):
+            if ended is not None:
+                raise ended
         self._embedded += len(batch)
         return len(batch)

@@ -45,7 +45,7 @@ _URL_SECRET = re.compile(
     re.IGNORECASE,
 )
 _DIAL = re.compile(r"\b(?:safe|combination|combo|dial|(?:pad)?lock|locker|vault)\b", re.IGNORECASE)
-_LEAST_CHECKED = 8
+_CHECKED = re.compile(r"(?:\D*\d){8}")
 """Digits without which no number has check digits worth looking at."""
 _LEAST_PART = 8
 """Digits of a number that are enough to tell it by a part of it."""
@@ -179,7 +179,7 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for key in keys(view):
         if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
             yield "API key", key.start, key.end, False
-    if sum(c.isdecimal() for c in view.text) >= _LEAST_CHECKED:
+    if _CHECKED.match(view.text):
         yield from _checked(view)
 
 

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, Self
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
@@ -132,13 +132,13 @@ CONTENT_SECURITY_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
+    b"content-security-policy": CONTENT_SECURITY_POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=(self)",
 }
 
 
@@ -324,14 +324,13 @@ class SecurityHeaders:
             return
         page = scope["path"] == "/" or scope["path"].startswith("/static/")
         # the page's own files change with the version: ask every time, and be told that nothing changed
-        cache = "no-cache" if page else "no-store"
+        cache = b"no-cache" if page else b"no-store"
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                headers["Cache-Control"] = cache
+                ours = {**_HEADERS, b"cache-control": cache}
+                own = [header for header in message["headers"] if header[0] not in ours]
+                message["headers"] = [*own, *ours.items()]
             await send(message)
 
         await self._app(scope, receive, guarded)

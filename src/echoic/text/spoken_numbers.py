@@ -263,7 +263,7 @@ def readings(view: View, words: Sequence[SpokenToken]) -> Iterator[View]:
         yield english
     said = [word.text for word in words]
     for tongue in OTHERS:
-        if sum(word in tongue.vocabulary for word in said) >= _FOREIGN_RUN:
+        if sum(map(tongue.vocabulary.__contains__, said)) >= _FOREIGN_RUN:
             other = _Reader(view, words, tongue).read()
             if other is not None:
                 yield other
