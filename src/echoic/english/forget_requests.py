@@ -1,9 +1,8 @@
-"""Requests to forget, however they are put: "rub that out", "what I told you about …".
+"""Requests to forget, in any wording: "rub that out", "what I told you about …".
 
-A request is read only where the sentence gives an order or states a wish about what is kept. Verbs with many
-other uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or
-told, a file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" ask
-nothing.
+A sentence is a request only if it is a command or states a wish about what is stored. Verbs with many other
+uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or told, a
+file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" are no requests.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _POINTING: Final = re.compile(rf"\b{source('requests.that')}\b|\bi (?:ever )?(?:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """What one utterance asks to have forgotten."""
+    """A request to forget in one utterance."""
 
     asking: tuple[Span, ...]
     """The sentences that ask."""
@@ -85,13 +84,13 @@ class ForgetRequest:
     nearby: tuple[str, ...]
     """Sentences right before, which may say it."""
     spared: str
-    """What is to be kept beside it, as said."""
+    """What the user wants kept, in their words."""
     before: tuple[Span, ...]
     """Sentences before the request in the same utterance that it may point to."""
     points_back: bool
     """Whether its object is only pointed to: "that", "it"."""
     far: bool
-    """Whether it speaks of what was said at some other time."""
+    """Whether it refers to something said at another time."""
     months: tuple[int, ...]
     """Months it was said in, as numbers."""
     ahead: bool = False
@@ -137,7 +136,7 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
 
 
 def forget_request(text: str) -> ForgetRequest | None:
-    """What `text` asks to have forgotten; None where it asks nothing, or asks to forget everything."""
+    """The request to forget in `text`; None if there is none, or if it is to forget everything."""
     text = text[:_MAX_CHARACTERS]
     if not _MAY_ASK.search(text.lower()):
         return None
@@ -259,7 +258,7 @@ def _points(low: str) -> bool:
 
 
 def _divided(said: str) -> tuple[str, list[str]]:
-    """What of a sentence says what is meant, and what of it is to be kept."""
+    """The part of a sentence that says what to forget, and the part that says what to keep."""
     parts = re.split(r"(?<=[,;—–])\s+", said)
     kept = [part for part in parts if _KEEPS.search(_low(part)) and not _asks_in(part)]
     return " ".join(part for part in parts if part not in kept), kept
