@@ -31,7 +31,7 @@ from typing import Any
 MODULES = (
     "anyio._backends._asyncio",
     "echoic.adapters.browser",
-    "echoic.adapters.browser.switchboard",
+    "echoic.adapters.browser",
     "echoic.adapters.twilio.media",
     "echoic.adapters.twilio.phone",
     "echoic.adapters.twilio.relay",
@@ -80,7 +80,7 @@ MODULES = (
     "pydantic_ai.realtime.openai",
     "twilio.twiml.voice_response",
     "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.http.httptools_impl",
     "uvicorn.protocols.websockets.websockets_sansio_impl",
 )
 """What the first process imports. What is missing here is imported by each child that needs it."""

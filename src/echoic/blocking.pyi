@@ -152,7 +152,7 @@ class BlockingMemoryService(Protocol):
     def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
         """Have a model read what is new in a conversation now, in the background."""
 
-    def settle(self, timeout_s: float = ...) -> bool:
+    def settle(self, timeout_s: float = ..., *, progress: Callable[[int, int], None] | None = None) -> bool:
         """Wait until everything written has its vector and no model is being asked; whether that was so."""
 
     def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
@@ -625,7 +625,7 @@ class BlockingStore(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Record]:
-        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more."""
+        """Records of `kind` in the order of first writing; fewer than `limit` if there are no more."""
 
     def load(self, scope: Scope) -> Partition:
         """The scope ready for ranking, with every write acknowledged before the call, by any process."""

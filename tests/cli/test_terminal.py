@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import sys
 import time
 
@@ -96,3 +98,13 @@ def test_a_chat_prompts_and_dims_what_happened_behind_the_answer(terminal):
     assert code == 0
     assert "> " in shown
     assert "\x1b[2m  stored: " in shown
+
+
+def test_an_import_shows_how_far_it_is(terminal, tmp_path):
+    said = [{"speaker": "agent", "text": f"Tulip {n}.", "conversation": f"c{n}"} for n in range(40)]
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(line) + "\n" for line in said))
+    code, shown = terminal("import", "calls.jsonl")
+    assert code == 0, shown
+    for what in ("storing", "learning"):
+        assert re.search(rf"{what}.*40/40", shown), repr(shown)
+    assert "embedding" in shown

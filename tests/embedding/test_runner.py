@@ -143,6 +143,30 @@ def test_a_query_aborts_the_documents_that_run_and_they_are_run_again(gate: Gate
     assert gate.firsts == [[1], [500], [1], [2]]
 
 
+def test_documents_that_a_query_aborts_are_run_again_in_halves(gate: Gate, runner: Runner) -> None:
+    gate.hold()
+    documents = runner.submit(["1", "2", "3", "4"], "document")
+    gate.wait_until_running()
+    query = runner.submit(["100"], "query")
+    gate.wait_until_running()
+    gate.let_go.set()
+    query.result(WAIT_S)
+    assert documents.result(WAIT_S).vectors[:, 0].tolist() == [1, 2, 3, 4]
+    assert gate.firsts == [[1, 2, 3, 4], [100], [1, 2], [3, 4]]
+
+
+def test_documents_that_nothing_stops_any_more_run_whole(gate: Gate, runner: Runner) -> None:
+    def ask(firsts: list[int], abortable: bool) -> None:
+        if firsts[0] < 100 and abortable:  # in the middle of each run of documents somebody asks something
+            runner.submit(["100"], "query")
+
+    gate.at_run = ask
+    documents = runner.submit(["1", "2", "3", "4"], "document")
+    assert documents.result(WAIT_S).vectors[:, 0].tolist() == [1, 2, 3, 4]
+    assert [1] in gate.aborted
+    assert [run for run in gate.firsts if run[0] < 100][-1] == [1, 2, 3, 4]
+
+
 def test_where_nobody_asks_documents_run_side_by_side_and_a_query_aborts_them_all(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

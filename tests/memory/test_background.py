@@ -14,6 +14,7 @@ from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen, StoreCorru
 from echoic.memory import background
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
+from echoic.stores.sqlite.writer import Writer
 
 
 class Moody:
@@ -377,3 +378,52 @@ async def test_what_is_forgotten_while_it_is_embedded_leaves_no_vector_to_what_c
         [vector] = [row for row in (await store.load(ana.scope)).vectors if row.any()]
         [made] = await LexicalEmbedder().embed(moody.texts[1:], "document")
         assert np.allclose(vector, made, atol=1e-6)
+
+
+async def test_settling_reports_how_many_texts_have_their_vector_of_those_that_waited(moody):
+    moody.hangs, told = asyncio.Event(), []
+
+    def tell(done, total):
+        told.append((done, total))
+        moody.hangs.set()
+
+    async with MemoryService(store_from("memory://"), moody) as memory:
+        call = await memory.user("ana").conversation("c")
+        await call.append(*(Turn(speaker="agent", text=f"Tulip number {n}.") for n in range(100)))
+        assert await memory.settle(30, progress=tell)
+        assert told[0] == (0, 100)
+        assert told[-1] == (100, 100)
+        assert told == sorted(told)
+        assert await memory.settle(30, progress=tell)
+        assert told[-1] == (0, 0)
+
+
+async def test_a_report_of_progress_that_fails_ends_the_waiting_and_not_the_embedding(moody):
+    def fail(_done, _total):
+        raise LookupError
+
+    async with MemoryService(store_from("memory://"), moody) as memory:
+        await memory.user("ana").set("flower", "tulips")
+        with pytest.raises(LookupError):
+            await memory.settle(30, progress=fail)
+        assert await memory.settle(30)
+        assert memory.embedding_failure is None
+
+
+async def test_vectors_of_many_users_share_a_commit(tmp_path, moody, monkeypatch):
+    commits: list[int] = []
+    commit = Writer._commit
+
+    def counted(self, connection, jobs):
+        commits.append(len(jobs))
+        commit(self, connection, jobs)
+
+    moody.hangs = asyncio.Event()
+    async with MemoryService(store_from(f"sqlite:///{tmp_path}/a.db"), moody) as memory:
+        for number in range(1 + 24):  # the first is asked for alone
+            await memory.user(f"user {number}").remember(f"likes tea number {number}")
+        monkeypatch.setattr(Writer, "_commit", counted)
+        moody.hangs.set()
+        assert await memory.settle(20)
+    assert len(moody.texts) == 25
+    assert max(commits) > 10

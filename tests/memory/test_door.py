@@ -216,6 +216,40 @@ async def test_a_checkpoint_masks_an_answer_by_its_whole_question_however_little
     assert leaked(tmp_path, *SECRETS) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("agent", "and the pin", "and the"), ("user", "five one seven", None)],
+        [("user", piece, None) for piece in ("378", "282", "246", "310", "005")],
+        [("user", "you press nine two seven seven", None), ("user", "I shouldn't have said that", None)],
+    ],
+    ids=["question cut off", "card in pieces", "regretted"],
+)
+async def test_a_checkpoint_holds_what_was_said_as_the_kept_turns_do(said, url, tmp_path):
+    async with opened(url) as memory:
+        user = memory.user("ana")
+        call = await user.conversation("one")
+        parts = []
+        for number, (speaker, text, heard) in enumerate(said):
+            await call.append(Turn(speaker=speaker, text=text, heard=heard, id=f"t{number}"))
+            parts.append({"part_kind": "speech", "speaker": speaker, "transcript": heard or text})
+        checkpoint = Checkpoint(
+            session="s",
+            conversation=call.id,
+            agent="desk",
+            messages=json.dumps([{"kind": "request", "parts": parts}]),
+            saved_at=(await call.info()).started_at,
+        )
+        await user.backing_store.write(
+            user.scope, [Put(record=Record(kind=CHECKPOINT, id="s", data=as_json(checkpoint)))]
+        )
+        (record,) = await scan_all(user.backing_store, user.scope, CHECKPOINT)
+        kept = [turn.text if turn.heard is None else turn.heard for turn in await call.turns()]
+        parts = json.loads(record.data["messages"])[0]["parts"]
+        assert [part["transcript"] for part in parts] == kept
+    assert leaked(tmp_path, "one seven", "378", "282", "246", "310", "005", "two seven") == []
+
+
 async def test_an_answer_that_was_cut_off_is_matched_although_a_marker_stands_in_it():
     async with opened("memory://") as memory:
         call = await memory.user("ana").conversation("one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,8 @@ import pytest
 import echoic
 from echoic import Turn
 from echoic.memory import recall as recalling
+from echoic.memory.extraction.reconciliation import Reading
+from echoic.memory.extraction.rule_reader import RuleExtractor
 from echoic.partition import distinct
 
 TURNS = 120
@@ -107,3 +110,14 @@ def test_distinct_numbers_are_those_that_numpy_finds():
     for size in (0, 1, 2, 40):
         numbers = chance.integers(-3, 9, (size, 3), dtype=np.int32)
         assert distinct(numbers).tolist() == np.unique(numbers).tolist()
+
+
+async def test_while_a_long_conversation_is_heard_the_loop_runs_after_every_turn():
+    turns = [Turn(speaker="user", text=f"I have {n} cats.", conversation="c") for n in range(TURNS)]
+    read = asyncio.ensure_future(RuleExtractor().extract(Reading(turns=tuple(turns))))
+    rounds = 0
+    while not read.done():
+        rounds += 1
+        await asyncio.sleep(0)
+    assert await read
+    assert rounds >= TURNS

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.secrets import MARKER, SECRETS, Said, mask, mask_json, mask_turn
+from echoic.secrets import MARKER, SECRETS, Known, Said, mask, mask_json, mask_turn
+from echoic.secrets.labels import WORDED
 from scale import many
 
 HERE = Path(__file__).parent
@@ -29,9 +30,10 @@ def lines(name):
 
 def spoken(turns):
     """A dialogue as it is kept."""
-    kept = []
+    kept, known = [], []
     for speaker, text in turns:
-        told = mask_turn(Said(speaker, text), kept)
+        told = mask_turn(Said(speaker, text), kept, known=known)
+        known += [Known(one.kind, one.value) for one in told.masked.found if one.kind in WORDED]
         for place, masked in told.earlier.items():
             kept[place] = Said(kept[place].speaker, masked.text)
         kept.append(Said(speaker, told.masked.text))
@@ -73,6 +75,21 @@ def test_what_is_asked_for_read_out_and_read_back_is_found_over_turns(line):
         assert kept == [text for _, text in line["turns"]]
     else:
         assert not [secret for secret in line["secrets"] for text in kept if secret in text], kept
+
+
+def test_others_dialogues_are_kept_without_their_secrets_and_otherwise_as_they_were_said():
+    """Written apart from the rules, and counted before these were mended: docs/secrets.md."""
+    left, touched, number = [], [], Counter()
+    for line in lines("held_out_dialogues"):
+        kept = [said.text for said in spoken(line["turns"])]
+        number["secret" if line["secrets"] else "harmless"] += 1
+        if not line["secrets"]:
+            touched += [kept] if kept != [text for _, text in line["turns"]] else []
+        elif any(secret.lower() in text.lower() for secret in line["secrets"] for text in kept):
+            left.append(kept)
+    assert number == {"secret": 108, "harmless": 61}
+    assert len(left) <= 1, left
+    assert not touched
 
 
 @given(st.text(max_size=80) | st.text(alphabet="0123456789 -.pincodetwo,[]", max_size=80))

@@ -19,7 +19,8 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 
 from echoic.adapters import connections
-from echoic.server.guards import RequestLimit
+from echoic.server.guards import RequestLimit, WriteQueue
+from echoic.server.routes import v1
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -95,6 +96,49 @@ async def test_a_request_names_one_host(server):
         "GET / HTTP/1.1\nHost: localhost\nHost: evil.example\nConnection: close",
     ):
         assert (await raw(server, head))[0] == 400
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /healthz HTTP/2.0\nHost: localhost",
+        "GET /healthz HTTP/0.9\nHost: localhost",
+        "GET /healthz HTTP/1.1\nHost : localhost",
+        "GET /healthz HTTP/1.1\nHost: localhost\nX: a\n folded",
+        "GET /healthz HTTP/1.1\nHost: localhost\nX: a\0b",
+        "POST /api/memory HTTP/1.1\nHost: localhost\nContent-Length: 2\nTransfer-Encoding: chunked",
+        "POST /api/memory HTTP/1.1\nHost: localhost\nContent-Length: 2\nContent-Length: 3",
+        "POST /api/memory HTTP/1.1\nHost: localhost\nContent-Length: +2",
+        "POST /api/memory HTTP/1.1\nHost: localhost\nTransfer-Encoding: xchunked",
+    ],
+)
+async def test_what_two_parsers_read_in_two_ways_is_refused(server, head):
+    """A proxy and this server must agree on where a request ends: what it hides would be another's request."""
+    assert (await raw(server, head))[0] == 400
+
+
+async def test_a_head_without_an_end_is_refused(server):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
+    refused = asyncio.create_task(reader.read())
+    async with asyncio.timeout(60):
+        while not refused.done():
+            writer.write(b"x" * 3000)
+            await asyncio.sleep(0.01)
+    assert (await refused).startswith(b"HTTP/1.1 400")
+    writer.close()
+
+
+async def test_requests_sent_ahead_are_answered_in_order_and_without_number_refused(server):
+    asked = "GET /healthz HTTP/1.1\nHost: localhost\n\n"
+    status, answer = await raw(
+        server, asked * 9 + "GET /nothing HTTP/1.1\nHost: localhost\nConnection: close"
+    )
+    assert status == 200
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"200"] * 9 + [b"404"]
+    _, answer = await raw(server, asked * 500 + asked.strip())
+    assert answer.count(b"HTTP/1.1 200") < 100
+    assert b"HTTP/1.1 400" in answer
 
 
 async def test_a_name_that_was_allowed_is_answered(start):
@@ -289,6 +333,35 @@ async def test_nesting_that_utf_16_hides_is_refused_as_well(server, path, kind):
     body = ('["\u2241", ' + "[" * 100_000).encode("utf-16")
     answer = await server.client.post(path, content=body, headers={"Content-Type": kind, **ana.headers})
     assert answer.status_code in {400, 401, 422}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "I live in Porto.", "text": "I live in Leeds."}',
+        '{"text": "I live in Porto.", "te\\u0078t": "I live in Leeds."}',
+    ],
+    ids=["as it is", "escaped"],
+)
+async def test_a_body_that_has_a_field_twice_is_refused(server, body):
+    """A proxy in front may read the first one, and we the last."""
+    ana = await server.identity()
+    answer = await server.client.post("/api/chat", content=body, headers={**JSON, **ana.headers})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert "Leeds" not in answer.text
+
+
+async def test_a_request_that_says_its_length_in_two_ways_is_refused_and_its_connection_closed(server):
+    head = f"POST /api/memory HTTP/1.1\r\nHost: localhost:{port_of(server)}\r\n"
+    both = "Content-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    smuggled = f"GET /healthz HTTP/1.1\r\nHost: localhost:{port_of(server)}\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+    writer.write((head + both + smuggled).encode())
+    async with asyncio.timeout(60):
+        told = await reader.read()
+    writer.close()
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert told.count(b"HTTP/1.1 ") == 1
 
 
 async def test_brackets_inside_a_string_are_no_nesting(server):
@@ -584,3 +657,91 @@ async def test_requests_whose_bodies_do_not_come_keep_nobody_from_an_answer(slow
     for half in halves:
         half.cancel()
     await asyncio.gather(*halves, return_exceptions=True)
+
+
+class Queued:
+    """A client of an application behind a queue; each write is answered when it is told to."""
+
+    def __init__(self):
+        self.begun, self.go = [], asyncio.Semaphore(0)
+        transport = httpx.ASGITransport(WriteQueue(self._work, paths=v1.WRITES))
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+    async def _work(self, scope, receive, send):
+        if scope["path"] == "/v1/memories" and scope["method"] == "POST":
+            self.begun.append(scope["query_string"])
+            await self.go.acquire()
+        await Response("done")(scope, receive, send)
+
+    async def write(self, number):
+        task = asyncio.create_task(self.client.post(f"/v1/memories?{number}"))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return task
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def queued():
+    made = Queued()
+    async with made.client:
+        yield made
+
+
+async def test_a_few_writes_are_worked_on_at_once_in_order_and_nothing_else_waits_for_them(queued):
+    writes = [await queued.write(number) for number in range(40)]
+    assert queued.begun == [b"%d" % number for number in range(8)]
+    for ask in (
+        queued.client.post("/v1/recall"),
+        queued.client.get("/v1/memories"),
+        queued.client.post("/v1/conversations/c/final"),
+    ):
+        assert (await ask).status_code == 200
+    for _ in writes:
+        queued.go.release()
+    assert [(await write).status_code for write in writes] == [200] * 40
+    assert queued.begun == [b"%d" % number for number in range(40)]
+
+
+async def test_a_write_that_its_client_gave_up_takes_nobodys_turn(queued):
+    writes = [await queued.write(number) for number in range(20)]
+    for gone in (writes[3], writes[10], writes[11]):  # one under way, two that wait
+        gone.cancel()
+    await asyncio.gather(writes[3], writes[10], writes[11], return_exceptions=True)
+    queued.go.release()  # the next that begins may be given up in the moment in which its turn comes
+    await writes[0]
+    for _ in range(16):
+        queued.go.release()
+    answers = await asyncio.gather(*(write for write in writes if not write.cancelled()))
+    assert [answer.status_code for answer in answers] == [200] * 17
+    before = len(queued.begun)
+    again = [await queued.write(number) for number in range(10)]
+    assert len(queued.begun) == before + 8
+    for _ in again:
+        queued.go.release()
+    await asyncio.gather(*again)
+
+
+async def test_writes_that_would_wait_for_long_are_refused_at_once_and_those_that_wait_are_answered(
+    queued, monkeypatch
+):
+    monkeypatch.setattr(WriteQueue, "_LATE_S", 0.0)
+    writes = [await queued.write(number) for number in range(8 + 16)]
+    for _ in range(3):
+        refused = await asyncio.wait_for(await queued.write(99), 10)
+        assert refused.status_code == 503
+        assert refused.json()["code"] == "busy"
+        assert refused.headers["retry-after"]
+    for _ in range(30):
+        queued.go.release()
+    assert [(await write).status_code for write in writes] == [200] * 24
+    assert (await queued.client.post("/v1/memories")).status_code == 200
+
+
+async def test_what_waits_for_a_turn_are_the_routes_that_write_and_no_others():
+    asked = {(route.path, method) for route in v1.router.routes for method in route.methods}
+    assert {(path, method) for path, method in asked if method != "GET" and v1.WRITES.fullmatch(path)} == {
+        ("/v1/memories", "POST"),
+        ("/v1/keys/{key:path}", "PUT"),
+        ("/v1/keys/{key:path}", "DELETE"),
+        ("/v1/conversations/{conversation:path}/turns", "POST"),
+    }

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from echoic.errors import InvalidInput
 
@@ -25,7 +24,7 @@ HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is held at once.
+    """Limits on concurrent connections and calls.
 
     Raises:
         InvalidInput: a number below 1, or a proxy that is not an address or network.
@@ -42,12 +41,12 @@ class Limits:
     requests_per_identity: int = 32
     """Requests of one caller being answered at once; more are refused with 429."""
     streams: int = 128
-    """Pages that are told of memory as it forms. One more ends the oldest of the address that has most."""
+    """Event streams. One more closes the oldest stream of the address with the most."""
     streams_per_address: int = 64
     streams_per_identity: int = 8
     """One more ends the oldest of the same identity, as for a page that was left open elsewhere."""
     calls_per_address: int = 20
-    """Live calls, and tickets for them; one that nobody has used yet makes room for the next."""
+    """Live calls and unused tickets for them; an unused ticket makes room for the next."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks ("10.0.0.0/8") whose X-Forwarded-For and X-Forwarded-Proto are believed."""
 
@@ -66,7 +65,7 @@ class Limits:
 
 
 def address_of(host: str | None) -> str:
-    """What `host` is counted as."""
+    """The address or network under which `host` is counted."""
     address = _address(host or "")
     if address is None:
         return host or "unknown"
@@ -95,6 +94,9 @@ def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 HEAD_S: Final = 10.0
 """How long the head of a request may take to arrive, from the connection or its own first byte on."""
+_HEAD_BYTES: Final = 16 * 1024
+_AHEAD: Final = 16
+"""Requests that one connection may send before the answer to an earlier one."""
 READ_S: Final = 60.0
 """How long somebody may take nothing of an answer that waits for them."""
 
@@ -163,16 +165,21 @@ class Gate:
         return True
 
 
-class GuardedConnection(H11Protocol):
+class GuardedConnection(HttpToolsProtocol):
     """uvicorn's, which would wait for a head, and for its answer to be read, for ever: as many connections as
     it serves, of somebody who does neither, would shut it for everybody else.
+
+    It also takes a request that names two hosts, a head of any size, and any number of requests sent ahead.
     """
 
     gate: ClassVar[Gate | None] = None
-    """Of the server whose connections these are; None: they are not counted."""
+    """The gate of the server these connections belong to; None: they are not counted."""
     address: str = ""
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _in_head: bool = False
+    """Whether a part of a head came, and not all of it."""
+    _head_bytes: int = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Count a new connection and wait for its request."""
@@ -189,20 +196,52 @@ class GuardedConnection(H11Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether it waits for its client: for a request, or for the rest of one."""
-        return self.conn.their_state in {h11.IDLE, h11.SEND_BODY}
+        return self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+    def handle_websocket_upgrade(self) -> None:
         """Stop counting a connection that became a WebSocket: sockets are counted by what admits them."""
         self._leave()
-        super().handle_websocket_upgrade(event)
+        self._in_time()
+        super().handle_websocket_upgrade()
 
     def data_received(self, data: bytes) -> None:
         """Whatever arrives, the head must be whole in time; of what follows it the guards take care."""
+        began = self._in_head
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
+        if self.transport.get_protocol() is not self:
+            return
+        if self._in_head and began:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_BYTES:
+                self.send_400_response("The head of the request is too long.")
+        if self.cycle is not None and not self.cycle.response_complete and not self._in_head:
             self._in_time()
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head, self._head_bytes = True, 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """White space around a value is no part of it (RFC 9110)."""
+        super().on_header(name, value.strip(b" \t"))
+
+    def on_headers_complete(self) -> None:
+        """Refuse what `HttpToolsProtocol` takes; what is raised here is answered 400.
+
+        Raises:
+            InvalidInput: another protocol, not one host, or too many requests ahead.
+        """
+        self._in_head = False
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        version = self.parser.get_http_version()
+        if version not in {"1.0", "1.1"} or hosts > 1 or hosts < (version == "1.1"):
+            raise InvalidInput("a request of HTTP/1 names one host")
+        if len(self.pipeline) >= _AHEAD:
+            raise InvalidInput("too many requests were sent ahead")
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting the connection."""
@@ -218,7 +257,7 @@ class GuardedConnection(H11Protocol):
         self._unread = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Stop timing a peer that has read what was sent."""
+        """Stop the timer: the peer has read what was sent."""
         super().resume_writing()
         self._read_on()
 
@@ -286,10 +325,8 @@ def guarded(limits: Limits | None = None) -> dict[str, Any]:
         "access_log": False,
         "server_header": False,
         "proxy_headers": False,
-        # another parser, if one is installed, takes requests with two Host headers
         "http": type("GatedConnection", (GuardedConnection,), {"gate": Gate(limits or Limits())}),
         "ws": "websockets-sansio",
-        "h11_max_incomplete_event_size": 16 * 1024,
         "timeout_graceful_shutdown": 10,
         "log_config": None,
     }

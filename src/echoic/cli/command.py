@@ -161,6 +161,7 @@ _EXTRAS = {
     "asyncpg": "postgres",
     "cryptography": "signing",
     "fastapi": "server",
+    "httptools": "server",
     "jwt": "server",
     "mcp": "mcp",
     "onnxruntime": "local",

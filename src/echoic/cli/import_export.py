@@ -158,11 +158,12 @@ class Importer:
             done += len(batch)
             progress(done, total)
 
-    async def listen(self) -> None:
+    async def listen(self, progress: ProgressReport) -> None:
         """Extract memories from the imported conversations, as at the end of a call."""
-        for user, name in self._talks:
+        for number, (user, name) in enumerate(self._talks, 1):
             conversation = await self._user(user).conversation(name)
             self.learned += len((await conversation.learn()).kept)
+            progress(number, len(self._talks))
 
     async def _keep(
         self, user: str, items: Sequence[ImportedTurn | ImportedMemory | Directed | Exported]
@@ -314,7 +315,8 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
         intake = Importer(desk.memory, desk.settings.deployment, whose)
         with desk.output.progress("storing") as progress:
             await intake.take_in(reader(source), progress, survey.items)
-        await intake.listen()
+        with desk.output.progress("learning") as progress:
+            await intake.listen(progress)
         waiting = await embed_waiting(desk.memory, desk.output, "embedding")
         return _result(name, survey, {"new": intake.new, "learned": intake.learned, "waiting": waiting})
 

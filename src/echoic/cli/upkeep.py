@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
-"""How often progress is polled; each poll is a small write to the store."""
+"""How often it is checked whether records still wait; each check is a small write to the store."""
 
 
 @command("hold")
@@ -199,7 +199,7 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
 
 
 def _size(spec: EmbeddingSpec) -> str:
-    """What a record takes."""
+    """The size of a record."""
     vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
     if not spec.model.startswith("local:"):
         return vector
@@ -222,13 +222,16 @@ async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> 
 
 async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int:
     """Wait until every record is embedded or embedding fails; the number that are left."""
-    facts = await memory.check()
-    total = facts["waiting"]
+    facts, before = await memory.check(), 0
     with output.progress(what) as progress:
-        while facts["waiting"] and not facts["embedding_failure"]:
-            progress(total - facts["waiting"], total)
-            await memory.settle(_LOOK_S)
+
+        def tell(done: int, total: int) -> None:
+            progress(before + done, before + total)
+
+        while waiting := 0 if facts["embedding_failure"] else facts["waiting"]:
+            await memory.settle(_LOOK_S, progress=tell)
             facts = await memory.check()
+            before += max(0, waiting - facts["waiting"])
     return int(facts["waiting"])
 
 

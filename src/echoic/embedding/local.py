@@ -2,8 +2,8 @@
 
 `Runner` is the one thread that runs texts through the encoder, queries first. A person waits for a query;
 nobody waits for a document. So documents run in small pieces, a query stops the piece that runs (which is run
-again later), and while a recall ranks no piece is begun. Documents put off too often run to their end, ahead
-of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
+again later, in halves), and while a recall ranks no piece is begun. Documents put off too often run to their
+end, ahead of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _log = logging.getLogger(__name__)
 
 
 class SupportsRun(Protocol):
-    """What the runner asks of an encoder."""
+    """The part of an encoder that the runner uses."""
 
     def tokenise(self, text: str, kind: Kind) -> CutText:
         """One text cut up, never into nothing."""
         ...
 
     def abortable(self) -> Abort:
-        """What stops a run it is given to."""
+        """A handle that aborts a run it is passed to."""
         ...
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
@@ -156,7 +156,7 @@ class Runner:
         self._thread.start()
 
     def submit(self, texts: Sequence[str], kind: Kind, *, pieces: bool = False) -> Future[Embedded]:
-        """What becomes of `texts` (at least one), in time: vectors, and word pieces if they are asked for.
+        """A future of the vectors of `texts` (at least one), and of their word pieces if requested.
 
         Cancelling the future drops what has not run yet. It fails with NotOpen when the runner is closed
         first and with EmbedderUnavailable when the model fails.
@@ -255,9 +255,8 @@ class Runner:
 
     def _run_documents(self, *, abortable: bool) -> None:
         quiet = abortable and time.monotonic() - self._asked_at >= QUIET_S
-        batches = [
-            self._runs.popleft() for _ in range(min(self._side_by_side if quiet else 1, len(self._runs)))
-        ]
+        count = min(self._side_by_side if quiet else 1, len(self._runs))
+        batches = [self._runs.popleft() for _ in range(count)] if abortable else [self._whole()]
         aborts = self._aborts = [self._encoder.abortable() for _ in batches] if abortable else []
         done: list[list[_PendingText]] = []
 
@@ -275,9 +274,23 @@ class Runner:
         for thread in beside:
             thread.join()
         self._aborts = ()
-        self._runs.extendleft(batch for batch in reversed(batches) if batch not in done)
+        # in halves: where the machine is slow, the next question would stop all of it again
+        stopped = [half for batch in batches if batch not in done for half in _halves(batch)]
+        self._runs.extendleft(reversed(stopped))
         if done:
             self._put_off = 0
+
+    def _whole(self) -> list[_PendingText]:
+        """The next run with those behind it that fit: nothing stops it, so halves may be one again."""
+        run = self._runs.popleft()
+        while self._runs:
+            more = [*run, *self._runs[0]]
+            longest = max(len(item.tokens.ids) for item in more)
+            if len(more) > self._texts_per_run or len(more) * longest > TOKENS_PER_RUN:
+                break
+            run = more
+            self._runs.popleft()
+        return run
 
     def _tokenised(self, waiting: deque[_PendingText]) -> list[list[_PendingText]]:
         """The next texts of `waiting`, cut into runs of similar length."""
@@ -338,6 +351,12 @@ def _cut(texts: Sequence[_PendingText], most: int) -> Iterator[list[_PendingText
         run.append(item)
     if run:
         yield run
+
+
+def _halves(run: list[_PendingText]) -> list[list[_PendingText]]:
+    """`run` in two, if it is of several texts."""
+    middle = len(run) // 2
+    return [run[:middle], run[middle:]] if middle else [run]
 
 
 @contextlib.contextmanager
@@ -521,7 +540,7 @@ class LocalEmbedder:
         return find(self._model_dir, self._variant, self._cache_dir)
 
     def _quicker(self, exact: Encoder) -> Encoder | None:
-        """The int8 encoder; None where it is not to be had, slower than it should be, or off."""
+        """The int8 encoder; None if it is not available, not faster, or too inexact here."""
         try:
             found = Encoder(find(self._model_dir, "int8", self._cache_dir), "int8", self._threads)
         except EmbedderMissing as missing:

@@ -30,13 +30,13 @@ from echoic.memory.hooks import Extraction, Failure, Hooks
 from echoic.memory.records import CONVERSATION, MEMORY, TURN, cursor_of, index, memory_of, scan_all
 from echoic.memory.telemetry import Telemetry
 from echoic.stores.base import Attach, Record, Store, Waiting
+from echoic.stores.bulk_copy import Progress as ReportProgress
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
     from echoic.memory.extraction.model_reader import ModelReader, Progress, Run
-    from echoic.memory.extraction.reconciliation import Distilled, Extractor
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, ThirdParties
     from echoic.memory.extraction.rule_reader import RuleReader
-    from echoic.memory.extraction.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -371,6 +371,8 @@ BATCH = 32
 """Texts embedded at once: one segment of a scope, and short enough for a query to slip in between."""
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
+_REPORT_S = 0.1
+"""How often progress is reported."""
 SWEEP_AFTER_S = 2.0
 """When to look for conversations that nobody distilled: not in a command that is over by then."""
 
@@ -407,6 +409,8 @@ class Background:
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._embedded = 0
+        """Texts that got their vector since this was made."""
         self.failure: str | None = None
         """Why embedding does not get on, such as "EmbedderUnavailable"; None while it does."""
 
@@ -435,14 +439,15 @@ class Background:
         self._idle.clear()
         self._wake.set()
 
-    async def settle(self, timeout_s: float) -> bool:
+    async def settle(self, timeout_s: float, progress: ReportProgress | None = None) -> bool:
         """Wait until nothing waits and no model is asked, `timeout_s` at most; whether it came to that."""
         self._home.check()
         if self._task is None or self._task.done():
             return False
         self.poke()
+        settled = self._settled() if progress is None else self._reported(progress)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._settled(), timeout_s)
+            await asyncio.wait_for(settled, timeout_s)
         return self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
@@ -451,6 +456,19 @@ class Background:
             await self._runs.settle()
             self.poke()  # what a model had kept wants a vector
             await self._idle.wait()
+
+    async def _reported(self, progress: ReportProgress) -> None:
+        """`_settled`, telling `progress` how many got their vector of those that wait by now."""
+        before, waiting = self._embedded, int((await self._store.check())["waiting"])
+        settled = asyncio.ensure_future(self._settled())
+        try:
+            while not settled.done():
+                progress(done := self._embedded - before, max(done, waiting))
+                await asyncio.wait([settled], timeout=_REPORT_S)
+            progress(done := self._embedded - before, max(done, waiting))
+        finally:
+            settled.cancel()
+        settled.result()
 
     async def stop(self) -> None:
         """End at once; what is unfinished waits in the store."""
@@ -565,6 +583,10 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        for scope, attaches in by_scope.items():
-            await self._store.write(scope, attaches)
+        # at once, so that their commits share the time that a disk takes
+        writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
+        for ended in await asyncio.gather(*writing, return_exceptions=True):
+            if ended is not None:
+                raise ended
+        self._embedded += len(batch)
         return len(batch)

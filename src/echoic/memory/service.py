@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.experience import AgentExperience
-    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
-    from echoic.memory.extraction.third_parties import ThirdParties
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer, ThirdParties
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
     from echoic.memory.tasks import ConversationPage
@@ -554,14 +553,23 @@ class MemoryService:
         """
         self._parts.background.poke((self.user(user, deployment).scope, conversation), urgent=True)
 
-    async def settle(self, timeout_s: float = SETTLE_S) -> bool:
-        """Wait until everything written has its vector and no model is being asked; whether that was so."""
+    async def settle(
+        self, timeout_s: float = SETTLE_S, *, progress: Callable[[int, int], None] | None = None
+    ) -> bool:
+        """Wait until everything written has its vector and no model is being asked; whether that was so.
+
+        Args:
+            timeout_s: how long at most.
+            progress: called some ten times a second with how many texts got their vector since, and how many
+                were waiting for one.
+        """
         self._home.check()
         until = asyncio.get_running_loop().time() + timeout_s
         if self._parts.judge is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._parts.judge.settle(), timeout_s)
-        return await self._parts.background.settle(max(0.0, until - asyncio.get_running_loop().time()))
+        left_s = max(0.0, until - asyncio.get_running_loop().time())
+        return await self._parts.background.settle(left_s, progress)
 
     async def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
         """Embed everything again with the embedder this service was opened with; how many records."""

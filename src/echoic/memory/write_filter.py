@@ -48,7 +48,7 @@ from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.extraction.third_parties import ThirdParties
+    from echoic.memory.extraction.reconciliation import ThirdParties
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,9 @@ _ENCODED: Final = re.compile(r"(?<![\w+/=.-])(?!eyJ)[A-Za-z0-9+/_=-]{512,}")
 """Bytes as text, such as an image. No key is as long, but for tokens of JSON, which begin with "eyJ"."""
 _STAND_IN: Final = "\ue000"
 """For private use: no text that is said holds it."""
+_TOLD: Final = 128
+_TOLD_CHARACTERS: Final = 400
+"""Longer turns give away by themselves what is in them."""
 _PARTS: Final = 4096
 """Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
 
@@ -121,6 +124,8 @@ class WriteFilter:
         self.masks = secrets == "mask"
         """Whether secrets are masked, and not kept."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
+        self._told: OrderedDict[Scope, OrderedDict[str, str]] = OrderedDict()
+        """What users said with a secret in it, and how it is kept: a checkpoint holds it as it was said."""
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._passed: OrderedDict[bytes, None] = OrderedDict()
 
@@ -152,7 +157,7 @@ class WriteFilter:
         """
         if self._third_parties == "keep":
             return
-        from echoic.memory.extraction.third_parties import is_dropped
+        from echoic.memory.extraction.reconciliation import is_dropped
 
         if is_dropped(self._third_parties, key, text, context):
             whom = "children" if self._third_parties == "adults" else "anybody but the user"
@@ -219,6 +224,7 @@ class WriteFilter:
     def forget(self, scope: Scope) -> None:
         """Drop the masked secrets remembered for `scope`."""
         self._known.pop(scope, None)
+        self._told.pop(scope, None)
 
     # -- one record
 
@@ -302,6 +308,8 @@ class WriteFilter:
         for place, masked in told.earlier.items():
             self._again(scope, prepared, before, place, masked)
         self._learn(scope, told.masked.found)
+        if one.speaker == "user":
+            self._note_told(scope, one.text, told.masked)
         new = replace(record, data=_turn_data(dict(record.data), told.masked))
         prepared.append(replace(put, record=new))
         before.append((replace(one, text=told.masked.text), new, False))
@@ -338,6 +346,7 @@ class WriteFilter:
         if not masked.found:
             return
         self._learn(scope, masked.found)
+        self._note_told(scope, one.text, masked)
         new = replace(record, data=_turn_data(dict(record.data), masked))
         if kept:
             prepared.append(Put.over(record, new))
@@ -369,6 +378,18 @@ class WriteFilter:
             if len(whole) <= 34:
                 known.append(Known(found[-1].kind, whole))
 
+    def _note_told(self, scope: Scope, text: str, masked: Masked) -> None:
+        """Remember how `text` is kept. It may have been masked before, in part."""
+        if not masked.found or len(text) > _TOLD_CHARACTERS:
+            return
+        told = self._told.setdefault(scope, OrderedDict())
+        self._told.move_to_end(scope)
+        told |= {said: masked.text for said, kept in told.items() if kept == text} | {text: masked.text}
+        while len(told) > _TOLD:
+            told.popitem(last=False)
+        while len(self._told) > _SCOPES:
+            self._told.popitem(last=False)
+
     # -- checkpoints
 
     async def _checkpoint(self, scope: Scope, record: Record) -> Record:
@@ -379,7 +400,7 @@ class WriteFilter:
         """
         data = dict(record.data)
         turns = [dict(turn) for turn in data.get("unkept", ())]
-        told: dict[str, str] = {}
+        told: dict[str, str] = dict(self._told.get(scope, {}))
         before: list[Said] = []
         if any(one.speaker == "user" and leans_on_context(one) for one in map(_said, turns)):
             before += [_said(r.data) for r in await self._kept(scope, str(data.get("conversation", "")))]
@@ -457,12 +478,14 @@ class WriteFilter:
 
     def _of(self, scope: Scope, least: int = _TELLING) -> tuple[Known, ...]:
         """The masked secrets of `scope` that are spelled in words, or have at least `least` digits."""
-        return tuple(one for one in self._known.get(scope, ()) if one.words or len(one.digits) >= least)
+        return tuple(
+            one for one in self._known.get(scope, ()) if one.words or one.word or len(one.digits) >= least
+        )
 
     def _learn(self, scope: Scope, found: Iterable[SecretSpan]) -> None:
         for one in found:
             new = Known(one.kind, one.value)
-            if len(new.digits) < 4 and not new.words:
+            if len(new.digits) < 4 and not new.words and not new.word:
                 continue
             known = self._known.setdefault(scope, deque(maxlen=_SECRETS))
             self._known.move_to_end(scope)

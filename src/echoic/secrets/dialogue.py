@@ -1,9 +1,9 @@
-"""Secrets that only a conversation gives away: the answer to "And the PIN?", a card read out over four turns,
+"""Secrets that only the dialogue reveals: the answer to "And the PIN?", a card number spread over four turns,
 what the agent reads back.
 
-A turn is masked in the light of the few before it, as they were kept. So nothing has to be held back, and a
-process that knows nothing of the call reads the same: a marker at the end of a turn says what is being read
-out. `Pending` says what the next words will be: what was asked for, announced or is being read out.
+A turn is masked in the light of the few before it, as they were stored. So nothing has to be held back, and a
+process that does not know the call reads the same: a marker at the end of a turn says what is being read out.
+`Pending` says what the next words will be: what was asked for, announced or is being read out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
-from echoic.secrets.labels import LABELS, WORDED, Secret, harmless
+from echoic.secrets.labels import LABELS, NAMES_NUMBER, WORDED, Secret, harmless
 from echoic.secrets.masking import (
     MARKER,
     Known,
@@ -42,6 +42,7 @@ OPEN: dict[str, Secret] = {
     "[one-time code]": "one-time code",
     "[security code]": "security code",
     "[API key]": "API key",
+    "[recovery phrase]": "recovery phrase",
 }
 """What may go on in the next turn: a card that was said whole does not."""
 
@@ -65,13 +66,13 @@ class Pending:
     asked: bool
     """Whether it was asked for or announced; else only a bare number goes on with it."""
     others: frozenset[Secret] = frozenset()
-    """What was asked for besides."""
+    """What else was asked for."""
 
 
 _ASKS = re.compile(
     r"""\?|\b(?:what|what's|whats|can\s+(?:i|you)|could\s+(?:i|you)|may\s+i|please|need|tell|give|read|enter
     |say|provide|confirm|verify|and|with|next|ready|go\s+ahead|start(?:ing)?|i'll\s+take|let's|now|for\s+the
-    |have\s+(?:the|your)|get\s+(?:the|your)|share|repeat|spell|key\s+in|type)\b""",
+    |have\s+(?:the|your)|get\s+(?:the|your)|share|repeat|spell|key\s+in|type|security\s+question)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _NO_REQUEST = re.compile(
@@ -115,14 +116,14 @@ def words_of(text: str) -> list[str]:
 
 
 def pending_after(before: Sequence[Said]) -> Pending | None:
-    """What is being read out, or was asked for and not yet said."""
+    """What is being read out, or was asked for and not said yet."""
     asks = False
     for place, said in enumerate(reversed(before[-CONTEXT:])):
         if said.speaker == "agent":
-            if (asked := asked_for(said.text)) is not None:
+            if (asked := asked_for(said.text) or _doubted(said.text)) is not None:
                 return asked
             asks = asks or _asks_for_it(said.text)
-            if not asks and not encourages(said.text):
+            if not asks and not encourages(said.text) and not _AGAIN.search(said.text):
                 return None
             continue
         if asks:
@@ -141,7 +142,25 @@ def _told(text: str, place: int) -> tuple[Pending | None, bool]:
         return (None if kind is None else Pending(kind, asked=False)), True
     if (announced := _dangling(text)) is not None:
         return Pending(announced, asked=place <= _SOON and _VERBS_AT_END.search(text) is not None), True
-    return None, not is_bare(text) and not all(word in WAITS for word in words_of(text))
+    words = words_of(text)
+    asks_back = text.rstrip().endswith("?") and len(words) <= 8
+    return None, not is_bare(text) and not asks_back and not all(word in WAITS for word in words)
+
+
+_AGAIN = re.compile(
+    r"^\W*(?:(?:i'm\s+)?(?:so\s+)?sorry|pardon(?:\s+me)?|(?:once\s+)?again|one\s+more\s+time|say\s+(?:that|it)\s+again|"
+    r"what\s+was\s+that|come\s+again|(?:yes|yeah)?\W*(?:that|this)\s+one|i\s+(?:didn't|did\s+not)\s+(?:catch|get|hear)\s+"
+    r"(?:that|it|you))\b[^.?!]{0,40}[.?!]*$",
+    re.IGNORECASE,
+)
+"""What an agent says that has not understood, or that keeps to what it asked."""
+
+
+def _doubted(text: str) -> Pending | None:
+    """What an agent asks to have confirmed: "Was that [PIN]?"."""
+    marker = _last_marker(text)
+    kind = None if marker is None or not text.rstrip().endswith("?") else OPEN.get(marker)
+    return None if kind is None else Pending(kind, asked=True)
 
 
 _SOON = 2
@@ -171,7 +190,7 @@ def _mentioned(text: str) -> Pending | None:
 
 
 def asked_for(text: str) -> Pending | None:
-    """What an agent asks for in `text`, where that is a secret."""
+    """The secret that an agent asks for in `text`; None if it asks for none."""
     if not _ASKS.search(text):
         return None
     text = MARKER.sub(" ", text)
@@ -201,6 +220,7 @@ def _asked_in(sentence: str) -> Iterator[Secret]:
         for cue in label.cue.finditer(sentence):
             bare = (
                 label.kind in {"card", "account number"}
+                and not NAMES_NUMBER.search(cue[0])
                 and "number" not in sentence
                 and "detail" not in sentence
             )
@@ -277,19 +297,39 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
 
     Args:
         said: the turn.
-        before: the turns before it, oldest first, as they are kept.
+        before: the turns before it, oldest first, as stored.
         known: secrets masked before in this process: wherever they are repeated they are masked again.
     """
     known = tuple(known)
     by_itself = mask(said.text, known=known)
+    if any(MARKER.search(one.text) for one in before[-_SOON:]):
+        by_itself = _together(by_itself, apply(by_itself.text, lambda text: _said_again(text, known)))
     rest = _together(by_itself, apply(by_itself.text, lambda text: _expected(text, said, before)))
-    if said.speaker == "agent" and before and before[-1].speaker != "agent" and DECLINES.search(said.text):
-        told = _regretted(before[-1].text, before[:-1])
+    if (place := _taken_back(said, before)) is not None and (said.speaker == "agent" or not rest.found):
+        told = _regretted(before[place].text, before[:place])
         if told.found:
-            return InTurn(rest, {len(before) - 1: told})
+            return InTurn(rest, {place: told})
     if rest.found:
         return InTurn(rest, {})
     return _over_turns(said, before) or InTurn(rest, {})
+
+
+def _taken_back(said: Said, before: Sequence[Said]) -> int | None:
+    """Where the caller said what the agent now declines, or the caller regrets."""
+    of_user = [place for place in range(len(before)) if before[place].speaker != "agent"]
+    if said.speaker == "agent":
+        declined = of_user[-1:] == [len(before) - 1] and DECLINES.search(said.text)
+        return of_user[-1] if of_user and declined else None
+    return of_user[-1] if of_user and of_user[-1] >= len(before) - 2 and REGRETS.search(said.text) else None
+
+
+def _said_again(text: str, known: Iterable[Known]) -> Iterator[SecretSpan]:
+    """Single words that were a secret a moment ago, and are read back or repeated."""
+    for one in known:
+        for place in (
+            re.finditer(rf"(?<!\w){re.escape(one.word)}(?!\w)", text, re.IGNORECASE) if one.word else ()
+        ):
+            yield SecretSpan(one.kind, *place.span(), one.value)
 
 
 def leans_on_context(said: Said) -> bool:
@@ -316,9 +356,9 @@ def _together(first: Masked, second: Masked) -> Masked:
 _LEAD = re.compile(
     r"""(?:\s*(?:um+|uh+|er+m?|hmm|yeah|yes|yep|sure|okay|ok|of\s+course|so|well|right|it's|its|it\s+is|that's|thats
     |that\s+is|it\s+would\s+be|that\s+would\s+be|should\s+be|it\s+should\s+be|i\s+think(?:\s+it's)?|i\s+believe(?:\s+it's)?
-    |let\s+me\s+see|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
+    |let\s+me\s+(?:see|think|remember)|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
     |oh|ah|alright|one\s+second|one\s+sec|her\s+maiden\s+name\s+(?:is|was)|her\s+name\s+(?:is|was)|she\s+was|it\s+was
-    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|the\s+name\s+(?:is|was))\b[\s,.:;-]*)*""",
+    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
@@ -380,16 +420,29 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     """What is said in answer, or goes on with what was being said."""
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
+    corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
     found: list[SecretSpan] = []
     numeric = pending.kind if pending.kind not in WORDED else next(iter(wanted - WORDED), pending.kind)
-    if pending.asked or bare:
+    if pending.asked or bare or corrects:
         found += _numbers(text, numeric, least=1 if bare else _LEAST[numeric])
         if numeric in {"API key", "ID number", "one-time code", "account number"} and not found:
             found += _coded(text, numeric)
     worded = next((kind for kind in (pending.kind, *sorted(pending.others)) if kind in WORDED), None)
-    if pending.asked and worded is not None:
+    if worded is not None and (pending.asked or (worded == "recovery phrase" and _only_words(text))):
         found += _words_given(text, worded)
     return merged(found)
+
+
+_CORRECTS = re.compile(
+    r"\W*(?:no|nope|sorry|wait|actually|correction|i\s+mean|scratch\s+that)\b", re.IGNORECASE
+)
+"""How somebody begins who says again, and otherwise, what they said."""
+
+
+def _only_words(text: str) -> bool:
+    """Whether nothing but things is said, as recovery words are: no sentence has three words and no "the"."""
+    words = words_of(text)
+    return len(words) > 2 and STOP.isdisjoint(words) and not ENCOURAGES.issuperset(words)
 
 
 _LEAST: dict[Secret, int] = {
@@ -458,11 +511,28 @@ def _words_given(text: str, kind: Secret) -> Iterator[SecretSpan]:
         return
     if _REFUSES & set(words[:6]) or (len(words) == 1 and words[0] in STOP | ENCOURAGES | WAITS):
         return
+    if kind == "security answer":
+        yield from (SecretSpan(kind, *span, text[slice(*span)]) for span in names(text))
+        article = _ARTICLE.match(text, start)
+        start = start if article is None else article.end()
     span = values.phrase(text, start, most=most, strict=kind == "password" and len(words) < 3)
-    if span is not None and not all(word in ENCOURAGES | WAITS for word in words):
-        value = text[slice(*span)]
-        for again in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
-            yield SecretSpan(kind, *again.span(), value)
+    if span is None or all(word in ENCOURAGES | WAITS for word in words):
+        return
+    value = text[slice(*span)]
+    for again in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE):
+        yield SecretSpan(kind, *again.span(), value)
+    for other in _OR.finditer(text, span[1]):
+        if (more := values.phrase(text, other.end(), most=most)) is not None:
+            yield SecretSpan(kind, *more, text[slice(*more)])
+
+
+_ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+_OR = re.compile(
+    r"\b(?:or|but|no|wait|sorry|actually)\b[\s,]*(?:(?:it|that)(?:'s|\s+(?:is|was|might\s+be|may\s+be|could\s+be))"
+    r"|maybe|perhaps|possibly)\s+",
+    re.IGNORECASE,
+)
+"""Before another answer of somebody who is not sure, or corrects the first."""
 
 
 # -- what the agent reads back

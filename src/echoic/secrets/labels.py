@@ -130,13 +130,17 @@ _ENDING = re.compile(
 )
 
 
+NAMES_NUMBER = re.compile(r"number|no\b|iban|routing|sort|digits", re.IGNORECASE)
+"""Whether words for a card or an account mean its number."""
+
+
 def harmless(label: Label, cue: re.Match[str], text: str) -> bool:
     """Whether the words around a cue say that no secret is meant."""
     if _OF_SOMETHING.match(text, cue.end()):
         return True
     before = text[max(0, cue.start() - 60) : cue.start()]
     if label.kind in {"card", "account number"}:
-        named = re.search(r"number|no\b|iban|routing|sort|digits", cue[0], re.IGNORECASE) is not None
+        named = NAMES_NUMBER.search(cue[0]) is not None
         bare = cue[0].lower().startswith(("card", "acc", "a/c"))
         other = _OTHER_CARD if label.kind == "card" else _OTHER_ACCOUNT
         return bool(

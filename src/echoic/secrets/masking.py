@@ -15,7 +15,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
-from echoic.secrets.labels import SECRETS, Secret, labelled
+from echoic.secrets.labels import SECRETS, WORDED, Secret, labelled
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken_numbers import View, runs, views_of
 
@@ -44,7 +44,8 @@ _URL_SECRET = re.compile(
     r"(?P<field>[^&\s\"'#]{4,2048})",
     re.IGNORECASE,
 )
-_LEAST_CHECKED = 8
+_DIAL = re.compile(r"\b(?:safe|combination|combo|dial|(?:pad)?lock|locker|vault)\b", re.IGNORECASE)
+_CHECKED = re.compile(r"(?:\D*\d){8}")
 """Digits without which no number has check digits worth looking at."""
 _LEAST_PART = 8
 """Digits of a number that are enough to tell it by a part of it."""
@@ -92,7 +93,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A secret that was said before: wherever it is repeated it is one again."""
+    """A secret that was said before, and is masked wherever it is repeated."""
 
     kind: Secret
     value: str
@@ -102,6 +103,12 @@ class Known:
         """The digits of the value, if it is a number."""
         lettered = self.kind not in {"account number", "ID number"} and any(c.isalpha() for c in self.value)
         return "" if lettered else re.sub(r"[^0-9]", "", self.value)
+
+    @property
+    def word(self) -> str:
+        """The single word it is, too ordinary to look for but right after it was said."""
+        plain = self.value.strip(" .,;!?")
+        return plain if self.kind in WORDED and len(plain) > 2 and " " not in plain else ""
 
     @property
     def words(self) -> str:
@@ -115,7 +122,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     """`text` with a marker such as "[PIN]" for every secret in it.
 
     Args:
-        text: what was said or written.
+        text: the text, spoken or written.
         known: what was masked before and may be repeated here.
     """
     known = tuple(known)
@@ -163,18 +170,21 @@ def _amount(one: SecretSpan, text: str) -> bool:
 def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for kind, (start, end) in labelled(view):
         yield kind, start, end, False
+    for turned in values.TURNED.finditer(view.text):
+        if _DIAL.search(view.text, 0, turned.start()):
+            yield "PIN", *turned.span(), False
     for url in _URL_SECRET.finditer(view.text):
         in_front = url["password"] is not None
         yield "password" if in_front else "API key", *url.span("password" if in_front else "field"), False
     for key in keys(view):
         if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
             yield "API key", key.start, key.end, False
-    if sum(c.isdecimal() for c in view.text) >= _LEAST_CHECKED:
+    if _CHECKED.match(view.text):
         yield from _checked(view)
 
 
 def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
-    """What its check digits give away."""
+    """Numbers identified by their check digits."""
     cues = Cues(view.text)
     for card in cards(view, cues):
         if card.rule == "card-security-code":
@@ -216,7 +226,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
 
 
 def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
-    """What was said before and is said again."""
+    """Secrets that were said before and are repeated."""
     if not known:
         return
     lowered = text.lower()

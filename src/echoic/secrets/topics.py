@@ -52,7 +52,11 @@ DECLINES = re.compile(_PATTERNS["declines"], re.IGNORECASE | re.VERBOSE)
 """What an agent says of a secret that it was told."""
 REGRETS = re.compile(_PATTERNS["regrets"], re.IGNORECASE | re.VERBOSE)
 """What somebody says who told a secret."""
-_LOCKS = re.compile(r"\b(?:(?:pad)?locks?|comb(?:o|ination)|dial)(?:'s|\s+is|\s+was)?\W*$", re.IGNORECASE)
+_LOCKS = re.compile(
+    r"\b(?:(?:pad)?locks?|comb(?:o|ination)|dial)"
+    r"(?:'s|\s+is|\s+was|\s+opens?\s+(?:with|on|at|to))?\W*$",
+    re.IGNORECASE,
+)
 _LETTERS = re.compile(r"(?<![^\W_])(?:[A-Z][ ,.-]{0,2}){1,4}$")
 _ABOUT_ANSWERS = re.compile(r"\b(?:security|secret)\s+(?:question|word|answer)s?\b", re.IGNORECASE)
 _SCALES = frozenset("hundred thousand million hundreds thousands lakh crore".split())
@@ -73,7 +77,7 @@ _KEY = re.compile(r"\b(?:keys?|get\s+in|let\s+(?:myself|himself|herself|themselv
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What was named, and where."""
+    """A topic that was named, and its position."""
 
     kind: Secret
     end: int

@@ -56,6 +56,15 @@ def digits(text: str, place: int, least: int, most: int) -> Span | None:
     return place, end + (text[end : end + 1] in {"#", "*"})
 
 
+_TURN = r"(?:to\s+the\s+)?(?:left|right|clockwise|anti-?clockwise)"
+TURNED = re.compile(
+    rf"(?:[0-9]{{1,2}}\s+{_TURN}|{_TURN}\s+(?:to\s+)?[0-9]{{1,2}})(?:\W+(?:(?:and|then|back)\s+){{0,2}}"
+    rf"(?:[0-9]{{1,2}}\s+{_TURN}|{_TURN}\s+(?:to\s+)?[0-9]{{1,2}}))+",
+    re.IGNORECASE,
+)
+"""How a dial is turned: "12 left, 34 right, 7 left"."""
+
+
 def is_amount(text: str, place: int) -> bool:
     """Whether the number at `place` is money, a time or a date."""
     if _MONEY_BEFORE.search(text, max(0, place - 6), place):

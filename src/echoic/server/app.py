@@ -24,10 +24,17 @@ from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.credentials import IdentityTokens, PageCookies, Principal
 from echoic.server.event_stream import EventStreams
-from echoic.server.guards import BodyGuard, OriginGuard, RequestLimit, RequestLog, SecurityHeaders
+from echoic.server.guards import (
+    BodyGuard,
+    OriginGuard,
+    RequestLimit,
+    RequestLog,
+    SecurityHeaders,
+    WriteQueue,
+)
 from echoic.server.health_watch import HealthWatch
 from echoic.server.request_callers import AppState, called, recognise
-from echoic.server.routes import ROUTERS, voice
+from echoic.server.routes import ROUTERS, v1, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
 from echoic.server.speculations import Speculations
@@ -210,7 +217,7 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
     ours, issued, about = served.settings, None, ""
     routes: list[BaseRoute] = []
     if ours.mcp_authorization is not None:
-        from echoic.server.authorization import IssuedTokens
+        from echoic.server.credentials import IssuedTokens
 
         issued = IssuedTokens(ours.mcp_authorization, ours.default_deployment)
         about, routes = resource_metadata(ours.mcp_authorization.resource, ours.mcp_authorization.issuer)
@@ -235,7 +242,7 @@ def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str
     """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
     if settings.accounts is None:
         return tokens.verify
-    from echoic.server.authorization import IssuedTokens
+    from echoic.server.credentials import IssuedTokens
 
     accounts = IssuedTokens(settings.accounts, settings.default_deployment)
 
@@ -270,6 +277,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
             max_depth=settings.max_json_depth,
             deadline_s=settings.body_deadline_s,
         ),
+        Middleware(WriteQueue, paths=v1.WRITES),
     ]
     if settings.limits.trusted_proxies:
         proxies = list(settings.limits.trusted_proxies)

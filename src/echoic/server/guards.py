@@ -1,8 +1,8 @@
-"""What every request passes before a route sees it: rate, origin, size, concurrency.
+"""Guards that every request passes before it reaches a route: rate, origin, size, concurrency.
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
-requests of one address, and of all while there is too much to do), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`. None of them knows the routes. `CellLimiter` counts requests for the
+requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
+`OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
 dependencies in `callers`.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import re
 import time
@@ -19,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, Self
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
@@ -131,13 +132,13 @@ CONTENT_SECURITY_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
+    b"content-security-policy": CONTENT_SECURITY_POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=(self)",
 }
 
 
@@ -263,9 +264,8 @@ class RequestLimit:
         client = scope.get("client")
         address = address_of(client[0] if client else None)
         if refused := self._refusal(address):
-            # closed, so that nobody waits for the rest of a body that nobody reads
-            headers = {**(refused.headers or {}), "Connection": "close"}
-            await answer(refused.status, refused.problem, headers)(scope, receive, send)
+            # the connection stays: to take up another one would cost more than this answer
+            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
         this, sent, begun = object(), False, False
 
@@ -324,14 +324,13 @@ class SecurityHeaders:
             return
         page = scope["path"] == "/" or scope["path"].startswith("/static/")
         # the page's own files change with the version: ask every time, and be told that nothing changed
-        cache = "no-cache" if page else "no-store"
+        cache = b"no-cache" if page else b"no-store"
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                headers["Cache-Control"] = cache
+                ours = {**_HEADERS, b"cache-control": cache}
+                own = [header for header in message["headers"] if header[0] not in ours]
+                message["headers"] = [*own, *ours.items()]
             await send(message)
 
         await self._app(scope, receive, guarded)
@@ -341,10 +340,10 @@ _ORIGIN = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\
 
 
 class OriginGuard:
-    """Refuses requests that a page from elsewhere makes in somebody's browser.
+    """Refuses requests that another site's page makes in a user's browser.
 
-    Browsers name the origin of whatever can change something. A request without one is no browser's, or is
-    one that only reads; what it may do its token says.
+    Browsers send an `Origin` header with every request that can change something. A request without one comes
+    from no browser, or only reads; its token says what it may do.
     """
 
     def __init__(self, app: ASGIApp, *, allowed_origins: Iterable[str]) -> None:
@@ -401,11 +400,11 @@ class BodyGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await self._read(scope, receive)
+        body = self._wrong_head(Headers(scope=scope)) or await self._read(receive)
         if body is None:
             return  # gone before it had said all
         if isinstance(body, Problem):
-            status = {"too_large": 413, "too_slow": 408}.get(body.code, 422)
+            status = {"too_large": 413, "too_slow": 408, "two_lengths": 400}.get(body.code, 422)
             # else the rest would be read to its end, however long that is, to keep the connection
             headers = {} if status == 422 else {"Connection": "close"}
             await answer(status, body, headers)(scope, receive, send)
@@ -421,11 +420,18 @@ class BodyGuard:
 
         await self._app(scope, replay, send)
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes | Problem | None:
-        too_large = Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
-        declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
-            return too_large
+    @property
+    def _too_large(self) -> Problem:
+        return Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
+
+    def _wrong_head(self, headers: Headers) -> Problem | None:
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # a proxy that believes the other one would take the rest for somebody else's request
+            return Problem(error="the request says its length in two ways", code="two_lengths")
+        declared = headers.get("content-length", "0")
+        return self._too_large if declared.isdigit() and int(declared) > self._max_bytes else None
+
+    async def _read(self, receive: Receive) -> bytes | Problem | None:
         body = bytearray()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -435,14 +441,39 @@ class BodyGuard:
                         return None
                     body += message.get("body", b"")
                     if len(body) > self._max_bytes:
-                        return too_large
+                        return self._too_large
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
             return Problem(error=f"the body took longer than {self._deadline_s} s to arrive", code="too_slow")
-        if _depth(bytes(body)) > self._max_depth:
+        return self._wrong(bytes(body)) or bytes(body)
+
+    def _wrong(self, body: bytes) -> Problem | None:
+        if _depth(body) > self._max_depth:
             return Problem(error=f"the body nests deeper than {self._max_depth} levels", code="too_deep")
-        return bytes(body)
+        if _names_twice(body):
+            return Problem(error="the body has a field twice; nothing was done", code="invalid_input")
+        return None
+
+
+def _names_twice(body: bytes) -> bool:
+    """Whether an object in a JSON text has a field twice: of which readers take different ones."""
+
+    def once(pairs: list[tuple[str, object]]) -> None:
+        if len(pairs) != len({name for name, _ in pairs}):
+            raise _NamedTwice
+
+    try:
+        json.loads(body, object_pairs_hook=once)
+    except _NamedTwice:
+        return True
+    except (ValueError, RecursionError):  # no JSON: whoever reads it says so
+        return False
+    return False
+
+
+class _NamedTwice(Exception):
+    """Ends the reading of a body."""
 
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
@@ -459,3 +490,76 @@ def _depth(body: bytes) -> int:
         elif mark in b"]}":
             depth -= 1
     return deepest
+
+
+class WriteQueue:
+    """Works on a few writes at once and lets the others wait, so that a recall waits for a few at most.
+
+    The event loop serves whatever is ready in the order in which it came: beside 500 writes under way, each
+    step of a recall would wait for a step of each. When those that wait have no prospect of being answered
+    soon, more are refused with 503.
+
+    Args:
+        app: what answers.
+        paths: of the requests that wait, all of which change something and none of which takes long.
+    """
+
+    _AT_ONCE: Final = 8
+    """Enough for their commits to share the time that a disk takes."""
+    _LATE_S: Final = 0.1
+    _LATE_REQUESTS: Final = 16
+    """So many wait however late the first of them is."""
+
+    def __init__(self, app: ASGIApp, *, paths: re.Pattern[str]) -> None:
+        self._app = app
+        self._paths = paths
+        self._free = self._AT_ONCE
+        self._waiting: dict[asyncio.Future[None], float] = {}
+        """In the order in which they came, and when that was."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] != "http"
+            or scope["method"] in {"GET", "HEAD"}
+            or not self._paths.fullmatch(scope["path"])
+        ):
+            await self._app(scope, receive, send)
+            return
+        if self._is_late():
+            refused = overloaded()
+            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
+            return
+        await self._turn()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._next()
+
+    def _is_late(self) -> bool:
+        if len(self._waiting) < self._LATE_REQUESTS:
+            return False
+        return asyncio.get_running_loop().time() - next(iter(self._waiting.values())) > self._LATE_S
+
+    async def _turn(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        self._waiting[turn] = loop.time()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._waiting.pop(turn, None)
+            if not turn.cancelled():  # it was this one's turn
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = next(iter(self._waiting))
+            del self._waiting[turn]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1

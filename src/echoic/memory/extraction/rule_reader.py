@@ -7,6 +7,7 @@ neither. `RuleExtractor` needs no model, no network and no clock.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import deque
 from collections.abc import Sequence
@@ -26,9 +27,9 @@ from echoic.memory.extraction.reconciliation import (
     Reading,
     Reconciler,
     TakeBack,
+    ThirdParties,
     Unlearn,
 )
-from echoic.memory.extraction.third_parties import ThirdParties
 from echoic.memory.extraction.turns import (
     RECENT,
     affirmed,
@@ -65,15 +66,17 @@ class RuleExtractor:
         """See `Extractor`; never fails."""
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
-        told = told_by_user([*reading.context, *reading.turns])
-        for turn in reading.context:
-            _hear(told.get(turn.id), recent)
         changes: list[Change] = []
-        for turn in reading.turns:
-            for item in _hear(told.get(turn.id), recent):
+        for place, (before, turn) in enumerate(itertools.pairwise([None, *reading.context, *reading.turns])):
+            assert turn is not None
+            heard = _hear(_told(before, turn), recent)
+            if place < len(reading.context):
+                continue
+            for item in heard:
                 changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
+            await asyncio.sleep(0)  # a turn takes about a millisecond, and audio moves on this loop
         return changes
 
 
@@ -83,12 +86,16 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 
 def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
     """The user's words in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
-    found = {}
-    for before, turn in itertools.pairwise([None, *turns]):
-        if turn and of_user(turn):
-            asked = before.heard_text if before and before.speaker == "agent" else ""
-            found[turn.id] = completed(asked, MARKER.sub(MASKED, turn.heard_text))
-    return found
+    told = ((turn.id, _told(before, turn)) for before, turn in itertools.pairwise([None, *turns]) if turn)
+    return {name: text for name, text in told if text is not None}
+
+
+def _told(before: Turn | None, turn: Turn) -> str | None:
+    """The user's words in `turn`, as `told_by_user` has them; None where the user says nothing."""
+    if not of_user(turn):
+        return None
+    asked = before.heard_text if before and before.speaker == "agent" else ""
+    return completed(asked, MARKER.sub(MASKED, turn.heard_text))
 
 
 def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
