@@ -40,6 +40,8 @@ _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
 _JUST_SAID: Final = pattern("requests.just_said")
+_AHEAD: Final = pattern("requests.ahead")
+_HESITATION: Final = pattern("requests.hesitation")
 _OWN: Final = pattern("requests.own")
 _NAMED_BEFORE: Final = pattern("requests.named_before")
 # -- what is no request
@@ -91,6 +93,10 @@ class ForgetRequest:
     """Whether it refers to something said at another time."""
     months: tuple[int, ...]
     """Months it was said in, as numbers."""
+    ahead: bool = False
+    """Whether it speaks of what is said next."""
+    named_before: bool = False
+    """Whether it names what is meant and then points to it: "about my landlord, forget that"."""
 
 
 def asks_off_the_record(text: str) -> bool:
@@ -172,6 +178,8 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         before=tuple(spans[at] for at in near),
         points_back=points,
         far=not last and bool(_MONTH.search(whole) or _FAR.search(whole)),
+        named_before=any(_NAMED_BEFORE.match(lows[at]) for at in asked),
+        ahead=any(_AHEAD.search(lows[at]) for at in asked),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
     )
 
@@ -186,7 +194,7 @@ _MAY_ASK: Final = pattern("requests.may_ask")
 
 
 def _low(said: str) -> str:
-    low = re.sub(r"\s+", " ", said.lower().replace("’", "'")).strip(" .!?…;\"'“”")
+    low = re.sub(r"\s+", " ", _HESITATION.sub("", said.lower().replace("’", "'"))).strip(" .!?…;\"'“”")
     return _MIND.sub(lambda found: f"please {_PLAIN[found['verb']]}", low)
 
 
