@@ -268,7 +268,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     guards = [
         Middleware(SecurityHeaders),
         Middleware(RequestLog),
-        Middleware(RequestLimit, per_address=settings.limits.requests_per_address),
+        Middleware(RequestLimit, per_address=settings.limits.requests_per_address, writes=v1.WRITES),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(

@@ -249,12 +249,14 @@ class RequestLimit:
     _LATE_REQUESTS: Final = 16
     """So many are answered however late the loop runs."""
 
-    def __init__(self, app: ASGIApp, *, per_address: int) -> None:
+    def __init__(self, app: ASGIApp, *, per_address: int, writes: re.Pattern[str]) -> None:
         self._app = app
         self._per_address = per_address
+        self._writes = writes
         self._busy: Counter[str] = Counter()
-        self._waiting: set[object] = set()
-        """Requests that came whole and whose answer has not begun; that of an event stream begins at once."""
+        self._waiting: tuple[set[object], set[object]] = (set(), set())
+        """Requests that came whole and whose answer has not begun; that of an event stream begins at once.
+        Writes apart, which wait in a `WriteQueue`: for their sake no recall is refused."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -263,7 +265,8 @@ class RequestLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        if refused := self._refusal(address):
+        waiting = self._waiting[_is_write(scope, self._writes)]
+        if refused := self._refusal(address, waiting):
             # the connection stays: to take up another one would cost more than this answer
             await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
@@ -272,30 +275,30 @@ class RequestLimit:
         async def receive_body() -> Message:
             nonlocal sent
             if not sent:
-                self._waiting.discard(this)  # for its client
+                waiting.discard(this)  # for its client
             message = await receive()
             sent = sent or not message.get("more_body")
             if sent and not begun:
-                self._waiting.add(this)
+                waiting.add(this)
             return message
 
         async def begin(message: Message) -> None:
             nonlocal begun
             begun = True
-            self._waiting.discard(this)
+            waiting.discard(this)
             await send(message)
 
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
-            held.callback(self._waiting.discard, this)
-            self._waiting.add(this)
+            held.callback(waiting.discard, this)
+            waiting.add(this)
             scope[self.HELD] = held
             await self._app(scope, receive_body, begin)
 
-    def _refusal(self, address: str) -> Refused | None:
+    def _refusal(self, address: str, waiting: set[object]) -> Refused | None:
         if self._busy[address] >= self._per_address:
             return too_many_at_once()
-        if len(self._waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
+        if len(waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
             return None
         return overloaded()
 
@@ -518,11 +521,7 @@ class WriteQueue:
         """In the order in which they came, and when that was."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (
-            scope["type"] != "http"
-            or scope["method"] in {"GET", "HEAD"}
-            or not self._paths.fullmatch(scope["path"])
-        ):
+        if scope["type"] != "http" or not _is_write(scope, self._paths):
             await self._app(scope, receive, send)
             return
         if self._is_late():
@@ -563,3 +562,8 @@ class WriteQueue:
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+def _is_write(scope: Scope, paths: re.Pattern[str]) -> bool:
+    """Whether a request to one of `paths` changes something."""
+    return scope["method"] not in {"GET", "HEAD"} and paths.fullmatch(scope["path"]) is not None
