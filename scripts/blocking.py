@@ -16,6 +16,7 @@ from echoic.embedding import base as embedding
 from echoic.memory import (
     conversation,
     deployment_keys,
+    experience,
     global_facts,
     items,
     proposals,
@@ -23,7 +24,6 @@ from echoic.memory import (
     speculation,
     user,
 )
-from echoic.memory.experience import lessons
 from echoic.stores import base as stores
 
 MODULE = Path(__file__).resolve().parent.parent / "src" / "echoic" / "blocking.pyi"
@@ -37,7 +37,7 @@ HANDLES = (
     global_facts.GlobalFacts,
     deployment_keys.Revocations,
     deployment_keys.DeploymentKeys,
-    lessons.AgentExperience,
+    experience.AgentExperience,
     stores.Store,
     embedding.Embedder,
 )

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
+from echoic.cli import root
 from echoic.cli.output import MEANINGS
 from echoic.cli.phone import AUTH_TOKEN
-from echoic.cli.root import root
 from echoic.cli.server_process import AGENT_KEY, OPERATOR_KEY, SECRET
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -31,7 +31,7 @@ from typing import Any
 MODULES = (
     "anyio._backends._asyncio",
     "echoic.adapters.browser",
-    "echoic.adapters.browser.switchboard",
+    "echoic.adapters.browser",
     "echoic.adapters.twilio.media",
     "echoic.adapters.twilio.phone",
     "echoic.adapters.twilio.relay",

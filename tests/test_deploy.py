@@ -19,7 +19,7 @@ import yaml
 
 import forked
 from echoic.adapters.connections import HEALTH_PATHS
-from echoic.cli.root import root
+from echoic.cli import root
 from echoic.stores import store_of
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ import click
 import pytest
 
 import forked
-from echoic.cli.root import root
+from echoic.cli import root
 
 ROOT = Path(__file__).parent.parent
 

@@ -625,7 +625,7 @@ class BlockingStore(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Record]:
-        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more."""
+        """Records of `kind` in the order of first writing; fewer than `limit` if there are no more."""
 
     def load(self, scope: Scope) -> Partition:
         """The scope ready for ranking, with every write acknowledged before the call, by any process."""

@@ -29,9 +29,9 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u206
 
 
 def brief(name: object) -> str:
-    """`name` as a message may show it: a key, an id, a setting or a number; quoted, escaped and cut.
+    """`name` as a message may show it: a key, an id, a setting or a number; quoted, escaped and shortened.
 
-    Never a text, a value or a question: what was said stands in no message.
+    Never pass a text, a value or a question: messages must not contain what was said.
     """
     if name is None or isinstance(name, bool | int | float):
         return f"{name!r:.{NAMED_CHARACTERS}}"
@@ -61,7 +61,7 @@ class InvalidInput(EchoicError, ValueError):
 
 
 class NotAllowed(EchoicError):
-    """The value is fine, but the caller may not do this to it."""
+    """The value is valid, but the caller may not do this to it."""
 
 
 class NotKept(NotAllowed):
@@ -104,7 +104,7 @@ class WriteConflict(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """The stored bytes are not what was written. They are left untouched for a person to look at."""
+    """The stored bytes were changed or damaged. They are left untouched for a person to look at."""
 
 
 class StoreTooNew(StoreError):

@@ -83,7 +83,7 @@ def compliance_folder(url: object) -> Path | None:
 
 
 def _of_model(model: str | Model | None) -> dict[str, Any]:
-    """What a language model does for a service."""
+    """The parts of a service that use a language model."""
     if model is None:
         return {}
     from echoic.models import classifier_from, extractor_from, summarizer_from

@@ -69,7 +69,7 @@ class _Thread:
         self._thread.start()
 
     def run(self, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What `verb` returns, called in the loop and awaited where that is called for."""
+        """The result of `verb`, called in the loop and awaited if necessary."""
         if not self._thread.is_alive():
             raise NotOpen("the memory is not open: use it inside `with echoic.sync.open(…) as memory:`")
         if threading.current_thread() is self._thread:

@@ -47,7 +47,7 @@ Cut = Literal["own", "global", "shared", "newest", "vector", "date", "unembedded
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose memory. Everything read or written names one, and it never comes from what was said."""
+    """The owner of a memory. Every read and write names one, and it is never taken from what was said."""
 
     deployment: str
     user: str | None
@@ -71,7 +71,7 @@ def _everyone(deployment: str) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpec:
-    """What makes vectors comparable. A store records it; vectors of two specs are never mixed."""
+    """Identifies an embedding model. A store records it; vectors of two specs are never mixed."""
 
     model: str
     """Model and variant, such as "local:all-MiniLM-L6-v2:fp32"."""
@@ -89,7 +89,7 @@ class Turn:
     """
     text: str
     heard: str | None = None
-    """What of an agent's words reached the caller; None when all of it did."""
+    """The part of an agent's words that the caller heard; None if all of it."""
     said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When it was said (aware, UTC), not when it was stored."""
     confidence: float | None = None
@@ -133,7 +133,7 @@ class Memory:
     """When and under which conditions it applies."""
     visibility: Visibility = "private"
     author: str | None = None
-    """Who said it; None for a global memory an operator has adopted."""
+    """The user who said it; None for a global memory that an operator approved."""
     source: tuple[str, ...] = ()
     """Ids of the turns it was heard in; empty when a tool or a person wrote it."""
     valid_from: datetime
@@ -162,7 +162,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """An ordered log of turns, and a task: who served it and how it stands."""
+    """An ordered log of turns that is also a task: its agent and its status."""
 
     id: str
     agent: str | None = None
@@ -172,7 +172,7 @@ class Conversation:
     started_at: datetime
     updated_at: datetime
     recall_key: str | None = None
-    """What a caller says to have it recalled."""
+    """The words by which a caller asks for it."""
     summary: str | None = None
 
 
@@ -194,11 +194,11 @@ class Hit:
     """
 
     text: str
-    """The memory's text; without a memory, what was heard of the turn."""
+    """The memory's text; for a turn, what was heard of it."""
     score: float
     """The score of the fusion; comparable only within one query."""
     ranks: Annotated[Mapping[str, Rank], AsDict()]
-    """By channel: "vector", "text", "fuzzy", …; a channel that did not find it is absent."""
+    """Rank and score by channel: "vector", "text", "fuzzy", …; channels that did not find it are absent."""
     scope: Scope
     memory: Memory | None = None
     turn: Turn | None = None
@@ -226,7 +226,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What a search found, and whether it could look everywhere."""
+    """The result of a search, and whether it is complete."""
 
     hits: tuple[Hit, ...]
     outcome: Outcome
@@ -243,7 +243,7 @@ class Recall:
         return replace(self, hits=tuple(each for hit in self.hits for each in hit.apart()))
 
     def without(self, is_known: Callable[[Turn], bool]) -> Recall:
-        """This recall without turns the reader has seen anyway; what was learned from them stays."""
+        """This recall without turns the reader has anyway; memories learned from them stay."""
         left = [
             replace(hit, turn=None) if hit.turn is not None and is_known(hit.turn) else hit
             for hit in self.hits
@@ -263,7 +263,7 @@ KeptBecause = Literal["means something else", "learned from it", "others taught 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an erasure removed, and that it is gone."""
+    """What an erasure removed, and whether that was verified."""
 
     memories: int = 0
     turns: int = 0
@@ -295,7 +295,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Who a user is, as far as they said: a view of their keyed memories, never a second copy of them."""
+    """The user's profile, as far as they stated it: a view of their keyed memories, never a second copy."""
 
     name: str | None = None
     age: int | None = None
@@ -304,9 +304,9 @@ class Profile:
     occupation: str | None = None
     interests: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
-    """What they prefer, and how they like to talk and be reached: languages, hours, length of answers."""
+    """Their preferences, also about communication: languages, hours, length of replies."""
     avoid_topics: tuple[str, ...] = ()
-    """What they do not want to talk about."""
+    """Topics they do not want to talk about."""
     unconfirmed: tuple[str, ...] = ()
     """Fields of the above that rest on something the user was not sure of, or was misheard in."""
 
@@ -400,11 +400,11 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What one agent of one deployment learned, for all whom it serves."""
+    """What one agent of one deployment learned, shared with all its users."""
 
     agent: str
     lessons: tuple[Lesson, ...] = ()
-    """By kind in the order of `EXPERIENCE_KINDS`, within a kind in the order they were learned."""
+    """By kind in the order of `EXPERIENCE_KINDS`, and within a kind in the order they were learned."""
 
     def of(self, kind: ExperienceKind) -> tuple[str, ...]:
         """The texts of one kind."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
+from echoic.cli import root
 from echoic.cli.output import UNEXPECTED
-from echoic.cli.root import root
 
 ROOT = Path(__file__).parents[2]
 

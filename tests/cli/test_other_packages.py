@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from echoic.cli import command as commands
-from echoic.cli import main
+from echoic.cli import main, root
 from echoic.cli.output import BAD_INPUT
-from echoic.cli.root import root
 
 
 @pytest.fixture

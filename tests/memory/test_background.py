@@ -14,6 +14,7 @@ from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen, StoreCorru
 from echoic.memory import background
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
+from echoic.stores.sqlite.writer import Writer
 
 
 class Moody:
@@ -407,3 +408,22 @@ async def test_a_report_of_progress_that_fails_ends_the_waiting_and_not_the_embe
             await memory.settle(30, progress=fail)
         assert await memory.settle(30)
         assert memory.embedding_failure is None
+
+
+async def test_vectors_of_many_users_share_a_commit(tmp_path, moody, monkeypatch):
+    commits: list[int] = []
+    commit = Writer._commit
+
+    def counted(self, connection, jobs):
+        commits.append(len(jobs))
+        commit(self, connection, jobs)
+
+    moody.hangs = asyncio.Event()
+    async with MemoryService(store_from(f"sqlite:///{tmp_path}/a.db"), moody) as memory:
+        for number in range(1 + 24):  # the first is asked for alone
+            await memory.user(f"user {number}").remember(f"likes tea number {number}")
+        monkeypatch.setattr(Writer, "_commit", counted)
+        moody.hangs.set()
+        assert await memory.settle(20)
+    assert len(moody.texts) == 25
+    assert max(commits) > 10

@@ -18,7 +18,7 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.memory.backup import back_up, restore
 from echoic.memory.compliance import MARKS
-from echoic.memory.experience.lessons import teacher
+from echoic.memory.experience import teacher
 from echoic.memory.extraction.model_reader import LEASE, PROGRESS
 from echoic.memory.phone_registry import happened, holding, line_key
 from echoic.memory.proposals import JUDGEMENT

@@ -6,7 +6,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput, Turn
-from echoic.memory.extraction.third_parties import is_dropped
+from echoic.memory.extraction.reconciliation import is_dropped
 
 OWN = [
     "I live in Lisbon and I am allergic to peanuts.",

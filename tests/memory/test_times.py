@@ -18,8 +18,16 @@ from echoic.embedding import embedder_from
 from echoic.memory.hits import in_time
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
-from echoic.temporal import NamedEvent, Spans, may_mean_time, rules, spans_of_phrase, zone_of
-from echoic.temporal.questions import EARLIEST_MS, moment_of
+from echoic.temporal import (
+    EARLIEST_MS,
+    NamedEvent,
+    Spans,
+    may_mean_time,
+    moment_of,
+    rules,
+    spans_of_phrase,
+    zone_of,
+)
 from echoic.temporal.rules import FEASTS, RULES
 from scale import many
 

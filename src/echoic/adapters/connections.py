@@ -24,7 +24,7 @@ HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What is held at once.
+    """Limits on concurrent connections and calls.
 
     Raises:
         InvalidInput: a number below 1, or a proxy that is not an address or network.
@@ -41,12 +41,12 @@ class Limits:
     requests_per_identity: int = 32
     """Requests of one caller being answered at once; more are refused with 429."""
     streams: int = 128
-    """Pages that are told of memory as it forms. One more ends the oldest of the address that has most."""
+    """Event streams. One more closes the oldest stream of the address with the most."""
     streams_per_address: int = 64
     streams_per_identity: int = 8
     """One more ends the oldest of the same identity, as for a page that was left open elsewhere."""
     calls_per_address: int = 20
-    """Live calls, and tickets for them; one that nobody has used yet makes room for the next."""
+    """Live calls and unused tickets for them; an unused ticket makes room for the next."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks ("10.0.0.0/8") whose X-Forwarded-For and X-Forwarded-Proto are believed."""
 
@@ -65,7 +65,7 @@ class Limits:
 
 
 def address_of(host: str | None) -> str:
-    """What `host` is counted as."""
+    """The address or network under which `host` is counted."""
     address = _address(host or "")
     if address is None:
         return host or "unknown"
@@ -173,7 +173,7 @@ class GuardedConnection(HttpToolsProtocol):
     """
 
     gate: ClassVar[Gate | None] = None
-    """Of the server whose connections these are; None: they are not counted."""
+    """The gate of the server these connections belong to; None: they are not counted."""
     address: str = ""
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -257,7 +257,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._unread = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Stop timing a peer that has read what was sent."""
+        """Stop the timer: the peer has read what was sent."""
         super().resume_writing()
         self._read_on()
 

@@ -57,7 +57,7 @@ several turns."""
 def prompt_turns(
     prompt: str | Sequence[UserContent] | None, *, conversation: str, run: str, said_at: datetime
 ) -> list[Turn]:
-    """What the user said to begin a run; nothing where it goes on by itself, or shows pictures only."""
+    """The user's turns that begin a run; empty if the run continues by itself, or has only pictures."""
     return _turns(_text_of(prompt), "user", said_at, memory_id("turn", conversation, run, "user"))
 
 
@@ -74,7 +74,7 @@ def unanswered(messages: Sequence[ModelMessage]) -> list[UserContent] | None:
 
 
 def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str) -> list[Turn]:
-    """What the agent said in `messages`, those that are new in this run: one turn a response with words."""
+    """The agent's turns among the new `messages` of this run: one for each response with words."""
     turns: list[Turn] = []
     responses = (message for message in messages if isinstance(message, ModelResponse))
     for number, response in enumerate(responses):
@@ -87,7 +87,7 @@ def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str
 def tool_results(
     messages: Sequence[ModelMessage], *, conversation: str, run: str, without: Collection[str]
 ) -> Iterator[Result]:
-    """What tools gave in `messages`, those that are new in this run, with what they were called with.
+    """Results of tools among the new `messages` of this run, with their arguments.
 
     Not those named in `without`, nor what stands in place of a result: a failure, a refusal.
     """
@@ -196,18 +196,18 @@ class MemoryCapability(AbstractCapability[Any]):
     service: MemoryService = field(kw_only=False)
     """Opened by whoever made it, and closed by them after the last run."""
     user: Named
-    """Who is served: the path of an attribute of `deps`, or a function of them."""
+    """The user: a path to an attribute of `deps`, or a function of them."""
     deployment: str | Callable[[Any], str] = "default"
     """The deployment itself, or a function of `deps`."""
     level: Level | Callable[[Any], Level] = "account"
-    """What is known of who is served, or a function of `deps`; they are told as much as it allows."""
+    """How sure the user's identity is, or a function of `deps`; it limits what they are told."""
     agent: str | None = None
     """Under which name experience and conversations are kept; None: the agent's own name."""
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
     recall_on_prompt: bool = True
     """Whether what the user just said calls further memories to mind, at the end of the block."""
     capture: bool = True
-    """Whether text runs are kept as turns. Channels that know what was heard keep their own."""
+    """Whether text runs are stored as turns. Channels that know what was heard store their own."""
     timeout_s: float = 3.0
     """The timeout of each tool call, and of reading the block."""
     min_relevance: float | None = None
@@ -421,7 +421,7 @@ class CallerMemory(MemoryCapability):
         await self.tell(self._run.realtime_session)
 
     async def _keep(self, turns: Sequence[Turn]) -> None:
-        """Keep `turns`, and those that could not be kept before; what fails again waits for the next time."""
+        """Store `turns`, and those that failed before; what fails again waits for the next time."""
         self._unkept += turns
         if self._conversation is None:
             return

@@ -45,7 +45,9 @@ class ProposedLesson(BaseModel):
 
 
 class ProposedLessons(BaseModel):
-    """What a model proposes. Items are looked at one by one: a bad one costs no other."""
+    """Lessons proposed by a model. Items are checked one by one: an invalid one does not affect the
+    others.
+    """
 
     lessons: list[Any] = Field(
         default_factory=list,
@@ -56,7 +58,7 @@ class ProposedLessons(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reflected:
-    """What came of it."""
+    """The outcome of a reflection."""
 
     lessons: tuple[Lesson, ...] = ()
     refused: tuple[str, ...] = ()
@@ -67,11 +69,11 @@ class Reflected:
 
 @dataclass(frozen=True, slots=True)
 class _TaskPart:
-    """What of a task nobody has reflected on yet."""
+    """The part of a task that nobody has reflected on yet."""
 
     task: Task
     turns: int
-    """So many at its beginning were reflected on."""
+    """How many turns at its beginning were reflected on."""
     tools: int
     """So many of its results were reflected on, by the rule: it sees them only once the task is done."""
     begun: bool
@@ -189,7 +191,7 @@ def _left_of(task: Task) -> _TaskPart:
 
 
 def _noted(mark: Any, name: str, everything: int) -> int:
-    """How far one reflection came; one that does not say so read everything."""
+    """How far one reflection came; one without this field read everything."""
     noted = mark.get(name) if isinstance(mark, Mapping) else None
     return noted if isinstance(noted, int) else everything
 
@@ -208,7 +210,7 @@ async def _by_model(part: _TaskPart, model: Model | str) -> list[Any]:
 
 
 def _transcript(part: _TaskPart) -> str:
-    """The end of what was said, quoted, and what tools were used."""
+    """The end of the conversation, quoted, and the tools that were used."""
     lines = [
         f"{'user' if turn.speaker == 'user' else 'agent'}: {quoted(turn.heard_text, _TURN_CHARACTERS)}"
         for turn in part.new_turns[-_TURNS:]

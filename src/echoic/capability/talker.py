@@ -68,7 +68,7 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the model was sent for the answer."""
+    """What the model was sent for the reply."""
 
     messages: Sequence[ModelMessage]
     block: Mapping[str, str]

@@ -1,7 +1,7 @@
-"""The tools a model works memory with: bounded in time, safe to call twice, never without an answer.
+"""Memory tools for a model: limited in time, safe to call twice, and always with an answer.
 
-Every answer is JSON: `success`, and `result` or something to `say`. What people said stands in it as data.
-A write that takes longer than it may goes on; a second call with the same arguments changes nothing more.
+Every answer is JSON: `success`, and `result` or something to `say`. What people said appears in it as data. A
+write that exceeds its time limit continues; a second call with the same arguments changes nothing more.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ class MemoryTools:
 
 @dataclass(slots=True)
 class ToolUse:
-    """One use of a tool: what was asked for, and what came of it that the model is not told."""
+    """One use of a tool: its arguments, and results that the model is not told."""
 
     tool: str
     operation: str
@@ -306,7 +306,7 @@ class ToolUse:
 
 @cache
 def _schema(method: Callable[..., Any]) -> Any:
-    """What a tool takes, made once for all runs: making it takes longer than the rest of a run's set-up."""
+    """A tool's schema, cached for all runs: building it takes longer than the rest of a run's set-up."""
     return Tool(MethodType(method, object()), takes_ctx=False).function_schema
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a command works with: settings, output, open memory."""
+    """The context of a command: settings, output, open memory."""
 
     settings: Settings
     output: Output

@@ -156,7 +156,7 @@ def _words(turn: Any) -> str:
 
 
 def with_unheard(text: str, heard: str | None) -> str:
-    """A turn's words, with those that were not heard in brackets."""
+    """A turn's words, with unheard ones in brackets."""
     unheard = "" if heard is None else text[len(heard) :].strip()
     return f"{heard}[{unheard}]" if unheard else text
 

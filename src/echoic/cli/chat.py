@@ -113,7 +113,7 @@ class ChatExchange:
     you: str
     agent: str
     reply: Any = None
-    """What memory did for the answer; None for a line that starts with "/"."""
+    """The reply, and what memory did for it; None for a line that starts with "/"."""
 
 
 class Chat:
@@ -243,7 +243,7 @@ class Chat:
 
 
 def _behind(reply: Reply) -> Iterator[str]:
-    """What memory did for an answer, one line each."""
+    """What memory did for a reply, one line each."""
     for memory in reply.stored:
         yield f"stored: {_line(memory)}"
     for memory in reply.superseded:

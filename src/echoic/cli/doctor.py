@@ -60,7 +60,7 @@ _ADVICE: dict[type[Exception], str] = {
 
 
 def advice_on(error: Exception, settings: Settings) -> str:
-    """What to do about `error`; "" if its message is enough."""
+    """Advice on `error`; "" if its message is enough."""
     for kind, text in _ADVICE.items():
         if isinstance(error, kind):
             return text.format(embedder=settings.embedder, store=settings.store)
@@ -68,7 +68,7 @@ def advice_on(error: Exception, settings: Settings) -> str:
 
 
 async def examined(url: str, embedding: EmbeddingSpec) -> list[Finding]:
-    """What the store at `url` reports about its server; nothing if it has none.
+    """The findings about the server of the store at `url`; empty if it has none.
 
     Args:
         url: as `--store` takes it.
@@ -110,14 +110,14 @@ class DoctorStep:
     ms: float = 0.0
     detail: str = ""
     advice: str = ""
-    """What to do about a failure."""
+    """How to fix a failure."""
 
 
 class Unwell(Exception):
     """A step had the wrong effect, although nothing was raised."""
 
     def __init__(self, detail: str, advice: str) -> None:
-        """What happened instead, and what to do about it."""
+        """The failure, and how to fix it."""
         super().__init__(detail)
         self.advice = advice
 

@@ -181,7 +181,7 @@ def read_facts(source: ImportSource) -> Iterator[GlobalFact | Skipped]:
 
 
 def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
-    """What stands in `source`, with the number of the line it begins on; bytes where they are no text."""
+    """The facts in `source`, each with the number of its first line; bytes if they are not text."""
     begun: tuple[int, str] | None = None
     with source.open() as stream:
         for number, raw in enumerate(iter(lambda: stream.readline(_MOST_BYTES), b""), 1):

@@ -1,4 +1,4 @@
-"""What a command prints: data to stdout, messages to stderr, or one JSON document. Nothing else prints."""
+"""Output of a command: data to stdout, messages to stderr, or one JSON document. Nothing else prints."""
 
 from __future__ import annotations
 

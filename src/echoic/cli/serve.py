@@ -71,7 +71,7 @@ def webhook_options(command: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PlatformHooks:
-    """Which platforms are served, by their secrets."""
+    """The platforms that are served, by their secrets."""
 
     vapi_secret: str
     vapi_assistant: str
@@ -97,7 +97,7 @@ class PlatformHooks:
         )
 
     def urls(self, base: str) -> dict[str, str]:
-        """What to paste where, below `base`."""
+        """The URLs to configure at each platform, below `base`."""
         paths = {"vapi": self.vapi_secret, "retell": self.retell_key}
         found = {name: f"{base}hooks/{name}" for name, secret in paths.items() if secret}
         if self.elevenlabs_secret:

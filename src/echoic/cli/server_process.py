@@ -1,4 +1,4 @@
-"""What the commands that run a server share: the socket, the URL, stopping, and the secret."""
+"""Shared parts of the commands that run a server: the socket, the URL, stopping, and the secret."""
 
 from __future__ import annotations
 

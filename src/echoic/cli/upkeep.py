@@ -199,7 +199,7 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
 
 
 def _size(spec: EmbeddingSpec) -> str:
-    """What a record takes."""
+    """The size of a record."""
     vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
     if not spec.model.startswith("local:"):
         return vector

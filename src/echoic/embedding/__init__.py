@@ -46,7 +46,7 @@ _IN_NAME = ("dimensions", "base_url", "questions", *sorted(_CUSTOM))
 
 
 class EmbedderOptions(TypedDict, total=False):
-    """What `embedder_from` takes by name; None is as if it were left out.
+    """Options of `embedder_from`. None is the same as leaving an option out.
 
     Attributes:
         model_dir: local: where the weights are.

@@ -165,7 +165,8 @@ models read, whatever the language."""
 
 
 async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedded:
-    """What `embedder` makes of `texts`; where it refuses one, of its beginning, or of `NOTHING_SAID`.
+    """The vectors of `texts`. A text that the embedder refuses is replaced by its beginning, or by
+    `NOTHING_SAID`.
 
     Raises:
         EmbedderUnavailable: after retries; nothing was embedded.
@@ -299,9 +300,9 @@ class CachedEmbedder:
         return await self._joined(checked)
 
     def begin(self, text: str) -> asyncio.Future[Embedded]:
-        """What a query becomes: there at once where it is known, else when it is embedded.
+        """The vector of a query: at once if it is cached, else when it is embedded.
 
-        Others may wait for the same: shield it, and do not cancel it.
+        Other callers may wait for the same query: shield it, and do not cancel it.
         """
         self._ask([text])
         return self._of(text)

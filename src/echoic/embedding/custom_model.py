@@ -52,7 +52,7 @@ _LINES, _WORDS = 128, 20
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a model's files say of how it is to be read."""
+    """The description of a model in its files."""
 
     dimensions: int
     pooling: Pooling
@@ -66,7 +66,7 @@ class Described:
 
     @classmethod
     def read(cls, model: PublishedModel, given: Mapping[str, str]) -> Described:
-        """What the files of `model` say, and in their place what is `given`.
+        """The description in the files of `model`; values in `given` override them.
 
         Raises:
             EmbedderMissing: they describe no encoder that can be read.
@@ -130,7 +130,7 @@ class CustomEncoder(Encoder):
     def __init__(
         self, files: ModelFiles, variant: Variant, threads: int, model: PublishedModel, described: Described
     ) -> None:
-        """Load it.
+        """Load the model.
 
         Raises:
             EmbedderMissing: as `Encoder`; or its tensors are not those that its files describe.

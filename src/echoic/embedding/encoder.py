@@ -41,11 +41,11 @@ class Piece(NamedTuple):
 
     id: int
     span: tuple[int, int]
-    """The characters of the text that it stands for."""
+    """The span of the text that it covers."""
 
 
 class _Folded(dict[str, str]):
-    """What a character becomes: lower case without accents, a blank, or nothing. Remembers the usual ones."""
+    """The folded form of a character: lower case without accents, a blank, or nothing. Caches common ones."""
 
     def __missing__(self, character: str) -> str:
         folded = _fold(character)
@@ -218,12 +218,12 @@ class CutText(NamedTuple):
     ids: TokenIds
     """[CLS] and [SEP] included."""
     spans: tuple[tuple[int, int], ...]
-    """The characters of the text that each word piece stands for, without [CLS] and [SEP]."""
+    """The span of the text that each word piece covers, without [CLS] and [SEP]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What one run of the model gives for a batch of texts."""
+    """The model's output for a batch of texts."""
 
     pooled: Vectors
     """One vector a text: float32 [batch, 384], unit length."""
@@ -288,7 +288,7 @@ class Encoder:
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
     def abortable(self) -> Abort:
-        """What stops a run it is given to."""
+        """A handle that aborts a run it is passed to."""
         options = self._run_options()
         options.log_severity_level = 4  # that it was stopped is no error to be printed
         return Abort(options)

@@ -100,7 +100,7 @@ def _counted(text: str) -> Counter[str]:
 
 @lru_cache(maxsize=16_384)
 def _word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Where the features of a folded word lie, and how much each weighs; a place may occur twice."""
+    """The positions and weights of a folded word's features; a position may occur twice."""
     hashed = [(*_place(feature, dimensions), weight) for feature, weight in _features(word)]
     places = np.array([place for place, _, _ in hashed], np.intp)
     values = np.array([sign * weight for _, sign, weight in hashed])
@@ -120,6 +120,6 @@ def _features(word: str) -> Iterator[tuple[str, float]]:
 
 
 def _place(feature: str, dimensions: int) -> tuple[int, float]:
-    """Where `feature` lies and its sign: the same in every process, which Python's own hash is not."""
+    """The position and sign of `feature`, the same in every process, unlike Python's own hash."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0

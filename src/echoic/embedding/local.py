@@ -62,14 +62,14 @@ _log = logging.getLogger(__name__)
 
 
 class SupportsRun(Protocol):
-    """What the runner asks of an encoder."""
+    """The part of an encoder that the runner uses."""
 
     def tokenise(self, text: str, kind: Kind) -> CutText:
         """One text cut up, never into nothing."""
         ...
 
     def abortable(self) -> Abort:
-        """What stops a run it is given to."""
+        """A handle that aborts a run it is passed to."""
         ...
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
@@ -156,7 +156,7 @@ class Runner:
         self._thread.start()
 
     def submit(self, texts: Sequence[str], kind: Kind, *, pieces: bool = False) -> Future[Embedded]:
-        """What becomes of `texts` (at least one), in time: vectors, and word pieces if they are asked for.
+        """A future of the vectors of `texts` (at least one), and of their word pieces if requested.
 
         Cancelling the future drops what has not run yet. It fails with NotOpen when the runner is closed
         first and with EmbedderUnavailable when the model fails.
@@ -540,7 +540,7 @@ class LocalEmbedder:
         return find(self._model_dir, self._variant, self._cache_dir)
 
     def _quicker(self, exact: Encoder) -> Encoder | None:
-        """The int8 encoder; None where it is not to be had, slower than it should be, or off."""
+        """The int8 encoder; None if it is not available, not faster, or too inexact here."""
         try:
             found = Encoder(find(self._model_dir, "int8", self._cache_dir), "int8", self._threads)
         except EmbedderMissing as missing:

@@ -220,7 +220,8 @@ def checked_dimensions(model: str, dimensions: int | None) -> int:
 def refusal(
     model: str, status: int, *, key: str, code: str | None = None, retry_after_s: float | None = None
 ) -> TransientError | EchoicError:
-    """What an HTTP error status means. The body of the answer is left out: it may quote a text or the key.
+    """The exception for an HTTP error status. The response body is left out, since it may quote a text or the
+    key.
 
     Args:
         model: which model was asked.

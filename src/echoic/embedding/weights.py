@@ -1,7 +1,7 @@
-"""Where the files of the local model come from: a directory, the cache, an installed package, the model hub.
+"""The files of the local model: found in a directory, the cache, an installed package or the model hub.
 
 Blocking, so it runs off the event loop. It finds, checks, converts and caches files; it computes no vectors.
-What it makes appears in the cache whole or not at all, so that processes may make it at the same time.
+Files appear in the cache atomically, so that several processes may create them at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What an encoder is loaded from."""
+    """The files an encoder is loaded from."""
 
     onnx: Path
     tokenizer: Path
@@ -153,7 +153,7 @@ def _from_hub(endpoint: str | None, scratch: Path) -> _PublishedFiles:
 
 
 def _shared(repository: str) -> list[Path]:
-    """Where clients of the model hub keep what they have of `repository`."""
+    """The folder where clients of the model hub cache `repository`."""
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
     kept = Path(os.environ.get("HF_HUB_CACHE", home / "hub")) / f"models--{repository.replace('/', '--')}"
     return sorted(kept.glob("snapshots/*"))
@@ -261,7 +261,7 @@ class PublishedModel:
         return found if found.is_file() else None
 
     def json(self, file: str) -> dict[str, Any]:
-        """What a file says; nothing where it is not there.
+        """The content of a JSON file; empty if the file does not exist.
 
         Raises:
             EmbedderMissing: it is not a JSON object.
@@ -290,7 +290,7 @@ class PublishedModel:
             return hashlib.sha256(sample + opened.read()).hexdigest()
 
     def files(self, variant: Variant, cache_dir: Path | None) -> ModelFiles:
-        """What an encoder is loaded from, fetched and converted as needed. Blocks, once for minutes.
+        """The files of an encoder, fetched and converted as needed. Blocks, the first time for minutes.
 
         Raises:
             EmbedderMissing: the files are not there, or not what they should be.

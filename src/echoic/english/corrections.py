@@ -136,7 +136,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _kind(token: Token) -> str:
-    """What kind of value a word is; "" for any other."""
+    """The kind of value a word is; "" if none."""
     low = token.low
     if any(c.isdigit() for c in low) or all(part in _NUMBER for part in low.split("-")):
         return "number"
@@ -180,7 +180,7 @@ class Repair:
 
 
 def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "") -> Repair | None:
-    """What the words at `at` put right among `previous`, oldest first; None if they correct nothing.
+    """The earlier statement among `previous`, oldest first, that the words at `at` correct; None if none.
 
     What was said `since` the last of them may be meant instead: then only a value that is denied by name is.
     """
@@ -220,7 +220,7 @@ def given_up(said: Sentence, at: int) -> bool:
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """What may be meant: the value that is denied by name ("not Jon"), else the one given last."""
+    """The candidates for a correction: the value denied by name ("not Jon"), else the latest one."""
     stated = [old for old in previous[-_REACH:] if not old.retracts or old.key in SLOTS]
     ahead = said.line[said.starts[at] : said.starts[at] + 200]
     denied = [old for old in stated if f"not {old.text.lower()} " in ahead]
@@ -308,10 +308,10 @@ def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
 
 
 def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """What remains of everything heard in one utterance: the last word on each key, in the order said.
+    """The final result of one utterance: the last value of each key, in spoken order.
 
-    A retraction gives way to a value of the same key. What was said and taken back in one breath remains as a
-    retraction, since an earlier call may have stored it.
+    A retraction gives way to a value of the same key. A value that is stated and taken back at once remains
+    as a retraction, since an earlier call may have stored it.
     """
     kept: dict[str, SelfStatement] = {}
     for one in heard:

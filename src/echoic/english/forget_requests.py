@@ -1,9 +1,8 @@
-"""Requests to forget, however they are put: "rub that out", "what I told you about …".
+"""Requests to forget, in any wording: "rub that out", "what I told you about …".
 
-A request is read only where the sentence gives an order or states a wish about what is kept. Verbs with many
-other uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or
-told, a file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" ask
-nothing.
+A sentence is a request only if it is a command or states a wish about what is stored. Verbs with many other
+uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or told, a
+file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" are no requests.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
 _JUST_SAID: Final = pattern("requests.just_said")
+_AHEAD: Final = pattern("requests.ahead")
+_HESITATION: Final = pattern("requests.hesitation")
 _OWN: Final = pattern("requests.own")
 _NAMED_BEFORE: Final = pattern("requests.named_before")
 # -- what is no request
@@ -74,7 +75,7 @@ _POINTING: Final = re.compile(rf"\b{source('requests.that')}\b|\bi (?:ever )?(?:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """What one utterance asks to have forgotten."""
+    """A request to forget in one utterance."""
 
     asking: tuple[Span, ...]
     """The sentences that ask."""
@@ -83,15 +84,19 @@ class ForgetRequest:
     nearby: tuple[str, ...]
     """Sentences right before, which may say it."""
     spared: str
-    """What is to be kept beside it, as said."""
+    """What the user wants kept, in their words."""
     before: tuple[Span, ...]
     """Sentences before the request in the same utterance that it may point to."""
     points_back: bool
     """Whether its object is only pointed to: "that", "it"."""
     far: bool
-    """Whether it speaks of what was said at some other time."""
+    """Whether it refers to something said at another time."""
     months: tuple[int, ...]
     """Months it was said in, as numbers."""
+    ahead: bool = False
+    """Whether it speaks of what is said next."""
+    named_before: bool = False
+    """Whether it names what is meant and then points to it: "about my landlord, forget that"."""
 
 
 def asks_off_the_record(text: str) -> bool:
@@ -131,7 +136,7 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
 
 
 def forget_request(text: str) -> ForgetRequest | None:
-    """What `text` asks to have forgotten; None where it asks nothing, or asks to forget everything."""
+    """The request to forget in `text`; None if there is none, or if it is to forget everything."""
     text = text[:_MAX_CHARACTERS]
     if not _MAY_ASK.search(text.lower()):
         return None
@@ -173,6 +178,8 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         before=tuple(spans[at] for at in near),
         points_back=points,
         far=not last and bool(_MONTH.search(whole) or _FAR.search(whole)),
+        named_before=any(_NAMED_BEFORE.match(lows[at]) for at in asked),
+        ahead=any(_AHEAD.search(lows[at]) for at in asked),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
     )
 
@@ -187,7 +194,7 @@ _MAY_ASK: Final = pattern("requests.may_ask")
 
 
 def _low(said: str) -> str:
-    low = re.sub(r"\s+", " ", said.lower().replace("’", "'")).strip(" .!?…;\"'“”")
+    low = re.sub(r"\s+", " ", _HESITATION.sub("", said.lower().replace("’", "'"))).strip(" .!?…;\"'“”")
     return _MIND.sub(lambda found: f"please {_PLAIN[found['verb']]}", low)
 
 
@@ -251,7 +258,7 @@ def _points(low: str) -> bool:
 
 
 def _divided(said: str) -> tuple[str, list[str]]:
-    """What of a sentence says what is meant, and what of it is to be kept."""
+    """The part of a sentence that says what to forget, and the part that says what to keep."""
     parts = re.split(r"(?<=[,;—–])\s+", said)
     kept = [part for part in parts if _KEEPS.search(_low(part)) and not _asks_in(part)]
     return " ".join(part for part in parts if part not in kept), kept

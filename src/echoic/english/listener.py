@@ -103,15 +103,15 @@ _TIMELESS: Final = tuple(
 
 
 def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -> list[SelfStatement]:
-    """What `text` says of its speaker, as keyed memories, in the order it was said.
+    """The keyed memories that `text` states about its speaker, in spoken order.
 
     Args:
         text: one utterance of the user, as a recogniser wrote it: with or without capitals and punctuation.
             Only the first 32768 characters are looked at.
-        previous: what `listen` gave for the turn or two before this one, oldest first: "actually it's Paula"
+        previous: the results of `listen` for the previous turn or two, oldest first: "actually it's Paula"
             corrects the last of it, "forget that" takes all of it back.
-        since: what the user said behind the last of `previous`, of which nothing was heard: after "book me a
-            flight to Paris" it is Paris that "actually London" corrects, not where they live.
+        since: what the user said after the last of `previous` without any result: after "book me a flight to
+            Paris" it is Paris that "actually London" corrects, not where they live.
 
     Returns:
         One entry per key. Empty if nothing is certain enough: questions, suppositions, other people's words,
@@ -139,7 +139,7 @@ class _Hearing:
         self._hushes_only = True
 
     def result(self) -> list[SelfStatement]:
-        """What remains of everything heard."""
+        """The final result of everything read."""
         if self._hushed:
             return retracted(self._previous) if self._hushes_only else []
         return settled(self._heard)
@@ -186,7 +186,7 @@ class _Passage:
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
 
     def since(self, index: int) -> str:
-        """What was said between the last value and the word `index`, as far as a correction may reach."""
+        """The words between the last value and the word `index`, as far back as a correction may reach."""
         first = max(self._value_end, index - _BEHIND)
         here = self._said.text(first, index) if first < index else ""
         if self._value_end >= 0:
@@ -286,7 +286,9 @@ class _Passage:
         return self._led is not None and self._led[1] == index
 
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
-        """Add what was read, unless the rest of the sentence takes it back; where it ended, if understood."""
+        """Add the result of a rule, unless the sentence takes it back. Returns where it ended, if
+        understood.
+        """
         said = self._said
         asked = rule.request or self._requested
         denied = spot.match.groupdict().get("no") is not None
@@ -426,7 +428,9 @@ def greets(said: Sentence) -> bool:
 
 
 class Ground:
-    """Where in one sentence a clause of the speaker's own may begin. Computed once, in one pass."""
+    """The positions in one sentence where a clause about the speaker may begin. Computed once, in one
+    pass.
+    """
 
     def __init__(self, said: Sentence, *, greeted: bool) -> None:
         self._said = said
@@ -439,7 +443,7 @@ class Ground:
         return index <= self._greeting
 
     def vouch(self, index: int) -> None:
-        """Allow a clause to begin at `index`, whatever stands before it."""
+        """Allow a clause to begin at `index`, whatever precedes it."""
         self._vouched.add(index)
 
     def bears(self, index: int, *, firm: bool, value_end: int, asked: bool = False) -> bool:

@@ -1,9 +1,9 @@
-"""Things without a name: what a speaker likes, avoids or needs, and the condition under which it holds.
+"""Phrases for unnamed things: what a speaker likes, avoids or needs, and under which condition.
 
-A phrase is read whole or not at all. Cut short it can say the opposite ("I like coffee when it's late"), so
-one that goes on with an unknown condition, points at something only the listener can see ("this one"), or has
-no clear end is refused. Conditions are read ("only at work", "when I'm driving"); suppositions, politeness
-and memories ("if I may", "when I was a child") are none.
+A phrase is read completely or not at all. Cut short it can mean the opposite ("I like coffee when it's
+late"), so one with an unknown condition, with a reference only the listener can see ("this one"), or without
+a clear end is refused. Conditions are read ("only at work", "when I'm driving"); hypotheticals, politeness
+and recollections ("if I may", "when I was a child") are not conditions.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _is_one(text: str) -> bool:
 
 
 def _theirs(text: str) -> str:
-    """What the speaker says of themselves, said of them."""
+    """The speaker's words about themselves, reworded in the third person."""
     words = text.split()
     words[0] = words[0].lower()  # it stands behind what it is a condition of
     return " ".join(_THEIRS.get(word.casefold().replace("’", "'"), word) for word in words)
@@ -279,7 +279,7 @@ def _paired(said: Sentence, index: int) -> bool:
 
 
 def _joint(said: Sentence, end: int) -> int | None:
-    """Where the next thing of a list starts after `end`; None where the list is over."""
+    """The start of the next item of a list after `end`; None at the end of the list."""
     joined = said.low(end) in {"and", "or"}
     if not joined and not (said.gap(end) and end < len(said)):
         return None

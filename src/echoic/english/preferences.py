@@ -104,7 +104,7 @@ def hobby(spot: Spot) -> RuleReading | None:
 
 
 def avoid_topic(spot: Spot) -> RuleReading | None:
-    """What is not to be talked about at all; what is only not for now or with somebody is no rule."""
+    """A topic to avoid entirely; one to avoid only now, or with somebody, is no rule."""
     said, at = spot.said, spot.at
     if said.low(at) in {"my", "our"}:
         end = at + 1

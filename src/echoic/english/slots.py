@@ -32,14 +32,14 @@ INFERRED: Final = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfStatement:
-    """One thing a speaker said of themselves, or took back."""
+    """One statement of a speaker about themselves, or its retraction."""
 
     key: str
     """The slot: "user_name", "home", "allergy:peanuts", "sister_name"."""
     text: str
     """The value as a speaker would say it back; empty where a whole slot is taken back."""
     sentence: str
-    """A short sentence that stands by itself: "The user lives in Tel Aviv."."""
+    """A short self-contained sentence: "The user lives in Tel Aviv."."""
     category: Category
     retracts: bool = False
     """Whether the user took it back. In a one-valued slot that concerns the value `text` only, or any value
@@ -53,7 +53,7 @@ class SelfStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """What is kept of one kind of statement."""
+    """A kind of statement, and how it is stored."""
 
     key: str
     """Contains {} where the thing itself is part of the key."""
@@ -221,7 +221,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class RuleReading:
-    """What a rule made of its spot."""
+    """The result of a rule at one position."""
 
     heard: tuple[SelfStatement, ...]
     end: int

@@ -45,7 +45,7 @@ _EMAIL_WORDS: Final = 16
 
 
 class Value(NamedTuple):
-    """What was read, in written form."""
+    """A spoken value in its written form."""
 
     text: str
     end: int

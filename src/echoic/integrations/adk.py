@@ -4,7 +4,7 @@
     agent = LlmAgent(…, tools=[preload_memory, load_memory], after_agent_callback=service.keep)
     runner = Runner(agent=agent, app_name="films", session_service=sessions, memory_service=service)
 
-An app is a deployment, and its user id the user: neither comes from what was said.
+The app name is the deployment and the user id the user; neither is ever taken from what was said.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ DEADLINE_MS = 300.0
 
 
 class EchoicMemoryService(BaseMemoryService):
-    """Keeps sessions as conversations, and searches what is known of their user.
+    """Stores sessions as conversations, and searches the memory of their user.
 
     Args:
         memory: an open memory. Make this in the event loop that it is open in; the blocking `Runner.run`,
             which has a loop of its own, is served from there.
-        agent: the name under which the agent is kept that serves.
-        deadline_ms: how long a search may take.
-        limit: how many memories a search gives at most.
-        level: what is known of who its users are, and so what they are told (docs/assurance.md).
+        agent: the name under which the agent is stored.
+        deadline_ms: time limit of a search.
+        limit: maximum number of memories that a search returns.
+        level: how sure the users' identities are, which limits what they are told (docs/assurance.md).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class EchoicMemoryService(BaseMemoryService):
         self._loop = asyncio.get_running_loop()
 
     async def keep(self, callback_context: CallbackContext) -> None:
-        """Keep what was said in the session so far: an `after_agent_callback`."""
+        """Store the session's new turns: an `after_agent_callback`."""
         session = callback_context.session
         await self.add_session_to_memory(session)
 
@@ -82,7 +82,7 @@ class EchoicMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - the framework's
     ) -> None:
-        """Keep what was said in `events`; an event that was kept before changes nothing.
+        """Store the turns in `events`; an event that was stored before changes nothing.
 
         Raises:
             InvalidInput: there is no session to keep them in.
@@ -101,14 +101,14 @@ class EchoicMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - likewise
     ) -> None:
-        """Keep sentences about the user; one that is known changes nothing."""
+        """Store sentences about the user; one that is known changes nothing."""
         for entry in memories:
             if text := _text(entry.content):
                 said_at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
                 await self._at_home(self._user(app_name, user_id).remember(text, said_at=said_at))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """What is known for `query`, the most relevant first; each entry's metadata has the outcome.
+        """The memories for `query`, the most relevant first; each entry's metadata has the outcome.
 
         Raises:
             StoreUnavailable: memory could not be looked at. An empty answer would say that nothing is known.
@@ -121,7 +121,7 @@ class EchoicMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=entries)
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str) -> None:
-        """Destroy a memory, or a turn with what was learned from it alone, by the id that a search gave."""
+        """Destroy the memory with an id from a search, or the turn with what was learned from it alone."""
         await self._at_home(self._user(app_name, user_id).forget(id=memory_id))
 
     async def delete_memories(self, *, app_name: str, user_id: str) -> None:
@@ -143,7 +143,7 @@ class EchoicMemoryService(BaseMemoryService):
 
 
 def _turn(event: Event, session: str) -> Turn | None:
-    """What was said in an event; None where nothing was, or not all of it yet."""
+    """The turn in an event; None if it has none, or an incomplete one."""
     text = _text(event.content)
     if event.partial or not text:
         return None

@@ -50,7 +50,7 @@ _SEARCHED_CHARACTERS: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class TurnMemory:
-    """What memory adds to one turn."""
+    """The memory that enters one turn."""
 
     text: str = ""
     """The text for the model; empty if there is nothing to add."""
@@ -231,7 +231,7 @@ class CallMemory:
         id: str = "",  # noqa: A002 - as everywhere
         said_at: datetime | None = None,
     ) -> None:
-        """Keep what the agent spoke. Never waits.
+        """Store what the agent said. Never waits.
 
         An interrupted reply is kept whole, with the part that was heard. Delivered again, also with another
         id, it is kept once.

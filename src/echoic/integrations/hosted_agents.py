@@ -46,11 +46,11 @@ Signed = Callable[[str, bytes, Mapping[str, str]], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedCaller:
-    """What a platform says of who is on the line."""
+    """The caller, as a platform reports them."""
 
     platform: Platform
     number: str
-    """Of the person, in E.164; empty where there is none, as for a call from a web page."""
+    """The caller's number in E.164; empty if there is none, as for a call from a web page."""
     outbound: bool
     """Whether the agent called them. The number of an incoming call proves nothing: anybody can send any."""
     payload: Mapping[str, Any]
@@ -62,7 +62,7 @@ Whose = Callable[[HostedCaller], Awaitable[str | None]]
 
 
 class HostedWebhooks:
-    """What the routes of all platforms do. Made by `webhooks`."""
+    """The routes of all platforms. Created by `webhooks`."""
 
     def __init__(self, service: MemoryService, whose: Whose, deployment: str, level: Level) -> None:
         self._service, self._whose, self._deployment, self._level = service, whose, deployment, level
@@ -80,7 +80,7 @@ class HostedWebhooks:
         return self._service.user(name, self._deployment, level=self._level) if name else None
 
     async def block(self, user: UserMemory | None) -> str:
-        """What a call begins with."""
+        """The memory block for the start of a call."""
         if user is None:
             return UNKNOWN_CALLER
         try:
@@ -105,7 +105,7 @@ class HostedWebhooks:
         return json.dumps(answer, ensure_ascii=False)
 
     async def documents(self, user: UserMemory | None, said: str) -> list[dict[str, Any]]:
-        """What is known for `said`, as Vapi wants it of a knowledge base."""
+        """The memories for `said`, in the form of a Vapi knowledge base."""
         if user is None or not said.strip():
             return []
         try:
@@ -120,7 +120,7 @@ class HostedWebhooks:
         ]
 
     async def keep(self, user: UserMemory | None, conversation: str, turns: Iterable[Turn | None]) -> None:
-        """Keep what was said in a call that is over.
+        """Store the turns of a finished call.
 
         Raises:
             HTTPException: 503, the store did not take it: the platform delivers it again.
@@ -162,7 +162,7 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
 
 
 def _at(value: Any, *path: str) -> Any:
-    """What stands at `path`; None where nothing does."""
+    """The value at `path`; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -58,7 +58,7 @@ class EchoicStore(BaseStore):
     Args:
         memory: an open memory. Make this in the event loop that it is open in; nodes without `await` are
             served from there, out of the threads that LangGraph runs them in.
-        deployment: where.
+        deployment: the deployment.
         fields: paths of the values by which an item is found, as LangGraph writes them; None: all texts.
         deadline_ms: how long a search waits for the embedding of its query, without which words find alone.
         level: what is known of who its users are. Items are for whoever is told everything: at a level that

@@ -62,7 +62,7 @@ _USER: Final = "echoic.user"
 
 
 def _guarded(handler: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """`handler`, of whose errors a client is told the way out, and nobody what was said."""
+    """`handler`, whose errors tell the client the way out and never what was said."""
 
     @wraps(handler)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -80,7 +80,7 @@ def _guarded(handler: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
 
 
 class _Handlers:
-    """What the server answers to each kind of request."""
+    """The handlers of the server's requests."""
 
     def __init__(self, whose: Callable[[Any], UserMemory]) -> None:
         self._whose = whose

@@ -93,7 +93,7 @@ class EchoicSession:
         await self._items.append(kept)
 
     async def pop_item(self) -> Item | None:
-        """Remove the newest item, with the turn that it was and what was learned from that alone."""
+        """Remove the newest item, with its turn and what was learned from that alone."""
         newest = await self._items.all(newest=1)
         if not newest:
             return None
@@ -113,7 +113,7 @@ class EchoicSession:
 
 
 def _turn(item: Item) -> Turn | None:
-    """What was said in an item; None where nothing was."""
+    """The turn in an item; None if it has none."""
     speaker = _SPEAKERS.get(item.get("role", "")) if item.get("type", "message") == "message" else None
     text = _said(item).replace("\0", "").encode(errors="replace")[:MAX_TEXT_BYTES].decode(errors="ignore")
     return Turn(id=uuid4().hex, speaker=speaker, text=text) if speaker and text.strip() else None
@@ -269,18 +269,18 @@ async def follow(
 
 @dataclass(slots=True)
 class _Answer:
-    """What is known of one message."""
+    """The state of one message."""
 
     role: str
     text: str = ""
     audio_bytes: int = 0
     began_at: float = 0.0
     played_ms: float | None = None
-    """Of an answer that was cut off."""
+    """Milliseconds played, for an interrupted answer."""
 
 
 class _PlayedAnswer:
-    """Messages of a realtime session in their order, until it is known what was heard of them."""
+    """Messages of a realtime session in order, until it is known how much of them was heard."""
 
     def __init__(self, call_memory: CallMemory, played: PlaybackTracker | None) -> None:
         self._call = call_memory

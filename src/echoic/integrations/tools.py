@@ -27,7 +27,7 @@ DEADLINE_MS: Final = 400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """One tool: what a model is told of it, what it takes and answers, and what it does."""
+    """One tool: its description, schema and implementation."""
 
     name: str
     title: str
@@ -223,7 +223,7 @@ async def call(
 
 
 def refusal(error: EchoicError) -> str:
-    """What a model is told of an error: the way out, and nothing of where the store is."""
+    """The text that a model gets for an error: the way out, and nothing about where the store is."""
     if isinstance(error, NotKept):
         return error.say
     if isinstance(error, InvalidInput | NotAllowed | QuotaExceeded):

@@ -35,9 +35,8 @@ from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
     from echoic.memory.extraction.model_reader import ModelReader, Progress, Run
-    from echoic.memory.extraction.reconciliation import Distilled, Extractor
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, ThirdParties
     from echoic.memory.extraction.rule_reader import RuleReader
-    from echoic.memory.extraction.third_parties import ThirdParties
 
 EVERY = 5
 """User turns after which a model reads a conversation that goes on."""
@@ -584,7 +583,10 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        for scope, attaches in by_scope.items():
-            await self._store.write(scope, attaches)
+        # at once, so that their commits share the time that a disk takes
+        writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
+        for ended in await asyncio.gather(*writing, return_exceptions=True):
+            if ended is not None:
+                raise ended
         self._embedded += len(batch)
         return len(batch)

@@ -19,13 +19,13 @@ from typing import Final
 
 from echoic.english import listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
-from echoic.memory.extraction.turns import Stretch, of_user, takes_back
+from echoic.memory.extraction.turns import Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, cut_up, joined, stem_of
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
-from echoic.text.analysis import MARKER
+from echoic.text.analysis import MARKER, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
@@ -48,7 +48,20 @@ _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 """What a word counts that stands beside the sentence in its turn, or in what it answers."""
 _NEARBY: Final = 0.4
 """What a word of the request's surroundings counts."""
+_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]{3,}")
 _OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|our)\b", re.IGNORECASE)
+_PART: Final = re.compile(r"[.!?…;,\n—–]+|\s-\s")
+"""Where a part of an utterance ends that may be the request alone."""
+_REASON: Final = re.compile(
+    r"(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
+    r"i do not|i'd)\b",
+    re.IGNORECASE,
+)
+_SAID: Final = re.compile(
+    r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
+)
+"""How somebody begins who says why they ask, and nothing else."""
+_ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """How many words of a request a sentence must share, counting its turn and what it answers."""
 _RECENT: Final = 3
@@ -74,7 +87,7 @@ _EMPTY: Final = frozenset(
         "come came got well yes no okay sorry thank thanks mine his hers theirs anybody nobody somebody "
         "anywhere "
         "january february march april may june july august september october november december week "
-        "month year ago "
+        "month year ago kind anything everything something nothing "
         "thing person people man woman way matter forgive mean meant yet still stays right good morning "
         "evening".split()
     )
@@ -91,6 +104,8 @@ class Targets:
     """Memories learned from these spans, or that say the same."""
     said: tuple[Turn, ...] = ()
     """The turns of people among those of `spans`, without the request's own."""
+    until: str | None = None
+    """The turn after which saying it makes it known again; None: the request's own."""
     unclear: bool = False
     """Whether too much fits: it has to be asked what is meant."""
 
@@ -132,12 +147,22 @@ class _Search:
         self._of_turn: dict[int, frozenset[str]] = {}
         for line in self._lines:
             self._of_turn[line.place] = self._of_turn.get(line.place, frozenset()) | line.stems
-        self._named = _stems(" ".join(request.topic)) - _EMPTY
+        self._named = self._as_heard(_stems(" ".join(request.topic)) - _EMPTY)
         self._topic = self._weights(request)
         self._known = sum(
             worth for stem, worth in self._topic.items() if stem in self._named and counts.get(stem)
         )
         self._spared = _stems(request.spared) - _stems(" ".join(request.topic))
+
+    def _as_heard(self, named: frozenset[str]) -> frozenset[str]:
+        """`named`, with a name that was never said replaced by those that sound alike: "Catherine"."""
+        names = (_stems(name) for name in _NAME.findall(" ".join(self._request.topic)))
+        for stem in frozenset[str]().union(*names) & named:
+            codes = set(sound(stem))
+            alike = {known for known in self._counts if len(known) > 3 and codes & set(sound(known))}
+            if not self._counts.get(stem) and alike:
+                named = (named - {stem}) | alike
+        return named
 
     def found(self, memories: Sequence[Memory]) -> Targets:
         chosen, unclear = self._chosen()
@@ -153,6 +178,7 @@ class _Search:
             spans={name: joined(where) for name, where in spans.items()},
             memories=self._memories(memories, lines, unclear),
             said=tuple(self._turns[at] for at in said),
+            until=self._turns[max(said)].id if said and self._request.ahead else None,
             unclear=unclear,
         )
 
@@ -171,17 +197,47 @@ class _Search:
 
     def _chosen(self) -> tuple[list[_SentencePlace], bool]:
         """The sentences people said that are meant; and whether it is unclear which."""
-        if not self._request.far:
+        if self._request.ahead:
+            return self._said_next(), False
+        far = self._request.far and not (not self._named and _ABOUT_IT.search(" ".join(self._request.topic)))
+        if not far:
             rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
-            near = self._in_breath() or self._just_named()
-            if not near and self._request.points_back and len(rare) < _WORDS:
+            near = (self._in_breath() or self._just_named()) + self._told_in_it()
+            points = self._request.points_back or self._request.far
+            if not near and points and len(rare) < _WORDS:
                 near = self._last()
             if near:
                 return near, False
         close, unclear = self._anywhere(self._candidates())
-        if not close and not unclear and not self._request.far and self._request.points_back:
+        if not close and not unclear and not far and self._request.points_back:
             return self._last(), False
         return close, unclear
+
+    def _said_next(self) -> list[_SentencePlace]:
+        """What was said after the request: in the same breath, else in the next turn of the user."""
+        last = max((last for _, last in self._request.asking), default=0)
+        own = [line for line in self._lines if line.place == self._place and line.span[0] >= last]
+        here = self._turns[self._place].conversation
+        after = (
+            at
+            for at in range(self._place + 1, len(self._turns))
+            if self._turns[at].conversation == here and self._turns[at].speaker == USER
+        )
+        behind = next(after, None)
+        return own or [line for line in self._lines if line.place == behind]
+
+    def _told_in_it(self) -> list[_SentencePlace]:
+        """The request's own turn, where it says what it asks not to keep: "he is ill, don't note this"."""
+        asked = self._turns[self._place].heard_text
+        if not self._request.points_back and not hushes(asked):
+            return []
+        for part in _PART.split(asked):
+            if hushes(part) or _REASON.match(part.strip()) or _SAID.search(part) or forget_request(part):
+                continue
+            words = len(_stems(part) - _EMPTY)
+            if words >= _CLAUSE or (words >= _WORDS and _OF_SELF.search(part)):
+                return [line for line in self._lines if line.place == self._place]
+        return []
 
     def _anywhere(self, candidates: Sequence[_SentencePlace]) -> tuple[list[_SentencePlace], bool]:
         """The best matches in everything that was said, and whether there are too many."""
@@ -430,7 +486,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards is known again
-            await hide(store, scope, said, parts=found.spans, until=asked.id, at=asked.said_at)
+            await hide(store, scope, said, parts=found.spans, until=found.until or asked.id, at=asked.said_at)
             ended += [memory for memory in found.memories if memory.current]
     return ended
 
@@ -447,7 +503,10 @@ async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
 def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
     if _is_obeyed(asked, memories):
         return None
-    return targets(turns, asked, [memory for memory in memories if memory.valid_from <= asked.said_at])
+    request = forget_request(asked.heard_text)
+    if request is None or not request.ahead:
+        memories = [memory for memory in memories if memory.valid_from <= asked.said_at]
+    return targets(turns, asked, memories)
 
 
 def said_by(found: Targets) -> list[Memory]:
@@ -462,7 +521,7 @@ def said_by(found: Targets) -> list[Memory]:
 def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
     """Whether the rules that hear slots ("my address") and "forget that" obey the request in `asked`."""
     request = forget_request(asked.heard_text)
-    if takes_back(asked.heard_text) and request is not None and not request.far:
+    if takes_back(asked.heard_text) and request is not None and not (request.far or request.named_before):
         return True
     keys = {one.key for one in listen(asked.heard_text) if one.retracts}
     return any(memory.key in keys for memory in memories)

@@ -16,8 +16,18 @@ from echoic.errors import InvalidInput, StoreUnavailable, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import CONVERSATION, MEMORY, memory_of
 from echoic.stores.base import Put, Record, Require, Store
-from echoic.temporal import NOTHING, ZONE_KEYS, NamedEvent, Spans, may_mean_time, spans_of_phrase, zone_of
-from echoic.temporal.questions import LOOKED_AT, moment_of, span_around
+from echoic.temporal import (
+    LOOKED_AT,
+    NOTHING,
+    ZONE_KEYS,
+    NamedEvent,
+    Spans,
+    may_mean_time,
+    moment_of,
+    span_around,
+    spans_of_phrase,
+    zone_of,
+)
 from echoic.types import (
     MAX_FREE_DIRECTIVES,
     PRESETS,

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.experience import AgentExperience
-    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer
-    from echoic.memory.extraction.third_parties import ThirdParties
+    from echoic.memory.extraction.reconciliation import Distilled, Extractor, Summarizer, ThirdParties
     from echoic.memory.global_facts import GlobalFacts
     from echoic.memory.proposals import Judge, Proposals
     from echoic.memory.tasks import ConversationPage

@@ -48,7 +48,7 @@ from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
 if TYPE_CHECKING:
-    from echoic.memory.extraction.third_parties import ThirdParties
+    from echoic.memory.extraction.reconciliation import ThirdParties
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ class WriteFilter:
         """
         if self._third_parties == "keep":
             return
-        from echoic.memory.extraction.third_parties import is_dropped
+        from echoic.memory.extraction.reconciliation import is_dropped
 
         if is_dropped(self._third_parties, key, text, context):
             whom = "children" if self._third_parties == "adults" else "anybody but the user"

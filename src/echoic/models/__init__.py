@@ -1,7 +1,7 @@
-"""What needs a language model: forming memories from what was said, and judging what may be global.
+"""Language models: extracting memories from what was said, and judging what may be global.
 
-Any model PydanticAI can reach does. What a model says is a proposal: it is checked here for its form, and by
-`memory` for what it may change. Nothing of this is imported unless a model is named.
+Any model that PydanticAI supports will do. A model's output is a proposal: its form is checked here, and what
+it may change by `memory`. Nothing here is imported unless a model is named.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_S = 60.0
 
 
 def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelExtractor:
-    """What forms memories with `model`, "provider:model" or a model of PydanticAI's. Nothing is contacted.
+    """An extractor that uses `model`, "provider:model" or a PydanticAI model. Nothing is contacted yet.
 
     Raises:
         InvalidInput: the provider is unknown, or its packages are not installed.
@@ -33,7 +33,7 @@ def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Model
 
 
 def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelClassifier:
-    """What judges with `model` whether a text may be global. Nothing is contacted.
+    """A classifier that judges with `model` whether a text may be global. Nothing is contacted yet.
 
     Raises:
         InvalidInput: the provider is unknown, or its packages are not installed.
@@ -45,7 +45,7 @@ def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
 
 
 def summarizer_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelSummarizer:
-    """What summarises a long call with `model`. Nothing is contacted.
+    """A summarizer of long calls that uses `model`. Nothing is contacted yet.
 
     Raises:
         InvalidInput: the provider is unknown, or its packages are not installed.

@@ -32,7 +32,7 @@ _NAMED: Final = frozenset("favourite least_favourite".split())
 
 
 class ProposedChange(BaseModel):
-    """One change to what is known of the user."""
+    """One change to the user's memories."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -70,7 +70,7 @@ class ProposedChange(BaseModel):
 
 
 class ExtractorAnswer(BaseModel):
-    """Changes to what is known of the user, in the order in which they were said."""
+    """Changes to the user's memories, in spoken order."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -85,7 +85,9 @@ class ExtractorAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handles:
-    """What the short names in a question stand for. A model never sees an id, and can name nothing else."""
+    """The short names in a question and what they refer to. A model never sees an id, and can name nothing
+    else.
+    """
 
     turns: Mapping[str, Turn]
     """The user's new turns. Those of others are shown, but are no source of anything."""
@@ -197,7 +199,7 @@ Give in read_up_to the handle of the last turn. If nothing is worth keeping, giv
 
 
 class ModelExtractor(Asking[ExtractorAnswer]):
-    """Forms memories with a language model; see `Extractor`.
+    """Extracts memories with a language model; see `Extractor`.
 
     Args:
         model: "provider:model", or a model of PydanticAI's.

@@ -137,7 +137,7 @@ it."""
 
 
 class Opinion(BaseModel):
-    """Who may hear of it."""
+    """Who may see the text."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -49,7 +49,7 @@ class Pieces:
     """[pieces, dimensions], as they leave the encoder: their mean is the direction of the text's vector;
     where it is not, [pieces, 0]."""
     spans: tuple[tuple[int, int], ...]
-    """The characters of the text each piece stands for: first, and the one behind the last."""
+    """The span of the text that each piece covers: its first character, and the one after its last."""
 
     def packed(self) -> bytes:
         """The form a store keeps: at most `MAX_PIECES`, a signed byte per axis."""
@@ -161,7 +161,7 @@ class Partition:
 
     @property
     def postings(self) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
-        """Who says what how often: rows, terms and counts, side by side, in no order that matters."""
+        """Row, term and count of every posting, as parallel arrays in no particular order."""
         if self._flat is None:
             self._flat = self.postings_of(self._postings)
         return self._flat

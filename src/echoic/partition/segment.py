@@ -27,7 +27,7 @@ ITEM = 3
 
 
 class Flag(IntFlag):
-    """What ranking wants to know of a row at a glance."""
+    """Properties of a row that ranking checks."""
 
     NONE = 0
     EMBEDDED = 1
@@ -68,10 +68,10 @@ def number_of(name: str | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a store keeps beside a record so that it can be found."""
+    """The index data that a store keeps beside a record."""
 
     text: str
-    """What is embedded. Not kept here: a store asks again when the embedding is due."""
+    """The text to embed. It is not stored here: a store asks for it when the embedding is due."""
     kind: int
     """MEMORY, TURN or ITEM."""
     words: tuple[tuple[Word, int], ...]
@@ -204,7 +204,7 @@ class Segment:
         return not self.rows["kind"].any()
 
     def put(self, slot: int, entry: Entry, *, keep_vector: bool = False) -> None:
-        """Write `entry` at `slot`, in place of what was there."""
+        """Write `entry` at `slot`, replacing its content."""
         kept = Flag(int(self.rows[slot]["flags"])) & Flag.EMBEDDED if keep_vector else Flag.NONE
         if self.rows[slot]["kind"]:
             self._clear(slot, keep_vector=keep_vector)

@@ -1,7 +1,7 @@
-"""An answer from memory as a model gets it: few lines, each said once, with its age, within a budget. Pure.
+"""An answer from memory for a model: few lines, without repetition, with dates, within a token budget. Pure.
 
 `pack` decides what is shown and in which order: `Saying` compares what hits say, `Teller` writes the lines.
-Nothing is summarised or reworded; a line is what was said or is kept, and where it came from.
+Nothing is summarised or reworded; a line is what was said or stored, and where it came from.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Excerpt:
 
     hit: Hit
     place: int
-    """Orders what was said in one conversation."""
+    """Orders turns within one conversation."""
     before: Turn | None = None
     after: Turn | None = None
     said_in: str | None = None
@@ -249,14 +249,14 @@ class Around:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What goes to the model."""
+    """The text for the model."""
 
     text: str
     """Lines; empty where the budget does not even hold the words that nothing is known."""
     tokens: int
     """The tokens of `text`, as they were counted; never above the budget."""
     shown: tuple[Hit, ...] = ()
-    """The hits that stand in it, best first."""
+    """The hits in it, best first."""
     merged: int = 0
     """Hits that were left out because others say the same."""
     left_out: int = 0
@@ -355,7 +355,7 @@ def _distinct(hits: Sequence[Hit]) -> list[tuple[int, Saying]]:
 def _pieces(
     hits: Sequence[Hit], kept: Sequence[tuple[int, Saying]], around: Mapping[str, Around]
 ) -> list[Excerpt]:
-    """What may be shown, best first; a turn before the memories that are words of it."""
+    """What may be shown, best first; a turn precedes the memories that are part of its words."""
     turns = {turn.id: (place, saying) for place, saying in kept if (turn := hits[place].turn) is not None}
     pieces: dict[int, Excerpt] = {}
     for place, saying in kept:

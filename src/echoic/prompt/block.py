@@ -44,10 +44,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What a session starts with. Empty where the budget does not hold even the opening words."""
+    """The memory block at the start of a session. Empty if the budget is too small for its opening words."""
 
     sections: tuple[Section, ...] = ()
-    """From what hardly ever changes to what changes most."""
+    """Ordered from what hardly ever changes to what changes most."""
     tokens: int = 0
     """The tokens of `text`, as they were counted; never above the budget."""
     left_out: int = 0
@@ -68,7 +68,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a section would say, had it room for all."""
+    """A section with all its lines, before the budget is applied."""
 
     name: str
     lines: Sequence[str]
@@ -83,10 +83,10 @@ def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter)
     """The block of `drafts`, as much of each as fits.
 
     Args:
-        opening: what stands before them all; without room for it the block is empty.
-        drafts: in the order they stand.
-        budget: tokens of the whole.
-        count: of tokens.
+        opening: the text before all sections; if the budget cannot hold it the block is empty.
+        drafts: the sections, in order.
+        budget: token budget of the whole block.
+        count: counts tokens.
     """
     room = budget - count(opening.text)
     if room < 0:
@@ -231,14 +231,14 @@ _USE: Final[Mapping[str, int]] = {
 
 
 def experience_draft(experience: Experience) -> Draft:
-    """What the agent learned; where not all fits, what was learned most often."""
+    """The agent's lessons; if not all fit, those that were learned most often."""
     lines = [f"- {lesson.kind.replace('_', ' ')}: {quoted(lesson.text)}" for lesson in experience.lessons]
     times = [lesson.times for lesson in experience.lessons]
     return _draft("experience", lines, first=sorted(range(len(lines)), key=lambda place: -times[place]))
 
 
 def profile_draft(profile: Profile) -> Draft:
-    """Who the user is."""
+    """The user's profile."""
     named: Mapping[str, Iterable[object]] = {
         "name": [profile.name],
         "age": [profile.age],
@@ -288,7 +288,7 @@ def _spoken(name: str) -> str:
 def memories_draft(
     memories: Sequence[Memory], *, of_agent: Collection[str] = (), moment: bool = False
 ) -> Draft:
-    """What is known of the user beside the profile.
+    """The user's memories besides the profile.
 
     Args:
         memories: all that hold, in the order of first writing.
@@ -322,7 +322,7 @@ class _LazyLines(Sequence[str]):
 
 
 def conversations_draft(conversations: Sequence[Conversation]) -> Draft:
-    """What can be recalled by its key; where not all fit, the newest."""
+    """Conversations that can be recalled by key; if not all fit, the newest."""
     lines = [_conversation_line(conversation) for conversation in conversations]
     said = [line for line in lines if line]
     return _draft("conversations", said, first=range(len(said) - 1, -1, -1))
@@ -334,7 +334,7 @@ def withheld_draft() -> Draft:
 
 
 def now_draft(memories: Sequence[Memory]) -> Draft:
-    """What the moment calls to mind, the likeliest first."""
+    """The memories found for the current turn, likeliest first."""
     return _draft("now", [line for memory in memories if (line := memory_line(memory))])
 
 

@@ -48,7 +48,7 @@ _CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
 
 @dataclass(frozen=True, slots=True)
 class SpeakerCounts:
-    """Who says some terms, and how often: term by term, and nobody says one twice but with a count of 0."""
+    """Term counts by speaker; a term that a speaker never says has a count of 0."""
 
     bounds: NDArray[np.int64]
     """[terms + 1] Where the postings of each term begin, and where those of the last one end."""
@@ -153,13 +153,13 @@ class Postings:
 
     @property
     def nbytes(self) -> int:
-        """What this takes."""
+        """Bytes of memory it takes."""
         arrays = (self._rows, self._terms, self._counts, self._starts, *self._fresh)
         return sum(array.nbytes for array in arrays)
 
 
 def find(place: Candidates, terms: Terms) -> SpeakerCounts:
-    """Who of the rows that may be found says any of `terms`."""
+    """The rows that may be found and contain any of `terms`."""
     # a row that says nothing is no row of anybody's
     return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
 
@@ -202,7 +202,7 @@ def _summed(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, in
 
 
 class TermStatistics:
-    """What is counted over all rows that may be found, of all places together."""
+    """Statistics over all rows that may be found, across partitions."""
 
     def __init__(self, places: Sequence[Candidates]) -> None:
         self.rows = sum(place.eligible.count for place in places)
@@ -273,7 +273,7 @@ def _saturated(counts: NDArray[Any], norm: Floats, worth: Floats) -> Floats:
 
 
 def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStatistics) -> TextScores:
-    """What the words of `query` find."""
+    """The text scores of the words of `query`."""
     asked = Counter(word.term for word in query.words)
     if not asked:
         nothing = [np.zeros(place.partition.size, np.float32) for place in places]

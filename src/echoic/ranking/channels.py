@@ -1,8 +1,8 @@
-"""Everything that is known of every row, as scored channels: computed in one pass before they are fused.
+"""Channels: scores of every row, computed in one pass before they are fused.
 
-A channel has one score for each row of all partitions, one partition behind the other. NaN says that the
-channel does not find the row. A signal finds nothing; it says how well a row fits, and is absent where the
-question says nothing of the kind, or no row does.
+A channel has one score for each row of all partitions, one partition after the other. NaN means that the
+channel does not find the row. A signal finds no rows; it scores how well a row fits, and is absent if the
+question gives no such information or no row has it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Channels(dict[str, Floats]):
         return found
 
     def scored(self, names: Iterable[str]) -> dict[str, Scored]:
-        """What finds a row in each of these channels that is there, without the places and their locks."""
+        """The rows and scores of each channel, without the partitions and their locks."""
         known: dict[str, Scored] = {
             "vector": Scored(self["vector_own"], self._floor),
             "window": Scored(self["text_window"], above=0.0),

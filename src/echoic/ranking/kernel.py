@@ -48,7 +48,7 @@ compiled: Any | None = load()
 
 
 def name() -> str:
-    """What ranks: "numpy", or the instructions that the compiled kernel uses."""
+    """The implementation in use: "numpy", or the instruction set of the compiled kernel."""
     return "numpy" if compiled is None else str(compiled.instructions()[0])
 
 

@@ -49,7 +49,7 @@ def piece_weights(
 
 
 def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floats | None:
-    """[dimensions] What the question means without some of its words.
+    """[dimensions] The vector of the question without some of its words.
 
     None where no other word is left, or the encoder's vector is no mean of its pieces.
 

@@ -70,7 +70,7 @@ class Sources:
         return kept.update(partition)
 
     def update(self, partition: Partition) -> Pairs:
-        """Take in what was patched since the last time; what there is by now."""
+        """Add what was patched since the last update. Returns the current state."""
         if self._revision != partition.revision:
             self._read(partition)
         return self._pairs()
@@ -110,7 +110,7 @@ class Sources:
 
     @property
     def nbytes(self) -> int:
-        """What this takes."""
+        """Bytes of memory it takes."""
         return self._own.nbytes + self._naming.nbytes + self._named.nbytes
 
 
@@ -480,7 +480,7 @@ def _window_norms(
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """One partition as a query sees it. Where it stands among several is its number."""
+    """One partition as a query sees it, with its number among the partitions."""
 
     partition: Partition
     layout: Layout

@@ -1,4 +1,4 @@
-"""What is asked: its words, its vector, and what its wording says about the answer. Pure; knows no rows."""
+"""The query: its words, its vector, and what its wording implies about the answer. Pure; knows no rows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Query:
     include_past: bool = False
     """Whether what no longer holds may be found too."""
     wants_past: bool = False
-    """Whether it is what is asked for: then it stands no further back than what holds."""
+    """Whether past memories are asked for, so that they rank no lower than current ones."""
     names: frozenset[str] = frozenset()
     """Content words, folded, that are written like names."""
     meant: Mapping[str, str] = field(default_factory=dict)

@@ -108,7 +108,7 @@ class RankedRow:
     """One row in its place in the order."""
 
     place: int
-    """Which of the given partitions it is in."""
+    """The number of its partition."""
     row: int
     score: float
     """The score of the fusion; comparable only within one query."""
@@ -136,13 +136,13 @@ def rank(
 ) -> list[RankedRow]:
     """The best `limit` rows for `query`, over all partitions as one.
 
-    Only what a channel really finds is a hit: by words, by near words, by the words of neighbouring turns, or
-    by a cosine of `floor` at least. What nothing finds is left out: an empty list says that nothing is known.
-    Rows without a vector are found by their words. Equal scores stand in the order of partitions and rows.
+    A row is a hit only if a channel finds it: by words, by similar words, by the words of neighbouring turns,
+    or by a cosine of at least `floor`. An empty list means that nothing is known. Rows without a vector are
+    found by their words. Equal scores stand in the order of partitions and rows.
 
     Args:
-        query: what is asked, from `query_of`.
-        partitions: where, the caller's own first. Their locks are taken while they are scanned.
+        query: the query, from `query_of`.
+        partitions: the partitions, the caller's own first. Their locks are held while they are scanned.
         limit: how many at most. The first of a longer list are the shorter list.
         fusion: how channels become one order: a name in `FUSIONS`, or a fusion.
         floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.

@@ -1,9 +1,9 @@
-"""Secrets that only a conversation gives away: the answer to "And the PIN?", a card read out over four turns,
+"""Secrets that only the dialogue reveals: the answer to "And the PIN?", a card number spread over four turns,
 what the agent reads back.
 
-A turn is masked in the light of the few before it, as they were kept. So nothing has to be held back, and a
-process that knows nothing of the call reads the same: a marker at the end of a turn says what is being read
-out. `Pending` says what the next words will be: what was asked for, announced or is being read out.
+A turn is masked in the light of the few before it, as they were stored. So nothing has to be held back, and a
+process that does not know the call reads the same: a marker at the end of a turn says what is being read out.
+`Pending` says what the next words will be: what was asked for, announced or is being read out.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Pending:
     asked: bool
     """Whether it was asked for or announced; else only a bare number goes on with it."""
     others: frozenset[Secret] = frozenset()
-    """What was asked for besides."""
+    """What else was asked for."""
 
 
 _ASKS = re.compile(
@@ -116,7 +116,7 @@ def words_of(text: str) -> list[str]:
 
 
 def pending_after(before: Sequence[Said]) -> Pending | None:
-    """What is being read out, or was asked for and not yet said."""
+    """What is being read out, or was asked for and not said yet."""
     asks = False
     for place, said in enumerate(reversed(before[-CONTEXT:])):
         if said.speaker == "agent":
@@ -190,7 +190,7 @@ def _mentioned(text: str) -> Pending | None:
 
 
 def asked_for(text: str) -> Pending | None:
-    """What an agent asks for in `text`, where that is a secret."""
+    """The secret that an agent asks for in `text`; None if it asks for none."""
     if not _ASKS.search(text):
         return None
     text = MARKER.sub(" ", text)
@@ -297,7 +297,7 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
 
     Args:
         said: the turn.
-        before: the turns before it, oldest first, as they are kept.
+        before: the turns before it, oldest first, as stored.
         known: secrets masked before in this process: wherever they are repeated they are masked again.
     """
     known = tuple(known)

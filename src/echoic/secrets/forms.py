@@ -106,7 +106,7 @@ class DigitGroup:
     start: int
     end: int
     gap: str
-    """What stands between this group and the one before; empty for the first."""
+    """The text between this group and the previous one; empty for the first."""
 
 
 def clusters(text: str) -> Iterator[list[DigitGroup]]:

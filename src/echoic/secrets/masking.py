@@ -45,7 +45,7 @@ _URL_SECRET = re.compile(
     re.IGNORECASE,
 )
 _DIAL = re.compile(r"\b(?:safe|combination|combo|dial|(?:pad)?lock|locker|vault)\b", re.IGNORECASE)
-_LEAST_CHECKED = 8
+_CHECKED = re.compile(r"(?:\D*\d){8}")
 """Digits without which no number has check digits worth looking at."""
 _LEAST_PART = 8
 """Digits of a number that are enough to tell it by a part of it."""
@@ -93,7 +93,7 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A secret that was said before: wherever it is repeated it is one again."""
+    """A secret that was said before, and is masked wherever it is repeated."""
 
     kind: Secret
     value: str
@@ -122,7 +122,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     """`text` with a marker such as "[PIN]" for every secret in it.
 
     Args:
-        text: what was said or written.
+        text: the text, spoken or written.
         known: what was masked before and may be repeated here.
     """
     known = tuple(known)
@@ -179,12 +179,12 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for key in keys(view):
         if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
             yield "API key", key.start, key.end, False
-    if sum(c.isdecimal() for c in view.text) >= _LEAST_CHECKED:
+    if _CHECKED.match(view.text):
         yield from _checked(view)
 
 
 def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
-    """What its check digits give away."""
+    """Numbers identified by their check digits."""
     cues = Cues(view.text)
     for card in cards(view, cues):
         if card.rule == "card-security-code":
@@ -226,7 +226,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
 
 
 def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
-    """What was said before and is said again."""
+    """Secrets that were said before and are repeated."""
     if not known:
         return
     lowered = text.lower()

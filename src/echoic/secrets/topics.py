@@ -77,7 +77,7 @@ _KEY = re.compile(r"\b(?:keys?|get\s+in|let\s+(?:myself|himself|herself|themselv
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What was named, and where."""
+    """A topic that was named, and its position."""
 
     kind: Secret
     end: int

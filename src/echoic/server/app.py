@@ -217,7 +217,7 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
     ours, issued, about = served.settings, None, ""
     routes: list[BaseRoute] = []
     if ours.mcp_authorization is not None:
-        from echoic.server.authorization import IssuedTokens
+        from echoic.server.credentials import IssuedTokens
 
         issued = IssuedTokens(ours.mcp_authorization, ours.default_deployment)
         about, routes = resource_metadata(ours.mcp_authorization.resource, ours.mcp_authorization.issuer)
@@ -242,7 +242,7 @@ def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str
     """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
     if settings.accounts is None:
         return tokens.verify
-    from echoic.server.authorization import IssuedTokens
+    from echoic.server.credentials import IssuedTokens
 
     accounts = IssuedTokens(settings.accounts, settings.default_deployment)
 
@@ -268,7 +268,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
     guards = [
         Middleware(SecurityHeaders),
         Middleware(RequestLog),
-        Middleware(RequestLimit, per_address=settings.limits.requests_per_address),
+        Middleware(RequestLimit, per_address=settings.limits.requests_per_address, writes=v1.WRITES),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(settings.allowed_hosts), www_redirect=False),
         Middleware(OriginGuard, allowed_origins=settings.allowed_origins),
         Middleware(

@@ -1,8 +1,10 @@
-"""What somebody sends to say who they are: identity tokens, and the cookies in which the page keeps its own.
+"""Credentials: identity tokens of this server, tokens signed by others, and the cookies of its pages.
 
-An identity token is a JSON Web Token (RFC 7519), HS256 and nothing else; it is the only place where a scope's
-user comes from. A token is shown to nobody but its owner and never logged. A cookie is sent with every
-request of the browser, so it counts only where the page names it in a header, which no other site's page can.
+An identity token is a JSON Web Token (RFC 7519), HS256 only; a scope's user comes from a token and from
+nowhere else. Tokens of your own sign-in, and of the authorization server of MCP clients (RFC 9728), are
+verified with public keys in a file, without a request to their issuer. A token is shown to nobody but its
+owner and never logged. Browsers send cookies with every request, so a cookie counts only if a header names
+it, which another site's page cannot do.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import re
 import time
 from collections import OrderedDict
@@ -21,12 +24,15 @@ from uuid import uuid4
 import jwt
 from fastapi import Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from jwt.algorithms import has_crypto
 from starlette.requests import HTTPConnection
 
+from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level
 from echoic.memory.deployment_keys import key_id
 from echoic.server.problems import Refused
-from echoic.server.settings import ServerSettings
+from echoic.server.settings import AccountIssuer, AuthorizationServer, ServerSettings
+from echoic.types import checked_name
 
 ALGORITHM = "HS256"
 AUDIENCE = "echoic"
@@ -44,12 +50,12 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who is asking."""
+    """The identity behind a request."""
 
     user: str
     deployment: str
     token_id: str
-    """What it is revoked by. It stays when an identity is renewed, so nobody renews a way past it."""
+    """The id by which it is revoked. Renewed tokens keep it, so renewing does not evade a revocation."""
     expires_at: datetime
     renewals: int = 0
     """How often its identity had been renewed."""
@@ -58,7 +64,7 @@ class Principal:
 
     @property
     def level(self) -> Level:
-        """What is known of its holder: a backend's own sign-in, or a page's anonymous identity."""
+        """How sure the holder's identity is: a backend's own sign-in, or a page's anonymous identity."""
         return "device" if self.renewable else "account"
 
 
@@ -132,11 +138,11 @@ class IdentityTokens:
         return Minted(token=token, principal=principal)
 
     def verify(self, token: str, deployment: str | None = None) -> Principal:
-        """Who holds `token`.
+        """The identity in `token`.
 
         Args:
-            token: as it was given out.
-            deployment: the one that is asked for; None: whichever the token is of.
+            token: the token.
+            deployment: the requested deployment; None for the token's own.
 
         Raises:
             TokenRefused: forged, damaged, expired, or of another deployment.
@@ -269,9 +275,10 @@ class PageCookies:
             response.delete_cookie(f"{_PREFIX}{name}", httponly=True, samesite="strict")
 
     def credentials(self, connection: HTTPConnection, name: str) -> HTTPAuthorizationCredentials | None:
-        """What the cookie of that name holds; None: there is none, or it is not what its name says.
+        """The credentials in the cookie of that name; None if there is none or its content does not match its
+        name.
 
-        A token may be good no longer: whoever recognises it says so.
+        The token may have expired or been revoked, which is checked later.
         """
         value = connection.cookies.get(f"{_SECURE}{_PREFIX}{name}")
         if value is None and not _is_secure(connection):
@@ -346,7 +353,7 @@ class PageCookies:
         return _KEY + self._hashed("key", key)
 
     def _hashed(self, *parts: str) -> str:
-        """Nobody without the secret can tell from it what it is of."""
+        """A keyed hash, which reveals nothing without the secret."""
         secret = self._settings.secret.encode()
         return hmac.new(secret, json.dumps(parts).encode(), hashlib.sha256).hexdigest()[:32]
 
@@ -355,7 +362,7 @@ class PageOrBearer(HTTPBearer):
     """A bearer token, as an API's client sends it; or of the page, the cookie that `CALLER_HEADER` names."""
 
     async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
-        """What was sent; None: nothing.
+        """The credentials that were sent; None if there are none.
 
         Raises:
             Refused: 401, a cookie is named that is not there.
@@ -379,6 +386,123 @@ def _ours(connection: HTTPConnection) -> list[tuple[str, str]]:
 
 
 def _is_secure(connection: HTTPConnection) -> bool:
-    """Whether the page came over https, be it to a proxy that is not asked for the scheme."""
+    """Whether the page was loaded over https, also behind a proxy that does not forward the scheme."""
     origin = connection.headers.get("origin", "")
     return connection.url.scheme in {"https", "wss"} or origin.lower().startswith("https://")
+
+
+log = logging.getLogger(__name__)
+
+ALGORITHMS: Final = frozenset(("RS256", "ES256", "EdDSA"))
+"""Whoever verifies with these cannot sign with the same key."""
+_ISSUED_CLAIMS: Final = ["iss", "aud", "sub", "exp"]
+_DEPLOYMENT_CLAIMS: Final = ("deployment", "deploymentId", "dep")
+"""A token need not name the deployment; it may not name another."""
+_NOT_GOOD: Final = "this token is not good here: get another from whoever signs you in"
+
+
+class IssuedTokens:
+    """Recognises the tokens of one issuer.
+
+    Raises:
+        InvalidInput: its file of keys cannot be read, or holds none to verify with.
+    """
+
+    def __init__(self, issuer: AccountIssuer | AuthorizationServer, deployment: str) -> None:
+        self._issuer = issuer
+        self._deployment = deployment
+        self._read_as, self._keys = self._read()
+
+    @staticmethod
+    def is_one(token: str) -> bool:
+        """Whether a token is signed as those are: this server's own are HS256."""
+        try:
+            return token.isascii() and jwt.get_unverified_header(token).get("alg") in ALGORITHMS
+        except jwt.InvalidTokenError:
+            return False
+
+    def verify(self, token: str, deployment: str | None = None) -> Principal:
+        """Who holds `token`.
+
+        Args:
+            token: as it was issued.
+            deployment: the one that is asked for; None: the one its users are in.
+
+        Raises:
+            TokenRefused: forged, expired, of another issuer, for another audience or deployment.
+        """
+        try:
+            key = self._key(jwt.get_unverified_header(token).get("kid"))
+            claims = jwt.decode(
+                token,
+                key.key,
+                algorithms=[key.algorithm_name],
+                issuer=self._issuer.issuer,
+                audience=self._issuer.audience,
+                options={"require": _ISSUED_CLAIMS},
+            )
+            user, token_id = _named(claims["sub"], "sub"), claims.get("jti")
+            token_id = _named(token_id, "jti") if token_id else hashlib.sha256(token.encode()).hexdigest()
+            expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+        except jwt.ExpiredSignatureError as error:
+            raise TokenRefused("this token has expired; get a new one") from error
+        except (jwt.PyJWTError, InvalidInput, TypeError, ValueError, OverflowError, OSError) as error:
+            raise TokenRefused(_NOT_GOOD) from error
+        named = [claims[name] for name in _DEPLOYMENT_CLAIMS if name in claims]
+        if any(one != self._deployment for one in (deployment or self._deployment, *named)):
+            raise TokenRefused("this token is not for this deployment")
+        return Principal(
+            user=user,
+            deployment=self._deployment,
+            token_id=token_id,
+            expires_at=expires_at,
+            renewable=False,
+        )
+
+    def _key(self, name: object) -> jwt.PyJWK:
+        """The key of that name; of one key alone a token need not name it."""
+        if self._file() != self._read_as:
+            try:
+                self._read_as, self._keys = self._read()
+            except InvalidInput as error:  # nobody is let in: a key may have been taken out
+                log.warning("no token of %s is accepted: %s", self._issuer.issuer, error)
+                raise
+        found = self._keys.get(name)
+        if found is None and name is None and len(self._keys) == 1:
+            (found,) = self._keys.values()
+        if found is None:
+            raise jwt.InvalidKeyError("no key of that name")
+        return found
+
+    def _file(self) -> tuple[int, int, int]:
+        """What changes whenever the file does."""
+        found = self._issuer.jwks_file.stat()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _read(self) -> tuple[tuple[int, int, int], dict[Any, jwt.PyJWK]]:
+        path = self._issuer.jwks_file
+        if not has_crypto:
+            raise InvalidInput("to verify with public keys needs cryptography: pip install 'echoic[signing]'")
+        try:
+            read_as = self._file()
+            keys = jwt.PyJWKSet.from_dict(json.loads(path.read_bytes())).keys
+        except (OSError, ValueError, TypeError, AttributeError, jwt.PyJWTError) as error:
+            raise InvalidInput(f"{path} holds no JSON Web Key Set: {type(error).__name__}") from error
+        usable = {
+            key.key_id: key
+            for key in keys
+            if key.algorithm_name in ALGORITHMS
+            and key.public_key_use in {None, "sig"}
+            and not hasattr(key.key, "sign")  # a private key does not belong there
+        }
+        if not usable:
+            raise InvalidInput(f"{path} holds no key to verify with: one of {', '.join(sorted(ALGORITHMS))}")
+        return read_as, usable
+
+
+def _named(value: object, what: str) -> str:
+    """`value` as a name without control or invisible characters."""
+    name = checked_name(value, what)
+    if not name.isprintable():
+        raise InvalidInput(f"{what} holds control characters")
+    return name

@@ -1,6 +1,6 @@
 """Server-sent events (WHATWG HTML, section 9.2), and the open pages that receive them.
 
-Nothing is stored for a page that is not open: one that was away asks for the current state.
+Nothing is stored for pages that are not open: a page that reconnects requests the current state.
 """
 
 from __future__ import annotations

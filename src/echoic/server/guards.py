@@ -1,7 +1,7 @@
-"""What every request passes before a route sees it: rate, origin, size, concurrency.
+"""Guards that every request passes before it reaches a route: rate, origin, size, concurrency.
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
-requests of one address, and of all while there is too much to do), the Host allow-list (Starlette's),
+requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
 `OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
 dependencies in `callers`.
 """
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, Self
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
@@ -132,13 +132,13 @@ CONTENT_SECURITY_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
+    b"content-security-policy": CONTENT_SECURITY_POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-opener-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"permissions-policy": b"camera=(), geolocation=(), microphone=(self)",
 }
 
 
@@ -249,12 +249,14 @@ class RequestLimit:
     _LATE_REQUESTS: Final = 16
     """So many are answered however late the loop runs."""
 
-    def __init__(self, app: ASGIApp, *, per_address: int) -> None:
+    def __init__(self, app: ASGIApp, *, per_address: int, writes: re.Pattern[str]) -> None:
         self._app = app
         self._per_address = per_address
+        self._writes = writes
         self._busy: Counter[str] = Counter()
-        self._waiting: set[object] = set()
-        """Requests that came whole and whose answer has not begun; that of an event stream begins at once."""
+        self._waiting: tuple[set[object], set[object]] = (set(), set())
+        """Requests that came whole and whose answer has not begun; that of an event stream begins at once.
+        Writes apart, which wait in a `WriteQueue`: for their sake no recall is refused."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -263,7 +265,8 @@ class RequestLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        if refused := self._refusal(address):
+        waiting = self._waiting[_is_write(scope, self._writes)]
+        if refused := self._refusal(address, waiting):
             # the connection stays: to take up another one would cost more than this answer
             await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
@@ -272,30 +275,30 @@ class RequestLimit:
         async def receive_body() -> Message:
             nonlocal sent
             if not sent:
-                self._waiting.discard(this)  # for its client
+                waiting.discard(this)  # for its client
             message = await receive()
             sent = sent or not message.get("more_body")
             if sent and not begun:
-                self._waiting.add(this)
+                waiting.add(this)
             return message
 
         async def begin(message: Message) -> None:
             nonlocal begun
             begun = True
-            self._waiting.discard(this)
+            waiting.discard(this)
             await send(message)
 
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
-            held.callback(self._waiting.discard, this)
-            self._waiting.add(this)
+            held.callback(waiting.discard, this)
+            waiting.add(this)
             scope[self.HELD] = held
             await self._app(scope, receive_body, begin)
 
-    def _refusal(self, address: str) -> Refused | None:
+    def _refusal(self, address: str, waiting: set[object]) -> Refused | None:
         if self._busy[address] >= self._per_address:
             return too_many_at_once()
-        if len(self._waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
+        if len(waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
             return None
         return overloaded()
 
@@ -324,14 +327,13 @@ class SecurityHeaders:
             return
         page = scope["path"] == "/" or scope["path"].startswith("/static/")
         # the page's own files change with the version: ask every time, and be told that nothing changed
-        cache = "no-cache" if page else "no-store"
+        cache = b"no-cache" if page else b"no-store"
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers[name] = value
-                headers["Cache-Control"] = cache
+                ours = {**_HEADERS, b"cache-control": cache}
+                own = [header for header in message["headers"] if header[0] not in ours]
+                message["headers"] = [*own, *ours.items()]
             await send(message)
 
         await self._app(scope, receive, guarded)
@@ -341,10 +343,10 @@ _ORIGIN = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\
 
 
 class OriginGuard:
-    """Refuses requests that a page from elsewhere makes in somebody's browser.
+    """Refuses requests that another site's page makes in a user's browser.
 
-    Browsers name the origin of whatever can change something. A request without one is no browser's, or is
-    one that only reads; what it may do its token says.
+    Browsers send an `Origin` header with every request that can change something. A request without one comes
+    from no browser, or only reads; its token says what it may do.
     """
 
     def __init__(self, app: ASGIApp, *, allowed_origins: Iterable[str]) -> None:
@@ -519,11 +521,7 @@ class WriteQueue:
         """In the order in which they came, and when that was."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (
-            scope["type"] != "http"
-            or scope["method"] in {"GET", "HEAD"}
-            or not self._paths.fullmatch(scope["path"])
-        ):
+        if scope["type"] != "http" or not _is_write(scope, self._paths):
             await self._app(scope, receive, send)
             return
         if self._is_late():
@@ -564,3 +562,8 @@ class WriteQueue:
                 turn.set_result(None)
                 return
         self._free += 1
+
+
+def _is_write(scope: Scope, paths: re.Pattern[str]) -> bool:
+    """Whether a request to one of `paths` changes something."""
+    return scope["method"] not in {"GET", "HEAD"} and paths.fullmatch(scope["path"]) is not None

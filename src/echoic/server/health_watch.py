@@ -1,4 +1,4 @@
-"""How memory does, minute by minute, for those who run a server. Counts and times; nothing anybody said."""
+"""Memory health per minute, for operators: counts and durations, never what was said."""
 
 from __future__ import annotations
 

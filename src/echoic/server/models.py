@@ -200,7 +200,7 @@ class ConversationView(ResponseModel):
 
 
 class ReceiptView(ResponseModel):
-    """What an erasure removed, and whether it is verified to be gone."""
+    """What an erasure removed, and whether that was verified."""
 
     memories: int
     turns: int

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: the dependencies that routes declare.
+"""Authentication and authorization of requests: the dependencies that routes declare.
 
 A route without one of these dependencies is open to everybody.
 """
@@ -76,14 +76,14 @@ KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppState:
-    """What the routes of one app share."""
+    """The state shared by the routes of one app."""
 
     memory: MemoryService
     settings: ServerSettings
     tokens: IdentityTokens
     cookies: PageCookies
     verify: Callable[[str, str | None], Principal]
-    """Who holds a token that every route takes."""
+    """Verifies the tokens that every route accepts."""
     live: EventStreams
     speculations: Speculations
     health: HealthWatch
@@ -94,7 +94,9 @@ class AppState:
     busy: Counter[str] = field(default_factory=Counter)
     """Requests under way by whose they are."""
     refused_until: dict[str, float] = field(default_factory=dict)
-    """By address, until when no operator key is looked at: too many were not good. On the monotonic clock."""
+    """By address, until when operator keys are refused unchecked, after too many wrong ones.
+    Monotonic clock.
+    """
 
     @property
     def agent(self) -> str:
@@ -111,7 +113,9 @@ class RequestCaller:
 
 
 async def served(connection: HTTPConnection) -> AppState:
-    """What this app serves. A coroutine: FastAPI would call a function in a thread, for each request."""
+    """The state of this app. A coroutine, because FastAPI would run a function in a thread for each
+    request.
+    """
     shared: AppState = connection.app.state.served
     return shared
 
@@ -132,11 +136,11 @@ async def recognise(
     *,
     verify: Callable[[str, str | None], Principal] | None = None,
 ) -> Principal:
-    """Who holds `token`, by `verify`; None: as every route takes it.
+    """The identity in `token`, by `verify`; None for the verifier of every route.
 
     Raises:
-        Refused: 401, none was given, it is not good here, or it was revoked; 429, too many were not good.
-        StoreUnavailable: could not see whether it was revoked; nobody is let in.
+        Refused: 401 for a missing, invalid or revoked token; 429 after too many invalid ones.
+        StoreUnavailable: the revocation list could not be read, so the request is refused.
     """
     if not token:
         raise unauthorised("no identity was sent; POST /api/identity gives one")
@@ -159,7 +163,7 @@ async def recognise(
 
 
 def _asked(request: HTTPConnection) -> str:
-    """What is asked for, by its route: a path may hold a key."""
+    """The request, named by its route: a path may contain a key."""
     route = request.scope.get("route")
     return f"{request.scope.get('method', 'socket')} {getattr(route, 'path', 'page')}"
 
@@ -250,7 +254,7 @@ async def query_caller(
         str | None, Query(alias="deploymentId", description="Must be the one the identity was given in.")
     ] = None,
 ) -> RequestCaller:
-    """Who asks for something without a body."""
+    """The caller of a request without a body."""
     return await _sent(shared, credentials, request, user_cookie, deployment_id)
 
 
@@ -313,7 +317,7 @@ async def _let_in(
 async def is_let_in_still(
     shared: AppState, credentials: HTTPAuthorizationCredentials | None, request: Request
 ) -> bool:
-    """Whether a key that was good is good yet; one that cannot be looked up is not."""
+    """Whether a key that was valid still is; one that cannot be looked up is not."""
     if not _in_store(credentials):
         return True  # one that the server was started with, and cannot be revoked
     try:
@@ -361,14 +365,14 @@ def _alters(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """Who looks at a deployment: a user at what is theirs, or the holder of a key."""
+    """Who looks at a deployment: a user at their own data, or the holder of a key."""
 
     role: Role | Literal["user"]
     deployment: str
     user: str | None = None
     """None: the holder of a key, who may mean any user."""
     level: Level = "account"
-    """What is known of a token's holder, and so what they may be told."""
+    """How sure the identity of a token's holder is, which limits what they may see."""
 
 
 async def viewer(

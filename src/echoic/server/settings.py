@@ -1,4 +1,4 @@
-"""What a server is told when it is made. It reads no file and no environment: whoever starts it does."""
+"""Settings of a server, given when it is created. It reads no file and no environment variable by itself."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class RateLimiter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationServer:
-    """Who gives MCP clients their tokens, beside this server.
+    """The authorization server that issues tokens to MCP clients.
 
     Raises:
         InvalidInput: issuer or resource is no https URL (http on this machine alone).
     """
 
     issuer: str
-    """As its tokens name it (`iss`)."""
+    """The issuer in its tokens (`iss`)."""
     jwks_file: Path
     """Its public keys, a JSON Web Key Set; read again when the file changes."""
     resource: str
@@ -63,7 +63,7 @@ class AuthorizationServer:
 
     @property
     def audience(self) -> str:
-        """Whom its tokens must be for."""
+        """The audience its tokens must have."""
         return self.resource
 
     def __post_init__(self) -> None:
@@ -76,16 +76,16 @@ class AuthorizationServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountIssuer:
-    """Who signs in the users of an application: their JSON Web Tokens act for the user in `sub`.
+    """The issuer of your application's own JSON Web Tokens, which act for the user in `sub`.
 
     Raises:
         InvalidInput: issuer or audience is empty.
     """
 
     issuer: str
-    """As its tokens name it (`iss`)."""
+    """The issuer in its tokens (`iss`)."""
     audience: str
-    """Whom they must be for (`aud`)."""
+    """The audience its tokens must have (`aud`)."""
     jwks_file: Path
     """Its public keys, a JSON Web Key Set; read again when the file changes."""
 
@@ -144,7 +144,9 @@ class ServerSettings:
     GOOGLE_GEMINI_BASE_URL).
     """
     voice_agents: Sequence[VoiceAgent] = ()
-    """Who serves live calls, the first one begins; none: an agent that talks from memory and greets."""
+    """The agents that serve live calls; the first one begins. Empty: one that greets and answers from
+    memory.
+    """
     voice_transport: Transport = "websocket"
     """webrtc: audio goes between page and provider, where the model has that. Then whoever holds the page can
     read the agent's instructions and their own memory block, and talk to the model past the agent.

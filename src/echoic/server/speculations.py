@@ -1,7 +1,7 @@
-"""What is found ahead while callers speak, held between two requests.
+"""Speculative recall over HTTP: the state of listening between requests.
 
-Each caller in a conversation has a `Speculation`, as `UserMemory.listen` makes it. Losing one costs time,
-never an answer: a final transcript that no partial came before is searched for afresh.
+Each caller in a conversation has a `Speculation`, as `UserMemory.listen` returns it. Losing one costs time,
+never an answer: a final transcript without partials before it is searched for from scratch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Speculations:
         """The one used last stands last."""
 
     def open(self) -> None:
-        """Begin to be told what was forgotten."""
+        """Subscribe to erasures."""
         self._memory.on_forgotten(self._forgotten)
 
     async def aclose(self) -> None:
@@ -78,7 +78,7 @@ class Speculations:
         number: int | None = None,
         deadline_ms: float | None = None,
     ) -> Recall:
-        """What is known for the whole utterance; see `Speculation.final`."""
+        """The results for the whole utterance; see `Speculation.final`."""
         ear = await self._ear(memory, conversation)
         _is_newest(ear, number)  # from now on, partials that were overtaken are ignored
         return await ear.speculation.final(text, alternatives=alternatives, deadline_ms=deadline_ms)

@@ -1,6 +1,6 @@
-"""Where memory is kept. `base` is the seam; a store is named by a URL and imported when it is asked for.
+"""Stores: where memory is kept. `base` defines the seam; a store is named by a URL and imported on first use.
 
-`store_from` reads our own options and takes them out of the URL; the options of a driver stay in it.
+`store_from` reads Echoic's own options and removes them from the URL; a driver's options stay in it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def text_needles(data: Any, forms: Callable[[str], Iterable[bytes]]) -> list[byt
 
 
 def as_json(text: str) -> bytes:
-    """A text as it stands inside JSON."""
+    """A text as it is written inside JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 
@@ -126,7 +126,7 @@ class Changing(ABC):
     def _attach(self, attach: Attach) -> None: ...
 
     def _written(self, put: Put, old: Record | None) -> tuple[Record, Entry | None, bool]:
-        """What stands in place of `old`, how it is found, and whether its text to embed stayed the same.
+        """The new data in place of `old`, its index entry, and whether its text to embed stayed the same.
 
         Raises:
             WriteConflict: `old` is not at the version that `put` expects.

@@ -57,8 +57,9 @@ class Put:
     expect: int | None = None
     """The version the record must be at: 0 for "not there", None for any."""
     was: Mapping[str, Any] | None = None
-    """The data the record must hold as well, None for any. A record that was forgotten and written anew may
-    be at the same version."""
+    """The data that the record must hold as well; None for any. A record that was forgotten and written again
+    may have the same version.
+    """
 
     @classmethod
     def over(cls, old: Record | None, record: Record) -> Put:
@@ -116,7 +117,7 @@ Erasable = Drop | Put
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What `erase` removed, and whether it has been verified."""
+    """What `erase` removed, and whether that was verified."""
 
     records: Mapping[str, int] = field(default_factory=dict)
     """How many records are gone whole, by kind."""
@@ -124,7 +125,7 @@ class Erased:
     """Records that were replaced: only their former contents are gone."""
     vectors: int = 0
     verified: bool = False
-    """Whether the remaining bytes were searched for what was removed, and held none of it."""
+    """Whether the remaining bytes were searched for the removed content and contained none of it."""
     bytes_searched: int = 0
 
 
@@ -188,15 +189,15 @@ class Store(Protocol):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Record]:
-        """Records of `kind` in the order of first writing: `limit` of them, fewer where there are no more.
+        """Records of `kind` in the order of first writing; fewer than `limit` if there are no more.
 
         Args:
-            scope: whose.
-            kind: of what.
-            key: only those that share this key.
-            after: begin behind this `seq` (before it, newest first): the last one of the page before.
-            limit: how many at most.
-            newest_first: the other way round.
+            scope: the scope.
+            kind: the kind of record.
+            key: only records with this key.
+            after: start after this `seq` (before it, if newest first): the last one of the previous page.
+            limit: maximum number.
+            newest_first: reverse the order.
         """
         ...
 
@@ -242,10 +243,10 @@ class Store(Protocol):
 
 @runtime_checkable
 class Narrows(Protocol):
-    """A store that finds the likely rows of a scope too large to load, so that ranking need only see those.
+    """A store that finds the likely rows of a scope too large to load, so that only those are ranked.
 
-    Optional, beside `Store`. What is likely is found in the database, by meaning and by words; in which order
-    the rows stand is decided by the ranking that all stores share.
+    Optional, in addition to `Store`. The database finds candidates by meaning and by words; the ranking that
+    all stores share decides their order.
     """
 
     narrow_above: int
@@ -262,21 +263,21 @@ class Narrows(Protocol):
     async def narrow(
         self, scope: Scope, text: str, vector: NDArray[np.float32] | None, *, limit: int, include_past: bool
     ) -> Partition:
-        """A small partition that holds the rows of `scope` most likely to answer, and their neighbours.
+        """A small partition with the rows of `scope` most likely to answer, and their neighbours.
 
-        It consists of whole segments of 32 rows: those the found rows lie in, and the next one where a row
-        lies within four of its edge, so that windows over turns see what they see in a loaded scope.
-        Its rows are numbered anew; `Partition.origin` says which they are. It is nobody else's and not kept.
+        It consists of whole segments of 32 rows: those with the found rows, and the next one if a row is
+        within four of its edge, so that windows over turns see what they see in a loaded scope. Its rows are
+        renumbered; `Partition.origin` maps them back. It belongs to the caller and is not cached.
 
         Args:
-            scope: whose.
-            text: what is asked, as it was said.
-            vector: [dimensions], unit length; None: by words alone.
-            limit: how many rows each way of searching may find.
-            include_past: whether what no longer holds may be found too.
+            scope: the scope.
+            text: the question, as it was said.
+            vector: [dimensions], unit length; None to search by words alone.
+            limit: maximum number of rows for each way of searching.
+            include_past: whether past records may be found too.
 
         Raises:
-            StoreUnavailable: it could not be looked for.
+            StoreUnavailable: the search failed.
         """
         ...
 
@@ -295,7 +296,7 @@ class Wanted:
     until: str | None = None
     """`started_at` is before this."""
     user: str | None = None
-    """Of this user only."""
+    """Only records of this user."""
     newest: int | None = None
     """At most so many: those whose `started_at` is last. Of several with the same one it may be any."""
 
@@ -328,7 +329,7 @@ class Finding:
     well: bool
     detail: str
     advice: str = ""
-    """What to do about it, where it is not well."""
+    """What to do about it, if it is not healthy."""
     ms: float = 0.0
     """How long it took to look."""
 
@@ -428,7 +429,7 @@ REACH = 4
 
 
 def segments_around(rows: Iterable[int]) -> list[int]:
-    """The segments that hold `rows` and whatever a window around them reaches; the last may not be there."""
+    """The segments that contain `rows` and a window around them; the last one may not exist."""
     found: set[int] = set()
     for row in rows:
         found.update(range(max(0, row - REACH) // SEGMENT_ROWS, (row + REACH) // SEGMENT_ROWS + 1))
@@ -439,3 +440,12 @@ def origins(segments: Sequence[int]) -> NDArray[np.int64]:
     """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
     starts = np.array(segments, np.int64) * SEGMENT_ROWS
     return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+
+
+def without_others(mode: int) -> int:
+    """`mode` for a file that holds what people said.
+
+    A file that everybody may read becomes private to its owner. One shared with a group only stays so: Echoic
+    never creates one, so somebody meant it.
+    """
+    return mode & ~0o077 if mode & 0o007 else mode

@@ -1,12 +1,12 @@
-"""Everything of one store into another, as records: resumable, and compared at the end.
+"""Bulk copy of a whole store into another, record by record: resumable, and compared at the end.
 
-This is not an export: no record is read for what it means. A record keeps its kind, id, key, data and its
-place in the order (`seq`). So a cursor means the same in the other store, neighbours stay neighbours, and
-places that were emptied are empty there as well. Vectors and word pieces go along where both stores hold
-those of one model. Only `Record.version`, which counts the writes to one store, begins anew.
+Unlike an export, no record is interpreted. A record keeps its kind, id, key, data and position (`seq`). So
+cursors stay valid in the other store, neighbours stay neighbours, and empty positions stay empty. Vectors and
+word pieces are copied if both stores use the same model. Only `Record.version`, which counts the writes to
+one store, starts again.
 
-There is no record of progress. What the target holds of a scope has to be the beginning of what the source
-holds, and that is where copying goes on. Both are read through the seam of any store, page by page.
+There is no record of progress. The target's content of a scope must be a prefix of the source's, and copying
+continues after it. Both are read through the `Store` seam, page by page.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeContent:
-    """What a scope holds, as two stores can compare it."""
+    """The content of a scope, in a form that two stores can be compared by."""
 
     records: int
     vectors: int
@@ -48,7 +48,7 @@ class ScopeContent:
 
 
 class CopiedRecord(NamedTuple):
-    """A record with what was made of it."""
+    """A record with its vector and word pieces."""
 
     record: Record
     vector: NDArray[np.float32] | None = None
@@ -61,13 +61,13 @@ Pages = AsyncGenerator[list[CopiedRecord], None]
 async def content_of(
     store: Store, scope: Scope, kinds: Sequence[str], rows: Collection[int] | None = None
 ) -> ScopeContent:
-    """What `scope` holds.
+    """The content of `scope`.
 
     Args:
-        store: where.
-        scope: whose.
-        kinds: of the records that are not searchable.
-        rows: whose vectors are looked at; None: of all that have one.
+        store: the store.
+        scope: the scope.
+        kinds: the kinds of records that are not searchable.
+        rows: whose vectors are compared; None for all rows with a vector.
     """
     records, vectors = blake2b(digest_size=32), blake2b(digest_size=32)
     count = waiting = 0
@@ -152,7 +152,9 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
 
 
 def told(record: Record) -> bytes:
-    """What two stores have to agree on: JSON that tells 1 from 1.0, and does not mind the order of names."""
+    """A JSON form that two stores must agree on: it distinguishes 1 from 1.0 and ignores the order of
+    names.
+    """
     said = [record.kind, record.id, record.key, record.seq, record.data]
     return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
 
@@ -267,12 +269,12 @@ async def copy_store(
 async def copy_while_written(
     source: Store, target: Store, kinds: Sequence[str], *, progress: Progress = lambda _done, _total: None
 ) -> Copied:
-    """Copy every scope of `source` to a new `target`, while others write to the source.
+    """Copy every scope of `source` to a new `target` while others write to the source.
 
-    Each scope is as it was at one moment: one that changes while it is copied is copied again.
+    Each scope is a consistent snapshot: one that changes while it is copied is copied again.
 
     Raises:
-        WriteConflict: a scope changed at every attempt.
+        WriteConflict: a scope changed during every attempt.
         StoreError: as for `copy_store`.
     """
     total, done = await _countable(source), 0

@@ -116,7 +116,7 @@ def _base64(data: bytes) -> str:
 
 
 def head_of(text: str | None) -> Json:
-    """A scope's list; of one that is not there, an empty one."""
+    """A scope's list of records; empty if the scope does not exist."""
     if text is None:
         return {"parts": {}, "next": [0, FIRST_UNSEARCHABLE], "model": None, "records": 0}
     head = parsed(text)
@@ -166,11 +166,11 @@ class Documents(Protocol):
         ...
 
     async def put(self, scope: Scope | None, name: str, text: str, was: str | None) -> bool:
-        """Write it where `was` stands there, None: nothing; False: it does not, and nothing was written."""
+        """Write it if `was` is stored there (None: nothing); returns False, without writing, if not."""
         ...
 
     async def delete(self, scope: Scope | None, name: str, was: str) -> bool:
-        """Remove it where `was` stands there; False: something else does, or nothing."""
+        """Remove it if `was` is stored there; returns False if not."""
         ...
 
     async def list(self, scope: Scope | None) -> Sequence[str]:
@@ -472,7 +472,7 @@ class DocumentStore:
             )
 
     async def _sweep(self, scope: Scope, place: _ScopeDocument) -> None:
-        """Remove what writes left behind that were never finished; one that goes on has a later revision."""
+        """Remove what unfinished writes left behind; a write in progress has a later revision."""
         living = {HEAD, *place.head.get("parts", {}).values()} if place.text else {HEAD}
         until = place.head["revision"] if place.text else self._clock()
         for name in await self._asked(self._documents.list(scope)):
@@ -516,8 +516,8 @@ class DocumentStore:
     async def _mark(self, scope: Scope, *, waits: bool = False) -> None:
         """Note whether records of `scope` wait for a vector.
 
-        The mark is put before and after it begins to be so, and once more where it was just taken away while
-        another process began: at worst it stands where nothing waits.
+        The mark is set before and after records begin to wait, and once more if another process removed it
+        meanwhile: at worst it is set while nothing waits.
         """
         name = WAITS + json.dumps([scope.deployment, scope.user])
         if waits:
@@ -535,7 +535,9 @@ class DocumentStore:
         return [(s, head_of(text)) for s, text in zip(scopes, texts, strict=True) if text is not None]
 
     async def _settings(self, spec: EmbeddingSpec, *, replace: bool = False) -> EmbeddingSpec:
-        """Whose vectors are kept; of a new store, or where they are replaced, those of `spec` from now on."""
+        """The embedding model of the stored vectors; in a new store, or when they are replaced, that of
+        `spec`.
+        """
         while True:
             text = await self._asked(self._documents.get(None, META))
             if text is not None and not replace:
@@ -550,7 +552,9 @@ class DocumentStore:
                 return spec
 
     def _place(self, scope: Scope) -> _ScopeDocument:
-        """What is held of `scope`, now the most recently used one; others go until the bound holds."""
+        """The cached state of a scope, now the most recently used; others are evicted to stay within the
+        limit.
+        """
         place = self._places.setdefault(scope, _ScopeDocument())
         self._places.move_to_end(scope)
         if len(self._places) > _KEPT:

@@ -1,11 +1,11 @@
-"""Encryption at rest: a store that gives another one only ciphertext (docs/encryption.md).
+"""Encryption at rest: a store that hands only ciphertext to another store (docs/encryption.md).
 
-Each record is sealed with AES-256-GCM under a key of its scope, bound to its kind and id. The store beneath
-holds no words: a scope is indexed when it is loaded, in memory. A vector and its word pieces are sealed too,
-in the place of the word pieces. Ids and keys are replaced by keyed hashes.
+Each record is sealed with AES-256-GCM under a key of its scope, bound to its kind and id. The inner store
+contains no words: a scope is indexed in memory when it is loaded. A vector and its word pieces are sealed
+together and stored in the place of the word pieces. Ids and keys are replaced by keyed hashes.
 
-Each deployment has a random data key, which is kept in the store, wrapped by the deployment's own key. That
-one comes from outside (`KeySource`). Its rotation wraps the data key anew; without it nothing can be read.
+Each deployment has a random data key, stored wrapped by the deployment's own key, which comes from outside
+(`KeySource`). Rotating that key wraps the data key again; without it nothing can be read.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def keys_from(setting: str | KeySource) -> KeySource:
 
 
 class _Keys:
-    """What one scope is sealed with."""
+    """The keys of one scope."""
 
     def __init__(self, data_key: bytes, scope: Scope) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -170,12 +170,12 @@ def _blank_index(record: Record) -> Entry | None:
 
 
 class EncryptedStore:
-    """`inner`, which sees ciphertext alone. Scopes, kinds, sizes, versions and order stay readable to it.
+    """Encrypts everything before `inner` sees it. Scopes, kinds, sizes, versions and order stay readable.
 
     Args:
         inner: an empty store, or one that was encrypted before.
-        keys: of each deployment.
-        cache_bytes: how much loaded scopes may take, beside what `inner` takes.
+        keys: the key of each deployment.
+        cache_bytes: memory limit of loaded scopes, in addition to that of `inner`.
     """
 
     def __init__(self, inner: Store, keys: KeySource, *, cache_bytes: int = 256 << 20) -> None:
@@ -208,7 +208,7 @@ class EncryptedStore:
         return _Keys(data_key, scope)
 
     async def _data_key(self, deployment: str) -> bytes:
-        """The data key of `deployment`, unwrapped, and wrapped anew where its key was rotated."""
+        """The unwrapped data key of `deployment`, wrapped again if its key was rotated."""
         given = {_fingerprint(key): key for key in map(_checked, self._source(deployment))}
         if not given:
             raise InvalidInput(f"there is no encryption key for the deployment {brief(deployment)}")
@@ -441,7 +441,7 @@ class EncryptedStore:
         return {(r.kind, r.id): (keys.opened(r).data, r.data) for r in held}
 
     def _packed(self, attach: Attach) -> bytes:
-        """Vector and word pieces as one, as many pieces as there is room for."""
+        """Vector and word pieces in one array, with as many pieces as fit."""
         vector = np.ascontiguousarray(attach.vector, self._dtype).tobytes()
         room = (MAX_BYTES - _OVERHEAD - len(vector)) // AXES * AXES
         return vector + (attach.tokens or b"")[:room]

@@ -65,9 +65,9 @@ class Staged:
     """Changes that were checked against a scope and wait to be committed to it."""
 
     records: dict[Name, Record | None] = field(default_factory=dict)
-    """What each touched record becomes; None: removed."""
+    """The new state of each changed record; None if removed."""
     texts: dict[int, WaitingText] = field(default_factory=dict)
-    """What each touched row says."""
+    """The new text of each changed row."""
     embedded: dict[int, bool] = field(default_factory=dict)
     """Whether each touched row has the vector of what it says."""
     steps: list[ChangeStep] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Queue:
         return len(self._since)
 
     def add(self, held: HeldScope, row: int, since: int) -> None:
-        """A row waits; one that does already keeps its place."""
+        """Add a pending row; one that is pending already keeps its position."""
         if self._since.get((held, row)) == since:
             return
         self.discard(held, row)
@@ -115,7 +115,7 @@ class Queue:
 
 
 class Clock:
-    """Microseconds since 1970 that never stand still or go back in one process."""
+    """Microseconds since 1970 that strictly increase within one process."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -221,7 +221,7 @@ class HeldScope:
         return False
 
     def commit(self, staged: Staged) -> None:
-        """Apply what was staged to the records and the partition."""
+        """Apply the staged changes to the records and the partition."""
         touched: set[int] = set()
         for step in staged.steps:
             name = name_of(step.change)
@@ -414,7 +414,7 @@ class HeldScope:
 
 
 def text_digest(text: str) -> bytes:
-    """Sixteen bytes that stand for a text."""
+    """A 16-byte digest of a text."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -432,7 +432,7 @@ def _handed_out(record: Record) -> Record:
 
 
 def _lists(record: Record) -> list[tuple[str, ...]]:
-    """Where a record is listed: among those of its kind and, with a key, among those of kind and key."""
+    """The lists that contain a record: by kind and, if it has a key, by kind and key."""
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
 
 
@@ -523,7 +523,7 @@ class Listings:
         self._of: dict[Scope, dict[str, tuple[tuple[str, Any, Any], _Place]]] = {}
 
     def put(self, scope: Scope, records: Iterable[Record]) -> None:
-        """List those of `records` that operators look for, in place of what was listed under their ids."""
+        """Update the operators' index with `records`, replacing entries with the same ids."""
         for record in records:
             if record.kind == LISTED and scope.user is not None:
                 self.drop(scope, [record.id])

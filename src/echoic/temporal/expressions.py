@@ -67,7 +67,7 @@ class Expression:
 
     interval: Interval
     start: int
-    """Where in the text it begins."""
+    """Its start in the text."""
     end: int
     past: bool = False
     """Whether its wording lies in the past ("last May"); where not, the sentence decides ("in May")."""
@@ -287,7 +287,7 @@ def _placed(text: str, one: Expression, whole: Interval, at: Calendar) -> Interv
 
 
 def _as_of(text: str, one: Expression, at: Calendar) -> Interval | None:
-    """What the same words mean at another moment."""
+    """The meaning of the same words at another moment."""
     again = (other for other in _apart(text, at) if (other.start, other.end) == (one.start, one.end))
     return next((other.interval for other in again), None)
 

@@ -1,7 +1,7 @@
-"""What a store or an embedder of your own has to pass, and what tests of voice agents can use.
+"""Conformance suites for your own stores and embedders, and fixtures for tests of voice agents.
 
-Names are imported when they are first asked for: the store's suite needs no model runtime, and nothing here
-is needed by Echoic itself. Needs pytest, pytest-asyncio and hypothesis.
+Names are imported on first use: the store's suite needs no model runtime, and Echoic itself uses nothing
+here. Needs pytest, pytest-asyncio and hypothesis.
 """
 
 from __future__ import annotations

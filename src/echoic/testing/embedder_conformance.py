@@ -1,4 +1,4 @@
-"""What every embedder promises, as tests. Subclass, and override one fixture.
+"""Conformance suite for embedders. Subclass it and override one fixture.
 
     class TestMine(EmbedderConformance):
         @pytest.fixture

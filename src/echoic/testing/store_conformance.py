@@ -1,4 +1,4 @@
-"""What every store promises, as tests. Subclass, and override one fixture; `reopen` where memory lasts.
+"""Conformance suite for stores. Subclass it and override one fixture, and `reopen` if the store is durable.
 
     class TestMine(StoreConformance):
         @pytest.fixture

@@ -1,4 +1,4 @@
-"""Random histories: whatever was done to a store, it answers as the in-memory one does.
+"""Random histories: after any sequence of operations, a store answers as the in-memory store does.
 
 Examples prove what somebody thought of; this looks for the rest, and shrinks what it finds to the shortest
 history that shows it. Needs hypothesis.
@@ -178,7 +178,7 @@ class PartitionContent:
 
 
 def content(partition: Partition) -> PartitionContent:
-    """What `partition` holds.
+    """The content of `partition`.
 
     Raises:
         AssertionError: a row without a vector holds one all the same, or a posting an empty row.
@@ -235,7 +235,7 @@ async def everything(store: Store, scope: Scope) -> list[Record]:
 
 
 async def loaded(store: Store, scope: Scope) -> PartitionContent:
-    """What `scope` holds when it is loaded now."""
+    """The content of `scope` when it is loaded now."""
     return content(await store.load(scope))
 
 

@@ -26,13 +26,13 @@ def any_of(words: str) -> str:
 
 @cache
 def word_lists(package: str) -> Mapping[str, str]:
-    """The lists in `words.txt` of `package`, by name, each with its words separated by white space.
+    """The word lists in `words.txt` of `package` by name, each as words separated by white space.
 
     A line "[name]" begins a list, and "#" a comment. A word that begins with "=" stands for all words of the
     list of that name, which must come first.
 
     Raises:
-        KeyError: a list refers to one that does not stand before it.
+        KeyError: a list refers to one that is not defined before it.
     """
     lists: dict[str, list[str]] = {}
     here: list[str] = []

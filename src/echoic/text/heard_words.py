@@ -1,8 +1,8 @@
-"""How much of what was said was heard, by the words that speech output reports. Pure.
+"""Which part of an answer was heard, by the words that speech output reports. Pure.
 
-What reads an answer aloud writes it its own way first: "$5.00" becomes "five dollars", "Dr." "doctor", and
-signs and emoji are left out. So words must be the same, but for case and signs; what has digits or signs in
-it may have become any words.
+Speech output rewrites an answer before it reads it: "$5.00" becomes "five dollars", "Dr." "doctor", and
+symbols and emoji are dropped. So words must match except for case and punctuation; a word with digits or
+symbols may have become any words.
 """
 
 from __future__ import annotations

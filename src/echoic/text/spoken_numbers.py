@@ -31,7 +31,7 @@ class Tongue:
     longest: int
     """Words in its longest numeral."""
     repeats: Mapping[str, int]
-    """"double" and the like, and how often they say the next digit."""
+    """Multipliers such as "double", and how often they repeat the next digit."""
 
 
 def _english() -> dict[tuple[str, ...], str]:
@@ -263,7 +263,7 @@ def readings(view: View, words: Sequence[SpokenToken]) -> Iterator[View]:
         yield english
     said = [word.text for word in words]
     for tongue in OTHERS:
-        if sum(word in tongue.vocabulary for word in said) >= _FOREIGN_RUN:
+        if sum(map(tongue.vocabulary.__contains__, said)) >= _FOREIGN_RUN:
             other = _Reader(view, words, tongue).read()
             if other is not None:
                 yield other
@@ -385,7 +385,7 @@ class _Reader:
         return place + 1
 
     def _among_digits(self, place: int) -> bool:
-        """Whether an "o" is a zero: a number stands beside it, and no letter."""
+        """Whether an "o" is a zero: next to a number, and to no letter."""
         beside = (self._word(place - 1), self._word(place + 1))
         if any(len(word) == 1 and word.isalpha() for word in beside):
             return False
@@ -535,7 +535,7 @@ def views_of(text: str) -> list[View]:
 
 
 def _gathered(view: View, words: list[SpokenToken]) -> View | None:
-    """`view` without what stands between two digits of one number; None where nothing does."""
+    """`view` without the words between two digits of one number; None if there are none."""
     pieces: list[tuple[int, int]] = []
     swaps: dict[int, str] = {}
     done, place = 0, 0
@@ -622,7 +622,7 @@ _LEADS = BETWEEN | frozenset(
 
 
 def is_bare(text: str) -> bool:
-    """Whether nothing is said but a number: digits, and what stands before and between them."""
+    """Whether nothing but a number is said: digits, and the words around them."""
     words = [word[0].lower() for word in _WORD.finditer(text)]
     numbers = [word for word in words if _is_number(word) or word == "o"]
     return bool(numbers) and all(_is_number(word) or word in _LEADS or len(word) == 1 for word in words)
@@ -632,6 +632,6 @@ _RUN = re.compile(r"(?<![A-Za-z0-9])[#*]?[0-9]+(?:[ .,/_:-]{1,3}[0-9]+)*(?![A-Za
 
 
 def runs(view: View) -> Iterator[tuple[str, int, int]]:
-    """Every number of a view: its digits, and where it stands."""
+    """Every number of a view: its digits and their positions."""
     for found in _RUN.finditer(view.text):
         yield re.sub(r"[^0-9]", "", found[0]), found.start(), found.end()

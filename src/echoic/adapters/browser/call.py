@@ -1,7 +1,7 @@
 """A browser's voice call, which outlives its WebSocket: audio and events in both directions.
 
-A socket that closes without saying that the caller hung up leaves the call open for a while; what was being
-spoken is cut off where playback was last reported. Who may open a socket is decided in `switchboard`.
+If a socket closes without a hang-up message, the call stays open for a while; the reply being spoken is cut
+at the last reported playback position. `Switchboard` decides who may open a socket.
 """
 
 from __future__ import annotations

@@ -43,10 +43,10 @@ _INCOMING: Final[dict[str, dict[str, tuple[type, Any]]]] = {
 
 
 def read(message: str) -> Message | None:
-    """What a page says; None: something of a later version, to be ignored.
+    """The message of a page; None for a type of a later version, which is ignored.
 
     Raises:
-        InvalidInput: it is not a JSON object with a type, or a field of it is not right.
+        InvalidInput: it is not a JSON object with a type, or a field is invalid.
     """
     try:
         body = json.loads(message)
@@ -87,7 +87,7 @@ _ANY_TROUBLE: Final = "something went wrong for a moment; if no answer comes, pl
 
 
 def captioned(caption: Caption) -> Message:
-    """What is being said."""
+    """The caption as a message."""
     fields = {
         "id": caption.id,
         "speaker": caption.speaker,
@@ -99,7 +99,7 @@ def captioned(caption: Caption) -> Message:
 
 
 def told(agent: str, event: Event) -> Message | None:
-    """What the page is told of `event`, in which `agent` serves; None: nothing."""
+    """The message for `event`, during which `agent` serves; None for no message."""
     details = event.details
     match event.what:
         case "turn":
@@ -182,7 +182,7 @@ class CallSocket:
         return self._gone.is_set()
 
     def say(self, kind: str, **fields: object) -> None:
-        """Put a message behind those that wait."""
+        """Add a message to the queue."""
         self._put(written(kind, **fields))
 
     def sound(self, pcm: bytes) -> None:
@@ -191,7 +191,7 @@ class CallSocket:
         self._put(pcm)
 
     def flush(self) -> None:
-        """Have the page drop what it has not played; what was not even sent is not sent."""
+        """Make the page drop audio it has not played, and drop audio that was not sent."""
         kept: list[str | bytes | int] = []
         while not self._waiting.empty():
             message = self._waiting.get_nowait()
@@ -268,10 +268,10 @@ FAILED: Final = (RealtimeError, ModelAPIError, UserError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSettings:
-    """Times and measures.
+    """Time limits and sizes of a page's connection.
 
     Raises:
-        InvalidInput: one that leaves no time, or lets no audio pass.
+        InvalidInput: a time of zero or less, or a size that lets no audio pass.
     """
 
     grace_s: float = 20.0
@@ -283,11 +283,11 @@ class PageSettings:
     check_s: float = 15.0
     """How often it is seen whether a caller's identity is still good."""
     ahead_ms: int = 1000
-    """Of audio at most on its way to the page: enough for a bad moment, and little to throw away."""
+    """Audio on its way to the page at most: enough for a network stall, little to throw away."""
     pace: float = 1.25
     """How much faster than time a microphone may be."""
     burst_s: float = 15.0
-    """Of audio that may come at once, as after a bad moment of the network."""
+    """Audio that may arrive at once, as after a network stall."""
 
     def __post_init__(self) -> None:
         for name in ("grace_s", "ticket_s", "resume_within_s", "check_s", "ahead_ms", "burst_s"):

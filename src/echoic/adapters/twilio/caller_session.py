@@ -1,8 +1,9 @@
-"""Whom a call serves: who they are, where their words go, and what must stand still for as long as they call.
+"""The identity of a call in progress: who is served, where their words are stored, and what must not change
+meanwhile.
 
-Rules decide it before a model sees anything of anybody. Whoever turns out to be somebody else gets another
-memory, and nothing the model saw for the one before reaches it again. `Verification` is how far a caller has
-proved who they are.
+Rules decide it before a model sees any memory. A caller who turns out to be somebody else gets another
+memory, and nothing the model saw for the one before reaches it again. `Verification` says how far a caller
+has proved who they are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MAX_WRONG: Final = 3
 
 
 class Proofs(Protocol):
-    """Who looks at proofs, as far as a call needs it: `Phone` is one."""
+    """The part of `Phone` that checks proofs of identity."""
 
     callers: Callers
     links: LinkCodes
@@ -49,14 +50,14 @@ class Proofs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofAnswer:
-    """What became of an utterance."""
+    """The outcome of an utterance."""
 
     kept: str
     """The utterance as it may be kept and shown to a model."""
     answer: str = ""
     """The phone's own answer; empty where there is none."""
     caller: Caller | None = None
-    """Whom the caller proved to be; None: nobody."""
+    """The caller that was proved; None if none was."""
 
 
 class Verification:
@@ -129,12 +130,11 @@ class Verification:
         return phrases.old_pin
 
     async def take(self, code: str, caller: Caller) -> tuple[Caller, bool] | None:
-        """Whom `code` proves the caller to be, and whether their line is linked to them from now on.
-
-        None: it is not good.
+        """The caller that `code` proves, and whether their line is linked to them from now on; None for a
+        wrong code.
 
         Raises:
-            StoreUnavailable: it could not be looked at.
+            StoreUnavailable: it could not be checked.
         """
         if self._wrong_codes >= MAX_WRONG:
             return None
@@ -151,15 +151,15 @@ class Verification:
     async def _look(
         self, said: str, proof: Proof, caller: Caller, phrases: Phrases, *, sought: bool, meant: bool
     ) -> ProofAnswer:
-        """Whether what was said is a PIN or a code.
+        """Check whether an utterance is a PIN or a code.
 
         Args:
             said: the whole utterance.
-            proof: what it holds.
-            caller: who it is, as far as that is known.
-            phrases: what the phone says.
+            proof: the digits in it.
+            caller: the caller, as far as they are known.
+            phrases: the phone's own phrases.
             sought: whether it may be a PIN at all.
-            meant: whether it was said to be a proof, so that it is answered if it is none.
+            meant: whether the caller announced a proof, so that a wrong one gets a reply.
         """
         if sought and proof.digits and self._wrong_pins < MAX_WRONG:
             found = await self._phone.callers.by_pin(caller, proof.digits, self._name)
@@ -236,7 +236,7 @@ class CalledNumber(Proofs, Protocol):
         ...
 
     def deps_of(self, call: Any) -> Any:
-        """What the agent depends on in `call`."""
+        """The dependencies of the agent in `call`."""
         ...
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -281,7 +281,7 @@ class CallerSession:
 
     @property
     def origin(self) -> dict[str, str]:
-        """Where a call comes from that is kept in a memory that is not the line's own, for `give_back`."""
+        """The origin of a call that is stored in a memory other than the line's own, for `give_back`."""
         line = self.caller.line
         return {} if line is None or self.caller.user == line else {"line": line_key(line)}
 
@@ -309,7 +309,7 @@ class CallerSession:
         self._call.serve(memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
 
     async def prepare(self) -> None:
-        """What of the caller's memory must stand still for the rest of the call."""
+        """Load the parts of the caller's memory that must not change during the call."""
         self._call.talk.deps = self._phone.deps_of(self._call)
         if not self.caller.guest:
             try:
@@ -329,7 +329,7 @@ class CallerSession:
         self._call.talk.instructions = " ".join(part for part in said if part)
 
     async def forget_guest(self) -> None:
-        """What was noted for somebody nobody can be again goes."""
+        """Drop what was noted for a guest who can no longer be identified."""
         if not self.caller.guest:
             return
         try:
@@ -366,7 +366,9 @@ class CallerSession:
         await self.prepare()
 
     async def _adopt(self, before: CallRecorder, guest: str, *, denied: bool) -> None:
-        """What was noted for a guest becomes the caller's, unless it was never theirs; no copy stays."""
+        """Move what was noted for a guest to the caller's memory, unless it was never theirs; no copy
+        stays.
+        """
         try:
             noted = self._phone.memory_of(guest)
             facts = await noted.facts()
@@ -396,10 +398,10 @@ class CallerSession:
             self._raise_to(caller)
 
     async def before(self, said: str) -> tuple[str, str]:
-        """What rules settle before a model is asked: proofs, and who is speaking.
+        """Apply the rules that come before a model: proofs, and who is speaking.
 
         Returns:
-            words to answer, if any, and what was said as it may be kept and shown to a model.
+            a reply, if any, and the utterance as it may be stored and shown to a model.
         """
         await self._told()
         turns = self._call.recorder.turns
@@ -432,7 +434,7 @@ class CallerSession:
             await self.change(caller, denied=False)
 
     def _raise_to(self, caller: Caller) -> None:
-        """Go on with the same caller, of whom more was proved: they are told more from now on."""
+        """Continue with the same caller at a higher level: they are told more from now on."""
         self.caller = caller
         self._call.memory.step_up(caller.level)
 
@@ -463,10 +465,11 @@ class CallerSession:
         return found[1]
 
     async def unlink(self, *, not_mine: bool) -> None:
-        """Undo the link of the line; from the next turn on it is who it was before.
+        """Unlink the line; from the next turn on it belongs to its earlier caller.
 
         Args:
-            not_mine: whether the caller never wanted it: what was said on the line since goes back with it.
+            not_mine: whether the caller never wanted the link: what was said on the line since is returned to
+                it.
 
         Raises:
             NotAllowed: nothing proves that the line is theirs.

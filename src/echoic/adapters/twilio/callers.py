@@ -1,7 +1,8 @@
-"""Who is calling, and what proves it. The only place that decides whose memory a call may be served from.
+"""Caller identification: who is calling, and what proves it. Only this module decides which memory a call
+gets.
 
-A number on the display proves nothing: anybody can send any. What proves it is the carrier's word that the
-number is the caller's own, a PIN, or a code that was shown to whom it proves.
+Caller ID proves nothing: anybody can send any number. Proof is the carrier's attestation that the number is
+the caller's own, a PIN, or a code that was shown to the user it proves.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class PhoneLines:
         """What is known of `line`.
 
         Raises:
-            StoreUnavailable: could not look.
+            StoreUnavailable: the store could not be read.
         """
         return await self._read(line_key(line))
 
@@ -187,11 +188,11 @@ def proves_number(attestation: str, trust: Trust) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whose memory a call is served from, and what was proved in it."""
+    """The memory a call is served from, and what was proved in it."""
 
     user: str
     guest: bool = False
-    """Nobody is known: nothing personal is recalled."""
+    """Nobody is identified: nothing personal is recalled."""
     line: str | None = None
     """The identity of the number itself; None where it is withheld."""
     number_proven: bool = False
@@ -200,7 +201,7 @@ class Caller:
     """The users they proved to be in this call."""
     name: str | None = None
     people: Mapping[str, str] | None = None
-    """Who else calls from there: name -> user."""
+    """Other people who call from this line: name -> user."""
     level: Level = "unattested"
     """How sure it is who they are: what of their memory they are told (docs/assurance.md)."""
     changed: bool = False
@@ -232,14 +233,14 @@ class Callers:
         return identity_of(number, None if self._settings.plain_numbers else self._settings.salt)
 
     async def identify(self, number: str, attestation: str = "") -> Caller:
-        """Who is calling from `number`.
+        """The caller from `number`.
 
         Args:
-            number: as Twilio gives it, in E.164.
+            number: as Twilio sends it, in E.164.
             attestation: its StirVerstat, such as "TN-Validation-Passed-A"; may be empty.
 
         Raises:
-            StoreUnavailable: could not look. The caller must then be served as a guest, and be told nothing.
+            StoreUnavailable: the store could not be read. Serve the caller as a guest.
         """
         name = self.line_of(number)
         if name is None or not proves_number(attestation, self._settings.trust):
@@ -247,7 +248,7 @@ class Callers:
         return await self._on_proven(name)
 
     async def _on_proven(self, line: str) -> Caller:
-        """Who calls from a line whose number is proven."""
+        """The caller from a line whose number is proven."""
         known = await self.lines.read(line)
         if await self._is_recycled(line, known):
             await self.lines.link(line, f"{_RECYCLED}{uuid4().hex}", proved={line, *known.people.values()})
@@ -312,15 +313,15 @@ class Callers:
         return replace(new, proved=frozenset({user}))  # there is nothing yet that somebody else may have said
 
     async def by_pin(self, caller: Caller, pin: str, name: str | None = None) -> Caller | None:
-        """Whom the caller proves to be by `pin`, among those their line names; None: nobody.
+        """The caller whose PIN is `pin`, among those the line names; None if nobody's is.
 
         Args:
-            caller: as far as they are known.
+            caller: the caller, as far as they are known.
             pin: the digits they said.
-            name: who they said they are, for where two have the same.
+            name: who they said they are, in case two have the same PIN.
 
         Raises:
-            StoreUnavailable: could not look; nobody is to be believed.
+            StoreUnavailable: the store could not be read; the PIN must not be accepted.
         """
         if caller.line is None:
             return None
@@ -386,13 +387,13 @@ class Callers:
         return await self._on_proven(caller.line)
 
     async def give_back(self, line: str) -> int:
-        """Move what was said on `line` while it was linked back to whose it was before.
+        """Move what was said on `line` while it was linked back to the memory it had before.
 
-        For links that the line's owner did not want. Each call is there before it is taken out here, so that
-        nothing is lost if this ends early; done again, it goes on.
+        For links that the line's owner did not want. Each call is copied before it is removed here, so
+        nothing is lost if this stops half way; calling it again continues.
 
         Returns:
-            how many calls.
+            how many calls were moved.
         """
         # not needed by a page's server, where PydanticAI may be missing
         from echoic.session.recorder import CallRecorder

@@ -1,6 +1,6 @@
-"""What a caller says about who they are, and codes they say. Rules, in English; pure.
+"""Identity claims: what callers say about who they are, and codes they say. English rules; pure.
 
-Rules and not the model: whose memory is read is decided before anything of it reaches a model.
+Rules and not the model decide whose memory is read, before any of it reaches the model.
 """
 
 from __future__ import annotations
@@ -93,21 +93,21 @@ _FILLING: Final = frozenset("it is s its it's um uh er okay ok yes well so and t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityClaim:
-    """What was said about who is speaking."""
+    """What the caller said about who is speaking."""
 
     denied: bool = False
     """They are not who they were taken for."""
     name: str | None = None
-    """Who they say they are, as the recogniser wrote it."""
+    """The name they gave, as transcribed."""
 
 
 def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -> IdentityClaim | None:
-    """What `said` claims; None: nothing about who is speaking.
+    """The claim in `said`; None if it says nothing about who is speaking.
 
     Args:
         said: what the caller said.
-        taken_for: the name of whom the call was taken to be from, if it has one.
-        known: names of others who call from there.
+        taken_for: the name of the assumed caller, if known.
+        known: names of others who call from this line.
     """
     text = fold(said)
     denials = [match["name"] for match in _DENIED.finditer(text)]
@@ -163,13 +163,13 @@ class Proof:
     announced: bool
     """They were called a PIN or a code. Otherwise nothing else was said: they may be anything."""
     masked: str
-    """What was said, without them, as it may be kept."""
+    """The utterance without these digits, as it may be stored."""
 
 
 def proof_in(said: str, language: str = "en") -> Proof | None:
-    """What `said` holds that may prove who is calling; None: nothing.
+    """The digits in `said` that may prove who is calling; None if there are none.
 
-    Digits too few or too many are no proof and are masked all the same: the recogniser may have misheard one.
+    A wrong number of digits proves nothing but is masked all the same: it may be a misrecognised code.
     """
     runs = [run for run in _runs(said, language) if len(run) >= _LEAST_MASKED]
     announced = speaks_of_proof(said)
@@ -183,7 +183,7 @@ def proof_in(said: str, language: str = "en") -> Proof | None:
 
 
 def masked(said: str, language: str = "en") -> str:
-    """What was said, without digits that may prove something."""
+    """The utterance without digits that may prove something."""
     proof = proof_in(said, language)
     return said if proof is None else proof.masked
 
@@ -201,7 +201,7 @@ def wants_pin(said: str) -> bool:
 
 
 def speaks_of_proof(said: str) -> bool:
-    """Whether a PIN or a code is spoken of, so that digits said next may be it."""
+    """Whether a PIN or a code is mentioned, so that the next digits may be it."""
     return bool(_ANNOUNCED.search(_OTHER_CODES.sub(" ", fold(said))))
 
 

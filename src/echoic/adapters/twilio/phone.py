@@ -100,7 +100,7 @@ class PhoneCall(TextCall):
 
     @property
     def caller(self) -> Caller:
-        """Who is calling."""
+        """The caller."""
         return self.caller_session.caller
 
     @property
@@ -110,12 +110,12 @@ class PhoneCall(TextCall):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What the line may speak."""
+        """The languages the line may speak."""
         return self._phone.settings.spoken
 
     @property
     def language(self) -> str:
-        """What the line speaks and understands now."""
+        """The language the line speaks and understands now."""
         return self.caller_session.language
 
     @property
@@ -125,7 +125,7 @@ class PhoneCall(TextCall):
 
     @property
     def figures(self) -> Figures:
-        """What it took so far."""
+        """Counts so far."""
         usage = self.talk.usage
         return Figures(
             turns=self._turns,
@@ -251,7 +251,7 @@ class PhoneCall(TextCall):
         return await self.caller_session.before(said)
 
     def masked(self, said: str) -> str:
-        """What was said, without digits that may prove something."""
+        """The utterance without digits that may prove something."""
         return masked(said, self.language)
 
     async def _restarted(self, why: Restart) -> None:
@@ -296,7 +296,7 @@ class CallCaching(Caching):
     """The call's id; a hash of it is sent."""
 
     def get_model_settings(self) -> ModelSettings | None:
-        """What stands in every request of the call."""
+        """The settings of every model request in the call."""
         key = blake2b(self.conversation.encode(), digest_size=16).hexdigest()
         settings = {**(super().get_model_settings() or {}), "openai_prompt_cache_key": key}
         return cast("ModelSettings", settings)  # a provider's own settings are no part of the common type
@@ -305,7 +305,9 @@ class CallCaching(Caching):
 def caching_of(
     agent: Agent[Any, str], more: Sequence[AbstractCapability[Any]], asked: CacheFor, conversation: str
 ) -> list[AbstractCapability[Any]]:
-    """What is added to `agent` and `more` for a call; nothing where caching is off, or theirs already."""
+    """Prompt-caching settings for `agent` and `more` in a call; empty if caching is off or set by the
+    caller.
+    """
     own: list[AbstractCapability[Any]] = []
     for capability in (agent.root_capability, *more):
         capability.apply(own.append)
@@ -316,19 +318,19 @@ def caching_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a call took. No content."""
+    """Token and recall counts of a call. No content."""
 
     turns: int
     interruptions: int
     input_tokens: int
     """Sent to the model, those from its provider's cache included."""
     cached_tokens: int
-    """Of these, those the provider had in its cache."""
+    """Input tokens that the provider had cached."""
     output_tokens: int = 0
     recalls: int = 0
     """Turns whose words were heard before they were complete, so that memory could be searched ahead."""
     recalls_ready: int = 0
-    """Of these, those whose answer was there when the turn ended."""
+    """Recalls whose result was ready when the turn ended."""
     language: str = ""
     """The line's, at the end."""
     kept: bool
@@ -408,12 +410,12 @@ class Phone:
 
     @property
     def agents(self) -> Mapping[str, Agent[Any, str]]:
-        """Who may serve, by name; the first one begins."""
+        """The agents that may serve, by name; the first one begins."""
         return {self.name: self.agent} | {agent.name or AGENT: agent for agent in self.colleagues}
 
     @property
     def busy(self) -> bool:
-        """Whether there are as many calls as there may be."""
+        """Whether the limit of calls is reached."""
         return len(self._calls) >= self.settings.max_calls
 
     def memory_of(self, user: str) -> UserMemory:
@@ -421,7 +423,7 @@ class Phone:
         return self.service.user(user, self.settings.deployment)
 
     def deps_of(self, call: PhoneCall) -> Any:
-        """What the agent depends on in `call`."""
+        """The dependencies of the agent in `call`."""
         return self._deps(call) if self._deps else None
 
     def call(self, sid: str, *, number: str = "", attestation: str = "") -> PhoneCall:
@@ -479,7 +481,7 @@ class Phone:
             self._ended(figures)
 
     async def aclose(self) -> None:
-        """End every call; what was said in them is kept as it would be. May be called twice."""
+        """End every call and store its turns as usual. May be called twice."""
         waiting = [*self._later, *([self._idle] if self._idle else [])]
         for task in waiting:
             task.cancel()

@@ -34,16 +34,16 @@ _OVERHEAD_TOKENS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meant:
-    """What a spoken key means."""
+    """The stored keys that a spoken key may refer to."""
 
     conversation: Conversation | None = None
     likeness: float = 0.0
     choices: tuple[Conversation, ...] = ()
-    """Where it may be one of several: these are to be asked back."""
+    """The candidates, if there are several: ask the caller which one."""
 
 
 def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
-    """Which of `stored`, oldest first, `spoken` means. Of two under the same words the newer."""
+    """Which of `stored`, oldest first, `spoken` refers to. Of two with the same words, the newer."""
     newest: dict[tuple[str, ...], Conversation] = {}
     for conversation in stored:
         newest[tuple(_words(conversation.recall_key or ""))] = conversation
@@ -80,15 +80,15 @@ def _words(key: str) -> list[str]:
 def passages(
     turns: Sequence[Turn], moment: str, budget_tokens: int, *, found: Mapping[str, int] | None = None
 ) -> list[dict[str, Any]]:
-    """Choose the turns that fit the budget: matches of the moment with their neighbours, then the end.
+    """Select the turns that fit the budget: the best matches with their neighbours, then the end.
 
-    In the order they were said; what was left out shows as {"turns_left_out": n}.
+    They are in spoken order; turns left out appear as {"turns_left_out": n}.
 
     Args:
-        turns: of one conversation, in order.
-        moment: what the call is at.
+        turns: the turns of one conversation, in order.
+        moment: the current topic of the call.
         budget_tokens: by `estimate_tokens`.
-        found: by the id of a turn, where a search by meaning put it, from 0.
+        found: by the id of a turn, its rank in a search by meaning, from 0.
     """
     heard = [turn for turn in turns if turn.heard_text.strip()]
     scores = _scores(heard, moment, found or {})
@@ -214,13 +214,13 @@ class ToolContext(Protocol):
 
     @property
     def caller_session(self) -> CallerSession:
-        """Who is calling, and where their words go."""
+        """The caller, and where their words are stored."""
         ...
 
     moment: str
     """What the caller said last."""
     recorder: CallRecorder
-    """What lasts of what is said to whoever is calling."""
+    """Stores what is said in the caller's memory."""
 
     @property
     def recall_tokens(self) -> int:
@@ -229,7 +229,7 @@ class ToolContext(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What the line may speak."""
+        """The languages the line may speak."""
         ...
 
     def leave(self) -> bool:
@@ -465,8 +465,8 @@ def _which(names: Sequence[str | None]) -> str:
 
 @dataclass(kw_only=True)
 class PhoneMemory(CallerMemory):
-    """The memory of whoever is calling, in one run of one call. The call keeps the words itself: it knows
-    what was heard.
+    """The caller's memory in one run of a call. The call itself stores the turns, since it knows what was
+    heard.
     """
 
     call: ToolContext

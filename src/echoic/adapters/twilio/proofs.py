@@ -73,7 +73,7 @@ class Pins:
         await self._store.write(self._service.user(user, self._deployment).scope, [Put(record=record)])
 
     async def clear(self, user: str) -> None:
-        """No PIN is good for `user` any more."""
+        """Remove the PIN of `user`."""
         scope = self._service.user(user, self._deployment).scope
         await self._store.write(scope, [Drop(kind=PHONE_PIN, id=_PIN)])
 
@@ -82,13 +82,13 @@ class Pins:
         return await self._record(user) is not None
 
     async def whose(self, users: Sequence[str], pin: str) -> list[str]:
-        """Which of `users` prove by `pin` who they are. Those at whom too much was guessed do not.
+        """Which of `users` have this PIN. Users with too many wrong guesses are left out.
 
-        A guess counts for everybody whose PIN it is compared with, and is taken back only for those whose PIN
-        it was: who knows a PIN of their own guesses no more often at another's.
+        A guess counts against every user it is compared with, and is taken back only for those whose PIN it
+        was: somebody who knows their own PIN gets no extra guesses at another's.
 
         Raises:
-            StoreUnavailable: could not look; nobody is to be believed.
+            StoreUnavailable: the store could not be read; the PIN must not be accepted.
         """
         records = [(user, await self._record(user)) for user in users]
         kept = [
@@ -124,7 +124,7 @@ def check_pin(pin: str) -> None:
     """Check that a PIN has six digits and is not one of those that are guessed first.
 
     Raises:
-        InvalidInput: it is not. The message does not repeat it.
+        InvalidInput: it is not valid. The message does not repeat it.
     """
     if len(pin) != CODE_DIGITS or not (pin.isascii() and pin.isdigit()):
         raise InvalidInput(f"a PIN is {CODE_DIGITS} digits")
@@ -169,7 +169,7 @@ class Guesses:
         await until_written(attempt, "the count of guesses")
 
     async def _read(self, name: str) -> tuple[int, list[datetime]]:
-        """Which version of the count there is, and when there were guesses."""
+        """The version of the guess counter, and the times of the guesses."""
         found = await self._store.read(self._scope, LINK_GUESSES, [name])
         if not found:
             return 0, []
@@ -208,12 +208,12 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenLine:
-    """What a code that was given in a call proves to a page."""
+    """What a code given in a call proves to a page."""
 
     line: str
-    """Where its user calls from."""
+    """The line its user calls from."""
     proved: tuple[str, ...]
-    """Who proved in that call that the memories on the line are theirs."""
+    """The user who proved in that call that the memories on the line are theirs."""
 
 
 class LinkCodes:

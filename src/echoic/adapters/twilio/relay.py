@@ -194,7 +194,7 @@ class Relay:
             log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
 
     async def _work(self) -> None:
-        """Answer what was said, one after the other, until the agent hangs up."""
+        """Answer utterances one after the other, until the agent hangs up."""
         while True:
             said, turn = await self._prompts.get()
             speaking = asyncio.ensure_future(self._answer(said, turn))
@@ -250,7 +250,7 @@ class Relay:
         await self._send({"type": "text", "token": text, "last": False})
 
     def _without_fillers(self, text: str) -> str:
-        """`text` without what was said to pass the time: it is no part of the reply."""
+        """`text` without fillers, which are no part of the reply."""
         for words in self._fillers:
             text = text.replace(words, " ")
         return text

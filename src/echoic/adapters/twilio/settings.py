@@ -51,7 +51,7 @@ class Phrases:
     goodbye: str
     """To whoever is silent."""
     farewell: str
-    """Where the agent hangs up without a word."""
+    """Said when the agent hangs up without a word."""
     cut_off: str
     busy: str
 
@@ -63,7 +63,7 @@ class Phrases:
             raise InvalidInput(f"greeting_known has no {{name}}: {brief(self.greeting_known)}")
 
     def filler(self, number: int) -> str:
-        """What is said while a model thinks, the `number`-th time from 0."""
+        """The `number`-th filler, from 0, for when a model takes long."""
         others = len(self.fillers) - 1
         return self.fillers[number] if number == 0 else self.fillers[1 + (number - 1) % others]
 
@@ -93,7 +93,7 @@ def primary_of(language: str) -> str:
 
 
 def matching(language: str, spoken: Iterable[str]) -> str | None:
-    """Which of the `spoken` tags means `language`: the same, else the first of the same primary tag."""
+    """Which of the `spoken` tags matches `language`: the same, else the first with the same primary tag."""
     tags = list(spoken)
     same = [tag for tag in tags if tag.casefold() == language.casefold()]
     near = [tag for tag in tags if primary_of(tag) == primary_of(language)]
@@ -139,7 +139,7 @@ class Pace:
     answer_within_s: float = 0.8
     """How long a webhook waits for words before it says that it takes a moment. Twilio gives up at 15 s."""
     pause_s: int = 1
-    """Of silence before the server is asked again; whole seconds, as TwiML has them."""
+    """Seconds of silence before the server is asked again; whole seconds, as TwiML requires."""
     sound_every_s: float = 5.0
     """After how much silence at most something is said."""
     give_up_s: float = 120.0
@@ -149,7 +149,7 @@ class Pace:
     reconnect_s: float = 30.0
     """How long a socket that broke may take to come back."""
     characters_per_s: float = 15.0
-    """How fast speech is, for what was heard where nobody tells: about 150 words a minute."""
+    """The assumed speed of speech, for channels that report no playback: about 150 words a minute."""
 
     def __post_init__(self) -> None:
         if not 0 < self.answer_within_s <= 1.5:
@@ -175,11 +175,15 @@ class PhoneSettings:
     """
 
     auth_token: str = field(repr=False)
-    """Of the Twilio account: what its requests are signed with. Not shown in a repr: logs would keep it."""
+    """Auth token of the Twilio account, which signs its requests. Excluded from the repr, which may be
+    logged.
+    """
     salt: str = field(repr=False)
     """At least `MIN_SALT_BYTES`. Numbers are kept as hashes made with it; with another nobody is known."""
     public_url: str | None = None
-    """As Twilio is told: "https://phone.example.com". None: as each request says, which is for tests only."""
+    """The URL configured at Twilio: "https://phone.example.com". None: taken from each request, for tests
+    only.
+    """
     trust_forwarded: bool = False
     """Whether X-Forwarded-Proto and X-Forwarded-Host of a proxy of yours say how it was reached."""
     deployment: str = "default"
@@ -196,7 +200,7 @@ class PhoneSettings:
     greeting: str | None = None
     """In `language`; None: that of its phrases."""
     language: str = "en-US"
-    """What is heard and spoken until more is known."""
+    """The language that is heard and spoken at first."""
     languages: tuple[str, ...] = ()
     """Others that may be spoken; the line changes to one when the caller does, or prefers it."""
     detect_language: bool = False
@@ -208,17 +212,17 @@ class PhoneSettings:
     voices: Mapping[str, str] = field(default_factory=dict)
     """For other languages, by tag."""
     phrases: Mapping[str, Phrases] = field(default_factory=dict)
-    """What the phone itself says, by tag, in place of ours."""
+    """The phone's own phrases by language tag, instead of the built-in ones."""
     prompt_cache: CacheFor = True
     """Whether a provider is asked to cache what it is sent: a recalled call is then paid for once."""
     hints: tuple[str, ...] = ()
     """Words the recogniser should expect."""
     recall_tokens: int = 1200
-    """Of a recalled conversation as it enters the call."""
+    """Token budget of a recalled conversation that enters the call."""
     budget_tokens: int = 600
-    """Of the memory block."""
+    """Token budget of the memory block."""
     timeout_s: float = 3.0
-    """Of each memory tool."""
+    """Time limit of each memory tool."""
     max_calls: int = 200
     """At once; who calls then is told that all lines are busy."""
     pace: Pace = field(default_factory=Pace)
@@ -257,14 +261,14 @@ class PhoneSettings:
         return matching(language, self.spoken)
 
     def phrases_in(self, language: str) -> Phrases:
-        """What the phone itself says in `language`."""
+        """The phone's own phrases in `language`."""
         phrases = phrases_of(language, self.phrases)
         if self.greeting is not None and language == self.language:
             return replace(phrases, greeting=self.greeting)
         return phrases
 
     def voice_of(self, language: str) -> str | None:
-        """Who speaks `language`; None: whom Twilio chooses."""
+        """The voice for `language`; None for Twilio's choice."""
         tag = matching(language, self.voices)
         if tag is not None:
             return self.voices[tag]

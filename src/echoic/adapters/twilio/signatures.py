@@ -1,8 +1,8 @@
-"""Whether a request is Twilio's, and the tokens that say which step of which call it is for.
+"""Twilio request signatures, and the tokens that name the call and step a request is for.
 
-A signature is over URL and parameters and has no time in it, so one that was overheard is good for ever. What
-keeps it from being used again is in the URL it covers: a token that names call and step and grows old, and
-for sockets one that is good once.
+A signature covers URL and parameters but no time, so an intercepted request could be replayed forever. The
+signed URL therefore contains a token that names call and step and expires, and for sockets one that is valid
+once.
 """
 
 from __future__ import annotations

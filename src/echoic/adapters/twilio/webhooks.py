@@ -54,10 +54,10 @@ class TwiML:
         return f"{self._base}{path}{'?' + urlencode(query) if query else ''}"
 
     def listen(self, words: str, action: str, *, language: str) -> str:
-        """Say `words` in `language`, then listen for it and send what was said to `action`.
+        """Say `words` in `language`, then listen and send what was said to `action`.
 
-        The caller cannot cut in: over webhooks nobody tells how much was heard, and what was not heard must
-        not be remembered.
+        The caller cannot interrupt: webhooks do not report how much was heard, and unheard words must not be
+        stored.
         """
         response = VoiceResponse()
         if words:
@@ -138,7 +138,7 @@ class TwiML:
 
 
 def _hearing(language: str, *, detected: bool) -> dict[str, str]:
-    """What is heard and spoken; "multi" is Twilio's word for finding out, which Deepgram can."""
+    """The recognition language; "multi" is Twilio's value for detecting it, which Deepgram supports."""
     if not detected:
         return {"language": language}
     return {
@@ -185,7 +185,7 @@ class WebhookReply:
         self._text += text
 
     async def take(self, within_s: float) -> tuple[str, bool]:
-        """What can be said now, and whether that is the end of it. Waits for the end, or that long."""
+        """The text to say now, and whether the reply is complete. Waits for the end, or until the timeout."""
         await asyncio.wait({self._task}, timeout=within_s)
         done = self._task.done()
         text = self._part(done=done)
@@ -205,7 +205,7 @@ class WebhookReply:
 
 
 class Dialogue:
-    """A call over webhooks: where it stands, and what was answered."""
+    """The state of a call over webhooks, and its last replies."""
 
     def __init__(self, phone: Phone, call: PhoneCall) -> None:
         self.call = call
@@ -247,7 +247,7 @@ class Dialogue:
         return twiml.relay(f"/phone/relay/{token}", after, greeting, language=self.call.language)
 
     async def turn(self, twiml: TwiML, step: int, said: str, confidence: float | None) -> str:
-        """What the caller said in `step`: the reply, or that it takes a moment."""
+        """The reply to what the caller said in `step`, or a notice that it takes a moment."""
         if step < self._step or step in self._replies:
             return self._go_on(twiml, "", self._url(twiml, "/phone/poll", step, 0))
         self._step = step
@@ -322,7 +322,7 @@ async def _ended(call: PhoneCall, within_s: float) -> None:
 
 
 class Webhooks:
-    """What Twilio calls, for one phone."""
+    """The webhooks that Twilio calls, for one phone."""
 
     def __init__(self, phone: Phone) -> None:
         self._phone = phone
@@ -361,7 +361,7 @@ class Webhooks:
         return _xml(await dialogue.once("connected", step, 0, dialogue.reconnect(twiml, failed=failed)))
 
     async def status(self, request: Request) -> Response:
-        """How the call stands; when it is over, it is over here too."""
+        """Handle a status callback; a call that ended at Twilio ends here too."""
         form = await self._phone.signatures.form_of(request)
         call = self._phone.known(call_of(form))
         if call is not None and form.get("CallStatus") in _OVER:
@@ -369,7 +369,7 @@ class Webhooks:
         return Response(status_code=204, headers=_told(call))
 
     def _dialogue(self, sid: str, form: FormData) -> Dialogue:
-        """The call's dialogue; one that another process began is begun anew, from what the carrier says."""
+        """The call's dialogue; one begun by another process is restarted from what the carrier reports."""
         call = self._phone.call(sid, number=_only(form, "From"), attestation=_only(form, "StirVerstat"))
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)
@@ -380,10 +380,10 @@ class Webhooks:
         return TwiML(self._phone.settings, self._phone.signatures.base_of(request))
 
     async def _next(self, request: Request) -> tuple[FormData, Dialogue, TwiML, int, int]:
-        """What a webhook of a call under way says: the form, whose it is, and the step and part of its URL.
+        """The form of a webhook in a call, the call it belongs to, and the step and part in its URL.
 
         Raises:
-            Refused: 400 it names none; 403 it is not ours.
+            Refused: 400 if it names no call; 403 if the call is not ours.
         """
         form = await self._phone.signatures.form_of(request)
         sid = call_of(form)
@@ -435,7 +435,7 @@ def _xml(text: str) -> Response:
 
 
 def _told(call: PhoneCall | None) -> dict[str, str]:
-    """What a call that is over took, for whoever simulates it; Twilio reads no header."""
+    """The counts of a finished call, as headers for simulators; Twilio ignores them."""
     return {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
 
 

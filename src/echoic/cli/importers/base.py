@@ -1,4 +1,4 @@
-"""What the readers of imports share: sources, and the items they yield. They write nothing."""
+"""Shared parts of the import readers: sources, and the items they yield. They write nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ImportedTurn:
 
     turn: Turn
     user: str | None = None
-    """Whose memory it belongs to; None if the source does not say."""
+    """The user it belongs to; None if the source does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class ImportSource:
         return self.path.stem if self.path else "stdin"
 
     def open(self) -> IO[bytes]:
-        """Its bytes, from the beginning.
+        """The bytes of the file, from the beginning.
 
         Raises:
             InvalidInput: there is no such file, or it may not be read.

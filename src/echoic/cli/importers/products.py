@@ -1,15 +1,14 @@
-"""What other memory products export, read and written: one table of where each keeps what.
+"""Export formats of other memory products, read and written: one table of where each keeps its records.
 
 mem0: memories, as `get_all` and its exports give them. One counts as said when it was last updated. Metadata,
-hashes and graph relations are left out.
-zep: edges of a graph, whose facts are memories, and messages of threads, as its clients give them: lists, or
-pages of "items", "edges", "facts" or "messages". A fact that became invalid is history.
-langgraph: items of a store, as `Item.dict()` gives them, or rows of its table. Each becomes an item of
-`EchoicStore`; the sentence it may hold is a memory as well. The first label of the namespace is the user.
-chatgpt: conversations.json of a data export; of a conversation with branches, the one that was shown last.
-Instructions, tools, thoughts and hidden messages are left out; speech is read as it was transcribed.
-letta: an agent file (.af, both versions), or lists of passages, blocks or messages. A line of a block, and a
-passage, is a memory; the block "persona" is about the agent and left out.
+hashes and graph relations are left out. zep: edges of a graph, whose facts are memories, and messages of
+threads, as its clients give them: lists, or pages of "items", "edges", "facts" or "messages". A fact that
+became invalid is history. langgraph: items of a store, as `Item.dict()` gives them, or rows of its table.
+Each becomes an item of `EchoicStore`; the sentence it may hold is a memory as well. The first label of the
+namespace is the user. chatgpt: conversations.json of a data export; of a conversation with branches, the one
+that was shown last. Instructions, tools, thoughts and hidden messages are left out; speech is read as it was
+transcribed. letta: an agent file (.af, both versions), or lists of passages, blocks or messages. A line of a
+block, and a passage, is a memory; the block "persona" is about the agent and left out.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SPEAKERS: Mapping[object, str] = {"user": USER, "assistant": AGENT, "human": US
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a record stands: in which export, and in which object of it."""
+    """The position of a record: its export, and the object in it."""
 
     source: ImportSource
     page: Fields
@@ -94,7 +93,7 @@ class _Product:
         return any(name in record for name in self.kinds)
 
     def read(self, record: Any, around: _Place) -> Iterator[Item]:
-        """What a record says.
+        """The content of a record.
 
         Raises:
             one of `FLAWS`: it is not a record of this product.
@@ -122,7 +121,7 @@ def _user(value: object) -> str | None:
 def _turns(
     around: _Place, *, speaker: str, text: str, said_at: datetime | None, talk: object, name: object
 ) -> Iterator[ImportedTurn]:
-    """What was said, as one turn; what is longer than a turn may be, as several."""
+    """The text as one turn, or as several if it is too long."""
     conversation = checked_name(str(talk or around.source.stem), "conversation")
     at = said_at or around.source.read_at
     known = checked_name(str(name or derived_id(conversation, speaker, str(said_at), text)), "id")
@@ -143,7 +142,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _each(messages: Iterable[Fields], read: Callable[[Fields], Iterator[Item]], where: str) -> Iterator[Item]:
-    """What `read` makes of each; one that cannot be read costs itself alone."""
+    """`read` applied to each record; one that cannot be read does not affect the others."""
     for place, message in enumerate(messages):
         try:
             yield from read(message)
@@ -419,7 +418,7 @@ PRODUCT_READERS: Mapping[str, Reader] = {name: _reader_of(name, each) for name, 
 
 
 def product_of(document: Any) -> str | None:
-    """Which product a document is of; None: none is recognised."""
+    """The product whose format a document has; None if none is recognised."""
     for name, product in _PRODUCTS.items():
         records = [record for _, record, _ in islice(product.records(document), 1)]
         shown = [each.keys() for each in (document, *records) if isinstance(each, Mapping)]

@@ -1,19 +1,415 @@
-"""Agent experience: lessons that an agent learned by serving users, shared with all users and free of
-secrets.
+"""Agent experience: lessons that an agent learned by serving users, shared with all users of a deployment.
 
-Rules check every lesson before it is stored, whoever wrote it. A lesson learned from conversations enters a
-prompt only after an operator approved it.
+Rules check every lesson before it is stored, whoever wrote it, so that it holds nobody's secrets. Identities
+are free, so a lesson learned from conversations enters a prompt only after an operator approved it, however
+many taught it. Its teachers are stored as hashes of their scopes, and what only they taught is removed when
+they are forgotten.
 """
 
 from __future__ import annotations
 
-from echoic.memory.experience.check import MAX_LESSON_CHARACTERS, objection
-from echoic.memory.experience.lessons import (
-    MAX_LESSONS_PER_KIND,
-    AgentExperience,
-    agents_with_lessons,
-    unlearn,
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from echoic.errors import InvalidInput, NotAllowed, brief
+from echoic.memory.concurrency import until_written
+from echoic.memory.consent import keeps_nothing
+from echoic.memory.experience.check import MAX_LESSON_CHARACTERS, objection, repeats, suspects
+from echoic.memory.proposals import Decided, Decision, decider, put_decision
+from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
+from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.text.analysis import STOP, content_words, cut
+from echoic.types import (
+    EXPERIENCE_KINDS,
+    Experience,
+    ExperienceKind,
+    Lesson,
+    LessonState,
+    Memory,
+    Scope,
+    checked_name,
+    checked_text,
 )
+
+MAX_LESSONS_PER_KIND: Final = 12
+"""Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned
+makes room, the oldest of them first. So nothing that callers teach displaces what was approved."""
+ALIKE: Final = 0.8
+"""The share of stems (Jaccard) that two lessons of a kind have in common if they are the same lesson."""
+_TEACHERS: Final = 32
+"""Digests kept of those who taught the same; the count goes on."""
+_NAMES: Final = ("user_name", "last_name")
+_OWN_KEYS: Final = frozenset(
+    "home address origin birthplace grew_up_in employer workplace email phone birthday".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredLesson:
+    """A lesson as it is kept."""
+
+    lesson: Lesson
+    taught_by: tuple[str, ...]
+    """Digests of users' scopes."""
+    adopted: bool
+    """An operator wrote it, or approved it."""
+    withdrawn: bool
+    seq: int
+    version: int
+
+    @property
+    def name(self) -> str:
+        """The id of its record."""
+        return self.lesson.id.rpartition("-")[0]
+
+    @property
+    def shelf(self) -> tuple[ExperienceKind, bool, bool]:
+        """The group of lessons with which it competes for space."""
+        return (self.lesson.kind, self.adopted, self.withdrawn)
+
+    @property
+    def stems(self) -> frozenset[str]:
+        return _stems(self.lesson.text)
+
+
+class AgentExperience:
+    """The lessons of one agent in one deployment. Created by `MemoryService.experience`; holds no state.
+
+    Args:
+        store: where they are stored.
+        everyone: the global scope of the deployment.
+        agent: the name of the agent.
+        by_itself: whether a lesson takes effect without an operator. Then any caller can teach the agent.
+        clock: returns the current time, aware.
+        words: ordinary words of this deployment's trade that lessons may use.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        everyone: Scope,
+        agent: str,
+        *,
+        by_itself: bool,
+        clock: Callable[[], datetime],
+        words: Collection[str] = (),
+    ) -> None:
+        if isinstance(words, str):  # else each of its letters would be a word
+            raise InvalidInput("words must be several texts, not one: put it into a list")
+        self._store = store
+        self._everyone = everyone
+        self._by_itself = by_itself
+        self._clock = clock
+        self._words = frozenset(word for text in words for word in cut(text))
+        self.agent = checked_name(agent, "agent")
+
+    async def get(self) -> Experience:
+        """Every lesson, including pending and withdrawn ones. For operators."""
+        return self._shown(await self._kept())
+
+    async def seen_by(self, user: Scope) -> Experience:
+        """The lessons the agent may use with this user: those that were approved, whoever taught them."""
+        if user.deployment != self._everyone.deployment:
+            raise InvalidInput("this user is of another deployment than the agent")
+        return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
+
+    async def add(
+        self,
+        kind: ExperienceKind,
+        text: str,
+        *,
+        author: Scope | None = None,
+        said: Iterable[str] = (),
+    ) -> Lesson:
+        """Keep a lesson. The same again, in other order or form, counts and is kept once.
+
+        Args:
+            kind: of what, one of `EXPERIENCE_KINDS`.
+            text: the lesson, in a sentence of ordinary words.
+            author: whose conversations taught it; it waits for an operator. None: an operator says so.
+            said: what the author said there: a lesson repeats no five words in a row of it.
+
+        Raises:
+            InvalidInput: an unknown kind, or a text that cannot be kept.
+            NotAllowed: the text may speak of somebody; nothing was kept. The message says why, not what.
+        """
+        if kind not in EXPERIENCE_KINDS:
+            raise InvalidInput(
+                f"unknown kind {brief(kind)} of lesson: use one of {', '.join(EXPERIENCE_KINDS)}"
+            )
+        text = " ".join(checked_text(text, "lesson").split())
+        if author is not None and author.deployment != self._everyone.deployment:
+            raise InvalidInput(
+                f"{brief(author.deployment)} is another deployment than {brief(self._everyone.deployment)}"
+            )
+        if repeats(text, said):
+            raise NotAllowed("this lesson may not be kept for everyone: it repeats what somebody said")
+        if author is not None and await keeps_nothing(self._store, author):
+            raise NotAllowed("this lesson may not be kept: its author chose that nothing of them is")
+        await self._check(text, author)
+        name = memory_id(EXPERIENCE, self.agent, kind, *sorted(_stems(text)))
+        lesson = Lesson(id=_shown_id(name, text), kind=kind, text=text)
+        return await until_written(lambda: self._add(lesson, author), "the agent's experience")
+
+    async def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Approve a lesson for use with every user, whoever taught it. For operators.
+
+        Args:
+            lesson_id: of this very wording, as listed.
+            by: who decides, for `Proposals.decisions`.
+
+        Raises:
+            InvalidInput: there is no such lesson.
+        """
+        by = decider(by)
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            # the deployment's own from now on, as an approved proposal is
+            adopted = replace(kept, adopted=True, withdrawn=False, taught_by=())
+            surplus = [] if kept.adopted else self._surplus(await self._kept(), adopted)
+            noted = self._noted("approved", kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(adopted, self.agent), *surplus, noted])
+            return self._told(adopted)
+
+        return await until_written(attempt, "the lesson")
+
+    async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
+        """Withdraw a lesson from the next prompt on, even if it is taught again.
+
+        For operators.
+
+        Args:
+            lesson_id: as for `adopt`.
+            by: as there.
+
+        Raises:
+            InvalidInput: there is no such lesson.
+        """
+        by = decider(by)
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            withdrawn = replace(kept, adopted=False, withdrawn=True, taught_by=())
+            surplus = [] if kept.withdrawn else self._surplus(await self._kept(), withdrawn)
+            noted = self._noted("withdrawn", kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(withdrawn, self.agent), *surplus, noted])
+            return self._told(withdrawn)
+
+        return await until_written(attempt, "the lesson")
+
+    async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
+        """Delete a lesson, as when a pending one is rejected. It may be taught again. For operators.
+
+        Args:
+            lesson_id: as for `adopt`.
+            by: as there.
+
+        Raises:
+            InvalidInput: there is no such lesson.
+        """
+        noted = self._noted("rejected", None, decider(by))
+        kept = await self._named(lesson_id)
+        await self._store.write(self._everyone, [noted])
+        await self._store.erase(self._everyone, [Drop(kind=EXPERIENCE, id=kept.name)])
+
+    # -- inside
+
+    async def _check(self, text: str, author: Scope | None) -> None:
+        own = await self._own_words(author) if author is not None else frozenset()
+        # only what the deployment lets pass, or what is written large, could be somebody's name
+        doubtful = bool(suspects(text, self._words))
+        names = await self._names() if doubtful else frozenset()
+        against = objection(text, words=self._words, own=own, names=names)
+        if against is not None:
+            raise NotAllowed(
+                f"this lesson may not be kept for everyone: {against}. "
+                "Say it in general, in ordinary words, of nobody in particular."
+            )
+
+    async def _own_words(self, author: Scope) -> frozenset[str]:
+        """Words of the author's names, places and the like, including past ones."""
+        records = await scan_all(self._store, author, MEMORY)
+        return frozenset(
+            word
+            for record in records
+            if _is_own(memory := memory_of(record))
+            for word in cut(memory.text)
+            if word not in STOP
+        )
+
+    async def _names(self) -> frozenset[str]:
+        """Words of the names of all users of the deployment."""
+        found: set[str] = set()
+        for scope in await self._store.scopes(self._everyone.deployment):
+            for key in _NAMES if scope.user is not None else ():
+                for record in await self._store.scan(scope, MEMORY, key=key, limit=4, newest_first=True):
+                    found.update(cut(memory_of(record).text))
+        return frozenset(found - STOP)
+
+    async def _add(self, lesson: Lesson, author: Scope | None) -> Lesson:
+        kept = await self._kept()
+        same = _same(lesson, kept)
+        if same is not None:
+            again = _again(same, author)
+            moved = self._surplus(kept, again) if again.shelf != same.shelf else []
+            await self._store.write(self._everyone, [_put(again, self.agent), *moved])
+            return self._told(again)
+        taught_by = () if author is None else (teacher(author),)
+        new = _StoredLesson(lesson, taught_by, adopted=author is None, withdrawn=False, seq=-1, version=0)
+        await self._store.write(self._everyone, [_put(new, self.agent), *self._surplus(kept, new)])
+        return self._told(new)
+
+    async def _kept(self) -> list[_StoredLesson]:
+        records = await scan_all(self._store, self._everyone, EXPERIENCE, key=self.agent)
+        return [_kept_of(record) for record in records]
+
+    async def _named(self, lesson_id: str) -> _StoredLesson:
+        name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
+        records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
+        # what an operator was shown is what they decide about: another wording has another id
+        if not records or records[0].key != self.agent or _kept_of(records[0]).lesson.id != lesson_id:
+            raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
+        return _kept_of(records[0])
+
+    def _surplus(self, kept: Sequence[_StoredLesson], new: _StoredLesson) -> list[Change]:
+        """The lessons to remove to make room for `new`."""
+        beside = sorted(
+            (k for k in kept if k.shelf == new.shelf and k.name != new.name),
+            key=lambda k: (k.lesson.times, k.seq),
+        )
+        gone = beside[: max(0, len(beside) - MAX_LESSONS_PER_KIND + 1)]
+        return [Drop(kind=EXPERIENCE, id=one.name) for one in gone]
+
+    def _state(self, kept: _StoredLesson) -> LessonState:
+        if kept.withdrawn:
+            return "withdrawn"
+        return "approved" if kept.adopted or self._by_itself else "waiting"
+
+    def _told(self, kept: _StoredLesson) -> Lesson:
+        return replace(kept.lesson, state=self._state(kept))
+
+    def _shown(self, kept: Sequence[_StoredLesson]) -> Experience:
+        ordered = sorted(kept, key=lambda k: (EXPERIENCE_KINDS.index(k.lesson.kind), k.seq))
+        return Experience(agent=self.agent, lessons=tuple(self._told(k) for k in ordered))
+
+    def _noted(self, what: Decided, text: str | None, by: str) -> Put:
+        at = self._clock()
+        return put_decision(Decision(what=what, of="lesson", key=self.agent, text=text, by=by, at=at))
+
+
+async def agents_with_lessons(store: Store, everyone: Scope) -> list[str]:
+    """The names of the agents of a deployment that learned anything, in order."""
+    return sorted({record.key or "" for record in await scan_all(store, everyone, EXPERIENCE)})
+
+
+def teacher(scope: Scope) -> str:
+    """A digest of whose conversations taught something: it names nobody."""
+    return memory_id("teacher", scope.deployment, scope.user or "")
+
+
+async def unlearn(
+    store: Store, author: Scope, says: Callable[[str], bool] = lambda _: True
+) -> tuple[list[Drop], int]:
+    """Remove `author` from the authors of lessons.
+
+    Args:
+        store: where the lessons are.
+        author: the user who taught them.
+        says: selects lessons by their text; by default all of them.
+
+    Returns:
+        the lessons to remove, which nobody else taught and nobody adopted, and how many others stay.
+    """
+    digest = teacher(author)
+
+    async def attempt() -> tuple[list[Drop], int]:
+        records = await scan_all(store, author.everyone, EXPERIENCE)
+        taught = [
+            (kept, record)
+            for record in records
+            if digest in (kept := _kept_of(record)).taught_by and says(kept.lesson.text)
+        ]
+        drops: list[Drop] = []
+        puts: list[Change] = []
+        for kept, record in taught:
+            others = tuple(other for other in kept.taught_by if other != digest)
+            if others or kept.adopted or kept.withdrawn:
+                puts.append(_put(replace(kept, taught_by=others), record.key or ""))
+            else:
+                drops.append(Drop(kind=EXPERIENCE, id=record.id))
+        if puts:
+            await store.write(author.everyone, puts)
+        return drops, len(puts)
+
+    return await until_written(attempt, "the agents' experience")
+
+
+def _is_own(memory: Memory) -> bool:
+    key = memory.key or ""
+    return memory.category == "entity" or key in _OWN_KEYS or key.endswith("name")
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = content_words(text)
+    return frozenset(word.stem for word in words) or frozenset(cut(text))
+
+
+def _same(lesson: Lesson, kept: Sequence[_StoredLesson]) -> _StoredLesson | None:
+    """The one among `kept` that says what `lesson` says."""
+    stems = _stems(lesson.text)
+    alike = [
+        (len(stems & other.stems) / max(1, len(stems | other.stems)), other)
+        for other in kept
+        if other.lesson.kind == lesson.kind
+    ]
+    best = max(alike, key=lambda pair: (pair[0], -pair[1].seq), default=(0.0, None))
+    return best[1] if best[0] >= ALIKE else None
+
+
+def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
+    lesson = replace(kept.lesson, times=kept.lesson.times + 1)
+    if author is None:
+        return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
+    if kept.adopted or kept.withdrawn:  # its words stay those an operator read
+        return replace(kept, lesson=lesson)
+    taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
+    return replace(kept, lesson=lesson, taught_by=taught_by)
+
+
+def _shown_id(name: str, text: str) -> str:
+    """The id of a lesson's current wording; `name` is the id of its record."""
+    return f"{name}-{memory_id(text)}"
+
+
+def _put(kept: _StoredLesson, agent: str) -> Put:
+    data: dict[str, Any] = {
+        "kind": kept.lesson.kind,
+        "text": kept.lesson.text,
+        "times": kept.lesson.times,
+        "taught_by": list(kept.taught_by),
+        "adopted": kept.adopted,
+        **({"withdrawn": True} if kept.withdrawn else {}),
+    }
+    record = Record(kind=EXPERIENCE, id=kept.name, key=agent, data=data)
+    return Put(record=record, expect=kept.version)
+
+
+def _kept_of(record: Record) -> _StoredLesson:
+    data = record.data
+    name = _shown_id(record.id, data["text"])
+    lesson = Lesson(id=name, kind=data["kind"], text=data["text"], times=data["times"])
+    return _StoredLesson(
+        lesson=lesson,
+        taught_by=tuple(data["taught_by"]),
+        adopted=data["adopted"],
+        withdrawn=data.get("withdrawn", False),
+        seq=record.seq,
+        version=record.version,
+    )
+
 
 __all__ = [
     "MAX_LESSONS_PER_KIND",

@@ -29,9 +29,9 @@ from echoic.memory.extraction.reconciliation import (
     Reading,
     Reconciler,
     Supersede,
+    ThirdParties,
     Unusable,
 )
-from echoic.memory.extraction.third_parties import ThirdParties
 from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,

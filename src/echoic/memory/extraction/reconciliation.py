@@ -7,19 +7,70 @@ low recognition confidence is marked unconfirmed until it is said again clearly 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
-from typing import Protocol, runtime_checkable
+from functools import cache
+from typing import Final, Literal, Protocol, runtime_checkable
 
+from echoic.english.lexicon import source
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
-from echoic.memory.extraction.third_parties import ThirdParties, is_dropped
 from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
+from echoic.text.analysis import fold
 from echoic.types import Category, Memory, Turn
+
+ThirdParties = Literal["keep", "adults", "drop"]
+"""What is kept of other people a user tells of. keep: all. adults: nothing about children. drop: nothing."""
+THIRD_PARTIES: Final = ("keep", "adults", "drop")
+
+_YOUNG: Final = (
+    "child|children|kids?|bab(?:y|ies)|toddlers?|infants?|newborns?|(?:grand|step|god)?(?:sons?|daughters?)|"
+    "(?:grand|step|god)child(?:ren)?|grandkids|nieces?|nephews?|twins|triplets|"
+    "(?:little|youngest|eldest|oldest) (?:boy|girl|one)s?|teenagers?|pupils?"
+)
+
+
+_KIN: Final = (
+    "mam|mummy|daddy|auntie|aunty|nana?|gran|grandad|granddad|parents?|grandparents?|step(?:mum|mom|mother|dad|father)|"
+    "missus|siblings?|ex"
+)
+
+
+@cache
+def _about(rule: ThirdParties) -> re.Pattern[str]:
+    """References to other people: "my sister", "the user's boss", "has a daughter"."""
+    family = _YOUNG if rule == "adults" else f"{_YOUNG}|{_KIN}|(?:ex-?)?(?:{source('facts.kin')})s?"
+    others = family if rule == "adults" else f"{family}|(?:{source('facts.others')})s?"
+    between = r"(?:(?!called|named)[\w'-]+ ){0,2}?"
+    return re.compile(
+        rf"\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
+        rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
+        rf"{between}(?:{family})"
+        r"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins)\b"
+        r"(?! tongue|'s (?:appointment|surgery|office|note|orders))"
+    )
+
+
+@cache
+def _keys(rule: ThirdParties) -> re.Pattern[str]:
+    """The words of a key that names somebody else: "daughter_name", "child:tom"."""
+    kinds = _YOUNG if rule == "adults" else f"{_YOUNG}|{_KIN}|{source('facts.kin')}|{source('facts.others')}"
+    return re.compile(rf"\b(?:{kinds})\b")
+
+
+def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
+    """Whether `rule` forbids storing `texts`, under `key`, because of whom they are about."""
+    if rule == "keep":
+        return False
+    if key and _keys(rule).search(re.sub(r"[\W_]+", " ", fold(key))):
+        return True
+    return any(text is not None and _about(rule).search(fold(text)) for text in texts)
+
 
 FACT_CATEGORIES: tuple[Category, ...] = ("preference", "entity", "decision", "requirement", "fact")
 """What may be learned from speech; experience is an agent's own and is learned elsewhere."""
@@ -432,3 +483,6 @@ def _same_value(known: Memory, said: Memory) -> bool:
     """Whether a slot holds what was said, ignoring case and filler words."""
     alike = known.text.casefold() == said.text.casefold() or same_words(known.text, said.text)
     return alike and (known.category, known.context) == (said.category, said.context)
+
+
+__all__ = ["THIRD_PARTIES", "ThirdParties", "is_dropped"]

@@ -27,9 +27,9 @@ from echoic.memory.extraction.reconciliation import (
     Reading,
     Reconciler,
     TakeBack,
+    ThirdParties,
     Unlearn,
 )
-from echoic.memory.extraction.third_parties import ThirdParties
 from echoic.memory.extraction.turns import (
     RECENT,
     affirmed,

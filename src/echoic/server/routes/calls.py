@@ -157,8 +157,8 @@ async def list_calls(
     cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=600)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> CallList:
-    """Newest first. A user's token lists that user's calls; a key those of its deployment. A conversation
-    without a recorded call, such as one that was typed, is listed too.
+    """Newest first. A user's token lists that user's calls; a key lists those of its deployment.
+    Conversations without a recorded call, such as typed ones, are included.
     """
     shown: list[CallView] = []
     for _ in range(_MOST_LOOKED_AT // limit):
@@ -194,8 +194,8 @@ async def get_call(
     call: str,
     user: Annotated[str | None, Query(description="For keys: whose call it is.")] = None,
 ) -> CallPage:
-    """The transcript with what was heard of it, the stages of each turn, what was recalled for it, the tools
-    that were called, and what was learned. What was forgotten since is not in it.
+    """The transcript as it was heard, the stages of each turn, what was recalled for it, the tools that were
+    called, and what was learned. Content that was forgotten since is left out.
     """
     of = viewer.user or user
     if of is None:
@@ -262,7 +262,7 @@ def _shown(
 
 
 class _HitsById:
-    """The words of what was found in a call, read at once, and the turns that stated them."""
+    """The text of the hits in a call, read together, and the turns that stated them."""
 
     def __init__(self, memories: dict[str, Memory], turns: dict[str, Turn], whole: bool) -> None:
         self._memories, self._turns, self._whole = memories, turns, whole

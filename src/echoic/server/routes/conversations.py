@@ -120,7 +120,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     responses=responses(401, 404, 422, 429, 503),
 )
 async def complete_conversation(caller: AsCaller, conversation: str) -> ConversationView:
-    """End the conversation, and extract memories from what was not read yet."""
+    """End the conversation, and extract memories from the turns that were not read yet."""
     opened = await known_conversation(caller, conversation)
     return ConversationView.of(await opened.complete())
 

@@ -1,7 +1,7 @@
 """Identities, and the telephones linked to them.
 
-A signed token stands for a user of whom nothing else is known. The telephone may be answered by another
-process on the same store, or by none; then no code is ever redeemed.
+A signed token stands for a user of whom nothing else is known. The telephone may be served by another process
+on the same store, or by none; then a link code is never redeemed.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _kept(shared: Shared, request: Request, response: Response, minted: Minted) 
 
 
 class SignedIn(Access):
-    """What the key may see, and what to name its cookie by."""
+    """What the key may see, and the name for its cookie."""
 
     caller: str = Field(description="Send it as `X-Echoic-Caller`. It is not secret.")
 
@@ -416,7 +416,7 @@ async def set_pin(caller: AsCaller, shared: Shared, asked: PhonePin) -> HasPin:
 
 @router.delete("/api/phone/pin", summary="Remove the PIN", responses=responses(401, 429, 503))
 async def clear_pin(caller: AsCaller, shared: Shared) -> HasPin:
-    """Remove the PIN, so that none is accepted for this user."""
+    """Remove the PIN: none is accepted for this user any more."""
     await _pins(caller, shared).clear(caller.principal.user)
     return HasPin(pin=False)
 

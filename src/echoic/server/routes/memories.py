@@ -403,7 +403,7 @@ async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ConsentView:
 
 
 class AssuranceView(ResponseModel):
-    """What is told to whom, by how sure it is who asks."""
+    """What callers are told, by assurance level."""
 
     level: Level = Field(description="The level of the presented token.")
     levels: dict[str, str] = Field(description="The most that each level is told here.")
@@ -493,7 +493,7 @@ erasure = APIRouter(tags=["erasure"])
 
 
 class Forget(RequestBody):
-    """What to destroy: exactly one of the five, or a span of time."""
+    """What to destroy: exactly one of the five, or a time span."""
 
     everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")
     key: str | None = Field(default=None, description="One key and its history.")

@@ -149,7 +149,7 @@ class NewTurn(RequestBody):
 
 
 class NewTurns(RequestBody):
-    """What was said, in order."""
+    """The turns to append, in spoken order."""
 
     turns: list[NewTurn] = Field(min_length=1, max_length=_MOST_TURNS)
     learn: bool = Field(default=True, strict=True, description="False: nothing is learned from these turns.")
@@ -165,9 +165,9 @@ class TurnList(ResponseModel):
 async def append(
     caller: AsCaller, conversation: str, asked: NewTurns, key: IdempotencyKey = None
 ) -> TurnList:
-    """All of them are durable when this answers, or none is. A turn whose id was appended before changes
-    nothing, so deliver a turn as often as you like. The conversation must have been begun: what comes late
-    does not bring back one that was forgotten.
+    """All turns are durable when this answers, or none is. A turn whose id exists changes nothing, so it is
+    safe to send a turn again. The conversation must have been begun: a late turn does not bring back a
+    conversation that was forgotten.
     """
     opened = await known_conversation(caller, conversation)
     name = _derived(key, conversation)
@@ -192,7 +192,7 @@ router.post(
 
 @router.post("/conversations/{conversation:path}/complete", summary="End a conversation", responses=_WRITES)
 async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ConversationView:
-    """The call is over: what was not read yet is learned from in the background."""
+    """Ends the call. Turns that were not read yet are learned from in the background."""
     opened = await known_conversation(caller, conversation)
     await shared.speculations.end(caller.memory, conversation)
     return ConversationView.of(await opened.complete())
@@ -446,7 +446,7 @@ class NewValue(RequestBody):
 
 
 class KeyValue(ResponseModel):
-    """What is known under a key."""
+    """The value stored under a key."""
 
     memory: MemoryView | None = Field(description="Null: nothing is known.")
 

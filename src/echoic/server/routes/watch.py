@@ -1,4 +1,4 @@
-"""What happens in a deployment's calls, as it happens: what is said, recalled and learned."""
+"""Live events of a deployment's calls: what is said, recalled and learned."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WatchedRecall(ResponseModel):
 
 
 class WatchedExchange(ResponseModel):
-    """What happened at a turn of the caller; told anew when more of it is known."""
+    """The record of one exchange; sent again when more of it is known."""
 
     number: int
     agent: str
@@ -58,7 +58,7 @@ class WatchedExchange(ResponseModel):
 
     @classmethod
     def of(cls, noun: Exchange) -> Self:
-        """`noun` without what was found."""
+        """`noun`, without the hits."""
         recall = noun.recall
         seen = recall and WatchedRecall(
             outcome=recall.outcome,
@@ -108,8 +108,8 @@ async def watch(
     request: Request,
     user: Annotated[str | None, Query(description="Of this user only.", max_length=400)] = None,
 ) -> StreamingResponse:
-    """What is said, recalled and learned in this process, of every user of a deployment or of one. It holds
-    what callers said. Reconnect when the stream ends.
+    """Events of every user of a deployment, or of one: what is said, recalled and learned in this process.
+    They contain what callers said. Reconnect when the stream ends.
     """
     return streamed(_watched(shared, Scope(deployment, None), user, credentials, request))
 

@@ -66,18 +66,18 @@ class _ScopeQueue:
 
 
 class FilesStore:
-    """Memory in a folder, one file a user.
+    """Memory in a folder, one file for each user.
 
-    What `erase` promises: the user's file, its vectors and what a crash left of them are overwritten with
-    zeros, synced and removed, and then the folder is searched for what was in them; a partial erasure does so
-    with the file that it replaces. What it cannot promise: every earlier write left the bytes it replaced to
-    the file system, and a file system that copies on write, a journal, a snapshot or a flash disk keeps bytes
-    that were "overwritten" until it needs their place. Against those helps an encrypted disk.
+    `erase` overwrites the user's file, its vectors and leftovers of a crash with zeros, syncs and removes
+    them, and then searches the folder for their content; a partial erasure does the same to the file that it
+    replaces. What it cannot promise: every earlier write left the replaced bytes to the file system, and a
+    copy-on-write file system, a journal, a snapshot or a flash disk keeps "overwritten" bytes until it needs
+    the space. Use an encrypted disk against those.
 
     Args:
-        folder: where the files lie; created if need be.
+        folder: the folder of the files; created if it does not exist.
         format: "json" or "markdown".
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
 
     Raises:
         InvalidInput: another format.

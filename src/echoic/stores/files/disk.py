@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
 from echoic.partition import MAX_BYTES
-from echoic.stores.permissions import without_others
+from echoic.stores.base import without_others
 from echoic.types import EmbeddingSpec
 
 try:
@@ -50,7 +50,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class FileStamp(NamedTuple):
-    """What tells one state of a file from another. Our own writes always differ in the first."""
+    """Identifies one state of a file. Our own writes always differ in the first field."""
 
     mtime_ns: int
     size: int
@@ -311,7 +311,7 @@ def _flag(name: str) -> int:
 
 
 class Stored(NamedTuple):
-    """What is kept of one text."""
+    """What is stored for one text."""
 
     text: bytes
     """Its digest, 16 bytes."""
@@ -365,7 +365,7 @@ class VectorFile:
         return found
 
     def write(self, rows: Mapping[int, Stored]) -> FileStamp:
-        """Put vectors at their rows, durable when it returns. A file of another model is begun anew."""
+        """Write vectors at their rows, durable when it returns. A file of another model is replaced."""
         pieces = {self._at(row): self._packed(stored) for row, stored in rows.items()}
         if not self._is_ours():
             return replace(self.path, self._whole(pieces), overwrite_old=True)

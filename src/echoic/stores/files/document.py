@@ -90,10 +90,10 @@ def json_of(value: Any, what: str) -> str:
 
 
 def json_from(text: str, source: DocumentOrigin) -> Any:
-    """What `text` says.
+    """The value in `text`.
 
     Raises:
-        StoreCorrupt: it is not JSON, or holds a number that no JSON is.
+        StoreCorrupt: it is not JSON, or contains a number that JSON does not allow.
     """
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_finite)
@@ -132,18 +132,18 @@ class FileEntry:
     since: int = 0
     """When it began to wait for its vector, in microseconds."""
     touched: bool = True
-    """Whether it was put since, so that what is shown in the file has to be made anew."""
+    """Whether it was written since, so that its text in the file must be generated again."""
     noted: bool = True
     """Whether the file tells its version and place, or will once it is written."""
     line: str = ""
-    """How it is written; empty where that has to be made anew."""
+    """Its text in the file; empty if it must be generated again."""
 
 
 class FactCandidate(NamedTuple):
     """An entry of a file that may be a fact."""
 
     shown: Mapping[str, Any]
-    """What of the record's data stands where people read it."""
+    """The part of the record's data that people read in the file."""
     own: Any
     """Our fields; None if it has none."""
     raw: dict[str, Any]
@@ -187,7 +187,7 @@ class EntryReader:
         return [item or self._somebodys(entry) for item, entry in zip(items, found, strict=True)]
 
     def _ours(self, found: FactCandidate, kind: str | None = None) -> FileEntry | None:
-        """The record our fields tell of; None for a copy of one that was there before."""
+        """The record that our fields describe; None for a copy of an existing one."""
         record, since = self._checked(found, kind)
         name = (record.kind, record.id)
         if name in self._names or record.seq in self._places:
@@ -266,7 +266,7 @@ class EntryReader:
 
 
 def is_fact(record: Record) -> bool:
-    """Whether `record` is one that people read."""
+    """Whether `record` is shown to people."""
     return record.kind == MEMORY and isinstance(record.data.get("text"), str)
 
 
@@ -291,7 +291,7 @@ def own_fields(item: FileEntry, shown: Mapping[str, Any], before: Mapping[str, A
 
 
 def marks(record: Record) -> tuple[str, str]:
-    """What `record` says, and all of it, in eight letters each: others after almost any change."""
+    """Two eight-letter digests: of what `record` says, and of all of it."""
     return _mark(record.data.get("text")), _mark([record.key, record.data])
 
 
@@ -311,7 +311,7 @@ _HEADER = ("format", "deployment", "user", "began", "next_row", "next_other")
 
 @dataclass(slots=True)
 class Header:
-    """What a file says of itself."""
+    """The metadata in a file."""
 
     began: int = 0
     """When its scope was first written, in microseconds: the order of scopes. 0: before we knew it."""
@@ -324,7 +324,7 @@ class Header:
 
     @classmethod
     def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:
-        """What our own object of a file says of it.
+        """The metadata in our own object of a file.
 
         Raises:
             StoreCorrupt: it is not ours.
@@ -392,7 +392,7 @@ class Document(ABC):
     @property
     @abstractmethod
     def holds_more(self) -> bool:
-        """Whether anything stands in it that is neither a record nor ours."""
+        """Whether the file contains anything that is neither a record nor ours."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
@@ -433,10 +433,10 @@ class Document(ABC):
             item.noted = True
 
     def number(self, index: Index, source: DocumentOrigin) -> None:
-        """Give places to the records that have none, in the order they stand in the file.
+        """Number the records that have no position, in the order of the file.
 
         Raises:
-            StoreCorrupt: a record is not what its kind has to be.
+            StoreCorrupt: a record is not valid for its kind.
         """
         header, taken = self.header, [item.record.seq for item in self.items]
         header.next_row = max(

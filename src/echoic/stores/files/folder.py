@@ -62,11 +62,13 @@ class FileState:
     failure: str | None = None
     """Why it cannot be read; None if it can."""
     told: int = 0
-    """How often somebody told of it: a write in progress answers as before while its file is new already."""
+    """How often it was announced: a write in progress answers with the old state while its file is new
+    already.
+    """
 
 
 class Register:
-    """What is known of each file of `folder`. Used by any thread."""
+    """What is known about each file of `folder`. Thread-safe."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -97,7 +99,7 @@ class Register:
                 self._own_writes += 1
 
     def all(self, deployment: str | None = None) -> list[FileState]:
-        """Every file, in the order in which their scopes were first written; those of old first, by name."""
+        """Every file, in the order in which their scopes were first written; older ones first, by name."""
         with self._lock:
             self._look()
             found = [
@@ -125,7 +127,7 @@ class Register:
         return sorted((f for f in found if f[1].scope is not None), key=lambda item: item[0])
 
     def noted(self, asked: Mapping[Path, tuple[FileState, int | None]]) -> None:
-        """Since when something waited in files when they were as they are known here; None: nothing does."""
+        """Since when records have been waiting in files in the state known here; None if none are."""
         with self._lock:
             for path, (known, since) in asked.items():
                 if self._known.get(path) != known:
@@ -249,7 +251,9 @@ def encode(name: str, *, folder: bool = False, folds_case: bool = False) -> str:
 
 
 def decode(stem: str, *, folder: bool = False, folds_case: bool = False) -> str | None:
-    """The id whose file name is `stem`; None if it is nobody's, or hashed and only the file can tell."""
+    """The id whose file name is `stem`; None if it is nobody's, or hashed, so that only the file has
+    the id.
+    """
     if not _ENCODED.fullmatch(stem):
         return None
     try:
@@ -262,7 +266,7 @@ def decode(stem: str, *, folder: bool = False, folds_case: bool = False) -> str 
 
 
 def is_hashed(stem: str) -> bool:
-    """Whether `stem` was cut and hashed, so that the id stands in the file only."""
+    """Whether `stem` was cut and hashed, so that only the file has the id."""
     return _HASHED.search(stem) is not None
 
 
@@ -370,7 +374,7 @@ class Folder:
         return other if other.exists() and other.name in os.listdir(folder) else path  # noqa: PTH208
 
     def lock_of(self, scope: Scope) -> Path:
-        """What is locked to write the file of `scope`, whatever its name."""
+        """The lock for writing the file of `scope`, whatever its name."""
         stem = EVERYONE if scope.user is None else self._encoded(scope.user)
         return self.path_of(scope).with_name(f"{stem}.lock")
 

@@ -64,7 +64,7 @@ _NAMED: Final = (*PRESETS, "language")
 
 
 def is_directives(record: Record) -> bool:
-    """Whether `record` is the one that a file shows."""
+    """Whether `record` holds the directives that a file shows."""
     return (record.kind, record.id) == (DIRECTIVES, DIRECTIVES)
 
 
@@ -154,7 +154,7 @@ class JsonDocument(Document):
         return document
 
     def _take_directives(self, *, shown: bool) -> None:
-        """Let the record say what stands in the file: people and other programs change it there."""
+        """Update the record from the file, where people and other programs change it."""
         item = next((item for item in self.others if is_directives(item.record)), None)
         there = self._top.get(DIRECTIVES, {} if shown else None)
         theirs = directives_in(there)
@@ -221,7 +221,7 @@ class JsonDocument(Document):
 
 
 def _shown(raw: dict[str, Any]) -> dict[str, Any]:
-    """What `raw` says of a memory without our fields."""
+    """The memory in `raw`, an object without our fields."""
     said = {
         "text": raw.get("content") if isinstance(raw.get("content"), str) else None,
         "category": known_category(raw.get("category")),
@@ -299,7 +299,7 @@ class _MarkdownLine:
         return self.section is not None and not self.text.startswith("#")
 
     def parts(self) -> tuple[str, str | None]:
-        """What a listed line says, and its id."""
+        """The text of a list item, and its id."""
         said = " ".join(line.strip() for line in self.text.split("\n"))
         bullet = _BULLET.fullmatch(said)
         said = bullet[1] if bullet else ""
@@ -411,12 +411,12 @@ def _settle(line: _MarkdownLine, item: FileEntry) -> None:
 
 
 def _shown_line(said: str, section: str | None, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line says of a memory without our fields.
+    """The memory in a line, without our fields.
 
     Args:
         said: its words.
-        section: the title it stands under.
-        data: what we noted of it, or all there is: a text that is not its line stands there.
+        section: the title of its section.
+        data: its stored metadata, or everything if the line does not contain the text.
     """
     text = data.get("text")
     noted = isinstance(text, str) and text != said and _on_one_line(text) == said
@@ -451,7 +451,7 @@ def _apart(lines: list[str], source: DocumentOrigin) -> tuple[list[str], dict[st
 
 
 def _grouped(lines: list[str]) -> Iterator[_MarkdownLine]:
-    """The lines of a file, those of one list item together, each with the section it stands in."""
+    """The lines of a file, those of one list item together, each with its section."""
     section: str | None = None
     fence: str | None = None
     fact: _MarkdownLine | None = None

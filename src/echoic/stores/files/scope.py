@@ -1,10 +1,9 @@
-"""The files of one scope, and what they say held in memory: read again when somebody changed them, written
-whole, under a lock that all processes keep. Blocking; one instance a scope and process, used by any
-thread.
+"""The files of one scope, cached in memory: read again after somebody changed them, and rewritten as a whole
+under a lock that all processes respect. Blocking; one instance per scope and process, thread-safe.
 
-A write is there once the memory file was replaced. Vectors that come with it are written before, those that
-it makes void are overwritten after: their digests decide which count, so a crash in between loses none that
-an acknowledged write rests on.
+A write is complete once the memory file was replaced. Vectors that belong to it are written before, and
+vectors that it invalidates are overwritten afterwards: their digests decide which are valid, so a crash in
+between loses none that an acknowledged write depends on.
 """
 
 from __future__ import annotations
@@ -194,7 +193,7 @@ class ScopeFiles:
             disk.shred(self._vectors.path)
 
     def _current(self) -> HeldScope:
-        """What the files say, read again if that is not what is held. The caller holds the guard."""
+        """The content of the files, read again if they changed. The caller holds the guard."""
         if self._held is not None and (self._writing or self._look() == self._states):
             return self._held
         self._register.touched(self.path, self.scope)
@@ -264,7 +263,7 @@ class ScopeFiles:
                 self.nbytes = 2 * self._held.partition.nbytes + 6 * size
 
     def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
-        """How those that are not held yet as they are now are found."""
+        """The index entries of those that are not cached in their current state."""
         entries = {}
         for record in records:
             if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
@@ -350,7 +349,7 @@ class ScopeFiles:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[HeldScope]:
-        """What is held, while the files are changed: readers get it as it is, without looking at them."""
+        """The cached state, while the files are changed: readers get it without looking at the files."""
         with self._guard:
             held = self._current()
             self._writing = True
@@ -367,7 +366,7 @@ class ScopeFiles:
 
 
 def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) -> list[bytes]:
-    """What to look for after `records` and `vectors` are gone."""
+    """What to search for after `records` and `vectors` were removed."""
     found = [needle for record in sample(records, _SAMPLES) for needle in text_needles(record.data, _forms)]
     found += [needle for vector in sample(vectors, _SAMPLES) if (needle := vector_needle(vector))]
     return list(dict.fromkeys(found))
@@ -390,11 +389,11 @@ def _forms(text: str) -> tuple[bytes, bytes]:
 def _search(
     folder: Path, is_suspect: Callable[[str], bool], wanted: Sequence[bytes]
 ) -> tuple[set[bytes], int]:
-    """Which of `wanted` the suspect files of `folder` still hold, and how many bytes were looked at.
+    """Which of `wanted` the suspect files of `folder` still contain, and how many bytes were searched.
 
     Suspect are the files of the scope itself, temporary ones included, and every file in its folder that is
-    nobody's, such as an editor's backup. Another user's file is left out: it is written from that user's
-    records alone, who may well live in the same town.
+    nobody's, such as an editor's backup. Another user's file is skipped: it is written from that user's
+    records alone, and they may well live in the same town.
     """
     found: set[bytes] = set()
     read = 0

@@ -80,7 +80,7 @@ _LOOK_S, _LONGEST_LOOK_S = 0.5, 30.0
 
 @dataclass(slots=True)
 class _OpenStore:
-    """What an open store holds."""
+    """The resources of an open store."""
 
     connection: DatabaseClient
     embedding: EmbeddingSpec
@@ -97,7 +97,7 @@ class _OpenStore:
 
     @property
     def wanted(self) -> Document:
-        """What every scope is to be of."""
+        """The model and analysis version that every scope must have."""
         return {"analysis": ANALYSIS, **model_fields(self.embedding)}
 
 
@@ -406,7 +406,7 @@ class MongoDBStore:
         }
 
     async def examine(self) -> list[Finding]:
-        """What the server is like; see `Examines`."""
+        """The server's health and configuration; see `Examines`."""
         live = self._opened()
         async with live.connection.used(limited=False):
             missing = await not_allowed(live.connection)

@@ -78,7 +78,7 @@ async def claim(
 
 @dataclass(slots=True)
 class ChangedRecord:
-    """A record as it stands in the middle of a batch, and what of its document is to be written."""
+    """A record in the middle of a batch, and the fields of its document that must be written."""
 
     record: Record
     place: Any
@@ -101,7 +101,7 @@ class ChangedRecord:
                 self.unsets.add(name)
 
     def operation(self) -> InsertOne[Document] | UpdateOne | None:
-        """What writes it; None if nothing changed."""
+        """The write operation; None if nothing changed."""
         if self.fresh:
             return InsertOne({"_id": self.place, **self.sets})
         update: Document = {"$set": self.sets} if self.sets else {}
@@ -334,7 +334,9 @@ class _RowBatch:
         self._rows = {**self._own, "seq": {"$gte": first, "$lt": first + ROWS}}
 
     async def index_again(self, index: Index, clock: Clock, waits_since: int | None) -> None:
-        """Cut the words anew; with `waits_since`, vectors go, and who had one waits from then on."""
+        """Index the words again; with `waits_since`, vectors are removed, and those records wait from then
+        on.
+        """
         segments: dict[int, Segment] = {}
         updates: list[UpdateOne] = []
         numbers = {"$gte": self._first // SEGMENT_ROWS, "$lt": (self._first + ROWS) // SEGMENT_ROWS}
@@ -405,7 +407,7 @@ class Adoption:
     index: Index
     clock: Clock
     begin: Document
-    """What a scope that begins with them is of."""
+    """The model and analysis version of a scope that begins with these documents."""
 
     async def run(self) -> int:
         """Go through the collection; how many became records."""

@@ -88,12 +88,13 @@ def ours(error: BaseException, where: str) -> EchoicError:
 def not_found(
     error: PyMongoError, tried: TopologyDescription, now: TopologyDescription
 ) -> EchoicError | None:
-    """What to say where no server of a URL could be asked: which they are, and why; None: something else.
+    """The error message if no server of a URL could be reached: which servers, and why; None for other
+    errors.
 
     Args:
-        error: what the driver raised.
-        tried: the servers of the URL.
-        now: what became of them.
+        error: the driver's exception.
+        tried: the servers in the URL.
+        now: their current state.
     """
     servers = tried.server_descriptions()
     if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
@@ -198,9 +199,9 @@ class DatabaseClient:
             await self.client.admin.command("ping")
 
     async def transact(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """The result of `work`, done wholly or not at all. It may be called several times.
+        """The result of `work`, run in a transaction. `work` may be called several times.
 
-        Who meets another's write begins anew, and so does who made a document that another made first.
+        It is retried after a write conflict, and after another client created the same document first.
         """
         attempt = 0
         while True:

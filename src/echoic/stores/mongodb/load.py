@@ -40,7 +40,7 @@ _HEAD = {"version": 1, "begun": 1, "nextRow": 1, "model": 1, "dimensions": 1}
 
 
 class Moved(Exception):
-    """The scope was erased and begun anew while it was being read."""
+    """The scope was erased and begun again while it was being read."""
 
 
 async def head_of(collections: Collections, scope: Scope) -> Document | None:
@@ -216,7 +216,7 @@ def pipelines(
     include_past: bool,
     fusing: bool,
 ) -> list[list[Document]]:
-    """What to ask, so that likely rows come out: one pipeline, or two where the server cannot fuse them."""
+    """The pipelines that find likely rows: one, or two if the server cannot fuse them."""
     inputs: dict[str, list[Document]] = {}
     if vector is not None and np.any(vector):
         inputs["vector"] = [vector_stage(scope, vector, limit=limit, include_past=include_past)]

@@ -50,7 +50,7 @@ _LOOKS = 10
 
 @dataclass(slots=True)
 class DeletedDocuments:
-    """What was deleted, for the receipt and for looking whether it is gone."""
+    """What was deleted, for the receipt and for verifying that it is gone."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
@@ -141,7 +141,7 @@ async def _drop(
 
 
 async def _nothing_left(collections: Collections, scope: Scope) -> bool:
-    """Whether the scope holds nothing, or only what was written to it since."""
+    """Whether the scope is empty, or holds only what was written to it since."""
     own = scope_fields(scope)
     for _ in range(_LOOKS):
         before = await collections.scopes.find_one({"_id": own})

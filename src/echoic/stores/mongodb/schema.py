@@ -1,10 +1,10 @@
-"""What is in the database: collections, indexes, search indexes, documents, and the facts about the whole.
+"""The database schema: collections, indexes, search indexes, documents, and the metadata of the whole.
 
 A searchable record has the shape of MongoDB's published voice-memory demo, so that its collections open as
-they are and ours can be read by its tools. Our own fields stand beside these.
+they are and its tools can read ours. Echoic's own fields are added to these.
 
-`memories` holds every record; `echoic_scopes` one document a scope with its version and counters;
-`echoic_segments` the words of 32 rows each; `echoic_meta` one document about the whole.
+`memories` holds every record; `echoic_scopes` one document for each scope, with its version and counters;
+`echoic_segments` the words of 32 rows each; `echoic_meta` one document about the database.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _INT64 = 1 << 63
 
 
 def scope_fields(scope: Scope) -> Document:
-    """What tells whose a document is; also the `_id` of the scope's own document, in this order."""
+    """The fields that identify a document's scope; also, in this order, the `_id` of the scope's own
+    document.
+    """
     user = EVERYONE if scope.user is None else scope.user
     return {"deploymentId": scope.deployment, "userCookie": user, "isGlobal": scope.user is None}
 
@@ -252,7 +254,7 @@ def vector_index(dimensions: int) -> SearchIndexModel:
 
 
 def text_index() -> SearchIndexModel:
-    """The index `$search` reads: English stems, and beside them the words as they stand, for misheard."""
+    """The index for `$search`: English stems, and unstemmed words for misheard names."""
     stems = {
         "type": "string",
         "analyzer": "lucene.english",
@@ -295,10 +297,10 @@ class Collections:
 
 
 async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Document:
-    """What kind of server it is.
+    """The kind of server.
 
     Raises:
-        StoreUnavailable: it is too old, or cannot change several documents as one.
+        StoreUnavailable: it is too old, or does not support transactions.
     """
     hello = await client.admin.command("hello")
     version = (await client.admin.command("buildInfo"))["version"]
@@ -316,12 +318,12 @@ async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Docu
 
 
 async def settle(collections: Collections, embedding: EmbeddingSpec, where: str) -> Document:
-    """Agree with the database on whose vectors it holds, making it ours if it is nobody's; its facts.
+    """Check that the database holds vectors of this model, or claim an empty database. Returns its metadata.
 
     Raises:
         EmbeddingMismatch: it holds vectors of another model.
         StoreTooNew: a newer version wrote it.
-        StoreCorrupt: what it says of itself cannot be read.
+        StoreCorrupt: its metadata cannot be read.
     """
     meta = await collections.meta.find_one({"_id": "store"})
     if meta is None:
@@ -347,7 +349,7 @@ def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) ->
 
 
 def model_fields(embedding: EmbeddingSpec) -> Document:
-    """Whose vectors they are, as it stands in a document."""
+    """The embedding model, as fields of a document."""
     return {"model": embedding.model, "dimensions": embedding.dimensions}
 
 

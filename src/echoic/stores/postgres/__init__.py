@@ -83,17 +83,17 @@ class PostgresStore:
     """Memory in PostgreSQL with pgvector, shared by any number of processes.
 
     Args:
-        dsn: as asyncpg takes it, "postgresql://user:password@host/database".
-        name: the schema everything is kept in; made if it is not there.
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
-        pool: connections at most.
-        wait_s: how long a lost server is waited for before `StoreUnavailable`.
-        stale_s: how long loaded scopes go on answering `load` and `rows` while the server is out of reach.
-        fence: whether row-level security is put on the tables, as a second fence between users. It has to
-            bind the role that connects. A store that has it is used with it, whatever is said here.
-        listen: whether to be told of other processes' writes; nothing but time depends on it.
-        notify: whether to tell other processes of writes. Commits that tell wait for one another.
-        narrow_above: rows of a scope from which on the database searches; to be raised with `cache_bytes`.
+        dsn: a DSN for asyncpg, "postgresql://user:password@host/database".
+        name: the schema that everything is kept in; created if it does not exist.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
+        pool: maximum number of connections.
+        wait_s: how long to wait for a lost server before raising `StoreUnavailable`.
+        stale_s: how long loaded scopes keep answering `load` and `rows` while the server is unreachable.
+        fence: enable row-level security on the tables, as a second barrier between users. It must apply to
+            the role that connects. A store that has it keeps it, whatever is passed here.
+        listen: receive notifications of other processes' writes; only latency depends on it.
+        notify: send notifications of writes. Commits that notify wait for one another.
+        narrow_above: number of rows from which the database searches a scope; raise it with `cache_bytes`.
     """
 
     def __init__(
@@ -335,7 +335,7 @@ class PostgresStore:
         }
 
     async def examine(self) -> list[Finding]:
-        """What the server is like; see `Examines`."""
+        """The server's health and configuration; see `Examines`."""
         async with self._at_work():
             return await examined(self._database)
 
@@ -404,7 +404,9 @@ def _own(record: Record) -> Record:
 
 
 def _not_opened(error: BaseException) -> Exception | None:
-    """What to say instead of `error`; None: itself. The URL is not repeated: it may hold a password."""
+    """A clearer error instead of `error`; None to keep it. The URL may contain a password and is not
+    repeated.
+    """
     if isinstance(error, LOST):
         return StoreUnavailable(
             f"PostgreSQL could not be reached ({type(error).__name__}: {error}). Is it running, and is the "

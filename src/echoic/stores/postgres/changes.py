@@ -111,7 +111,7 @@ def _array(numbers: Iterable[int]) -> str:
 
 @dataclass(slots=True)
 class _Row:
-    """What becomes of one searchable row."""
+    """The planned change of one searchable row."""
 
     entry: Entry | None = None
     """None: as it was."""
@@ -126,7 +126,7 @@ class _Row:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What changes lead to, by place and by row."""
+    """The result of the changes, by position and by row."""
 
     records: dict[int, Record] = field(default_factory=dict)
     rows: dict[int, _Row] = field(default_factory=dict)
@@ -244,7 +244,7 @@ class PostgresScopeChanges(Changing):
         self._segment(old.seq).rows["flags"][old.seq % SEGMENT_ROWS] |= Flag.EMBEDDED
 
     def index_again(self, records: Iterable[Record], *, detach: bool) -> None:
-        """Cut the words of `records` anew; with `detach` their vectors are let go of as well."""
+        """Index the words of `records` again; with `detach`, remove their vectors too."""
         for record in records:
             entry = self._index(record)
             if entry is None:
@@ -347,7 +347,7 @@ _WORDS = "select number, words from {s}.segments where scope = $1 and number >= 
 
 
 async def index_again(connection: Connection, names: Names, index: Index, model: str | None) -> int:
-    """Cut all words anew; with `model`, let go of all vectors for those of that one. All of it or nothing.
+    """Index all words again; with `model`, remove all vectors in favour of that model's. Atomic.
 
     Returns:
         how many records wait for a vector now.

@@ -1,10 +1,10 @@
-"""Connections to PostgreSQL, and what happens when one is lost: reads are repeated, a change happens once.
+"""Connections to PostgreSQL, and recovery from a lost one: reads are repeated, a change happens exactly once.
 
-None of the store's statements stands here. When the answer to a commit is lost, the transaction is not
-guessed at: it has written a number nobody else has into a row of this process (`Marks`), and whether it was
-committed is whether the number is there. Only a transaction that was rolled back is tried again.
-`pg_xact_status` cannot say so after a crash: the number of a transaction that was lost with the server may be
-given to another one. A row has one transaction at a time, and there are as many rows as connections.
+The store's statements are elsewhere. If the answer to a commit is lost, its outcome is looked up: the
+transaction has written a unique number into a row of this process (`Marks`), and it was committed if the
+number is there. Only a transaction that was rolled back is tried again. `pg_xact_status` cannot tell after a
+crash: the id of a transaction that was lost with the server may be reused. A row is used by one transaction
+at a time, and there are as many rows as connections.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ class Marks:
             self._free.put_nowait(row)
 
     def made(self, names: Names) -> list[SqlStatement]:
-        """What makes the rows."""
+        """The statement that creates the rows."""
         return [SqlStatement(names.sql(_TIDY)), SqlStatement(names.sql(_MAKE), (self._rows,))]
 
     def dropped(self, names: Names) -> SqlStatement:
-        """What removes them."""
+        """The statement that deletes them."""
         return SqlStatement(names.sql(_DROP), (self._rows,))
 
     @staticmethod
     def begun(names: Names, row: int, mark: int) -> str:
-        """What begins a transaction that leaves `mark` in `row`: two statements in one round trip.
+        """The statements that begin a transaction and write `mark` into `row`, in one round trip.
 
-        Both numbers are made here; the driver takes no values for two statements at once.
+        Both numbers are generated here; the driver takes no parameters for two statements at once.
         """
         return names.sql(
             f"BEGIN; update {{s}}.writers set mark = {mark:d}, at = now() where id = {row:d};"  # noqa: S608
@@ -98,7 +98,7 @@ class Marks:
 
     @staticmethod
     def asked(names: Names, row: int) -> SqlStatement:
-        """What tells the mark that `row` has, once no transaction of it is under way."""
+        """The query for the mark in `row`, after its transaction ended."""
         return SqlStatement(names.sql(_MARK), (row,))
 
 
@@ -249,7 +249,7 @@ class Database:
 
     @property
     def channel(self) -> str:
-        """What notifications are sent on."""
+        """The notification channel."""
         return f"echoic_{self.names.schema}"
 
     async def read(
@@ -359,7 +359,7 @@ class Database:
             await connection.execute(self.names.sql(statement), timeout=timeout_s)
 
     async def _say(self, connection: Connection, scope: Scope | None) -> None:
-        """Whose rows this transaction may touch."""
+        """Set the user whose rows this transaction may access."""
         if self.fence:
             await connection.execute(
                 "select set_config('echoic.deployment', $1, true), set_config('echoic.user', $2, true), "
@@ -432,7 +432,7 @@ async def translated() -> AsyncIterator[None]:
 
 
 def ours(error: asyncpg.PostgresError) -> StoreError | InvalidInput:  # noqa: PLR0911 - a table, as code
-    """What `error` means. Its message may quote what was to be kept, so only its name is repeated."""
+    """Our exception for a driver's `error`. Its message may quote data, so only its name is repeated."""
     what = type(error).__name__
     match error:
         case asyncpg.DiskFullError():

@@ -180,7 +180,7 @@ _SEARCH = f"""with
 
 
 def shown(vector: NDArray[np.float32] | None, limit: int) -> tuple[dict[str, object], ...]:
-    """What is asked, as JSON for people. The statement is always the same; what was said is a parameter."""
+    """The query as JSON for people. The statement is always the same; what was said is a parameter."""
     ways = {"words": "BM25", "sounds": "of words nobody said"}
     meaning = {} if vector is None else {"meaning": f"exact inner product of {len(vector)} dimensions"}
     return ({"union": {**meaning, **ways}, "limitEach": limit},)
@@ -243,13 +243,13 @@ _LISTEN_AGAIN_S = 1.0
 
 
 class FreshPartitions:
-    """The scopes that are loaded.
+    """The loaded scopes, kept up to date.
 
     Args:
-        database: where they come from.
-        cache_bytes: how much they may take.
-        stale_s: how long they answer without having been compared.
-        listen: whether to be told of other processes' writes.
+        database: the connections.
+        cache_bytes: memory limit of the partitions.
+        stale_s: how long they answer without being compared with the database.
+        listen: whether to receive notifications of other processes' writes.
     """
 
     def __init__(self, database: Database, *, cache_bytes: int, stale_s: float, listen: bool) -> None:
@@ -469,7 +469,7 @@ class FreshPartitions:
                 self._scopes = {n: s for n, s in self._scopes.items() if self._cache.get(s) is not None}
 
     async def _keep_listening(self) -> None:
-        """Nobody has to be told: a server without a connection to spare is as good."""
+        """Listen for notifications, which are optional: a server without a spare connection works too."""
         while True:
             ended = asyncio.Event()
             with contextlib.suppress(StoreError, *LOST):

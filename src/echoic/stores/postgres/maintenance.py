@@ -80,7 +80,7 @@ class DeletedRows:
     rows: Sequence[int] = ()
     """The places of the records, where not the whole scope went."""
     rewritten: Sequence[int] = ()
-    """The places of those of which only what was replaced is gone."""
+    """The positions of rows of which only the replaced content is gone."""
     kinds: Mapping[str, int] = field(default_factory=dict)
     vectors: int = 0
 
@@ -105,7 +105,7 @@ async def delete_records(
     *,
     channel: str,
 ) -> DeletedRows:
-    """What of `scope` is dropped and replaced, and with the last record the scope itself."""
+    """Delete and replace records of `scope`, and the scope itself with its last record."""
     changes = PostgresScopeChanges(connection, names, index, channel)
     if not await changes.begin(scope, erased):
         return DeletedRows()
@@ -240,7 +240,7 @@ async def _lag(database: Database) -> Finding:
 
 
 async def _told(database: Database) -> Finding:
-    """How long it takes until another connection is told of a write."""
+    """How long a notification takes to reach another connection."""
     if not database.direct:
         detail = "a pooler stands between, so nobody is told: the next query sees what was written"
         return Finding(name="told", well=True, detail=detail)

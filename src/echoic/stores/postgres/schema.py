@@ -1,8 +1,7 @@
-"""What is in the database, and how an older schema becomes a newer one. SQL and nothing else.
+"""The database schema and its migrations. Only SQL.
 
-Everything lies in one PostgreSQL schema of its own. `{s}` stands for it in every statement, `{v}` for the
-schema that pgvector is installed in, so that nothing rests on a search path: a pooler hands connections
-around.
+Everything lives in one PostgreSQL schema. In every statement `{s}` stands for it and `{v}` for the schema of
+pgvector, so that nothing depends on a search path: poolers share connections.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ class Names:
 
     schema: str
     vector: str = "public"
-    """Where pgvector is."""
+    """The schema of pgvector."""
 
     def sql(self, statement: str) -> str:
         """`statement` with its placeholders filled in."""
@@ -122,7 +121,7 @@ class Names:
 
     @property
     def lock(self) -> int:
-        """What is locked, database-wide, while the schema is made or upgraded."""
+        """The database-wide lock held while the schema is created or migrated."""
         return crc32(f"{APPLICATION} {self.schema}".encode())
 
 
@@ -140,12 +139,12 @@ def checked_schema(name: str) -> str:
 
 
 async def prepared(connection: asyncpg.Connection, schema: str, *, fence: bool) -> Names:
-    """Bring the schema to `VERSION`, creating it if need be, in one transaction: wholly or not at all.
+    """Create the schema or migrate it to `VERSION`, in one transaction.
 
     Raises:
-        StoreCorrupt: the schema is another program's; it is left untouched.
+        StoreCorrupt: the schema belongs to another program; it is left untouched.
         StoreTooNew: a newer version wrote it; it is left untouched.
-        StoreUnavailable: the server cannot hold a store, or this role may not make one.
+        StoreUnavailable: the server cannot hold a store, or this role may not create one.
     """
     await _check_server(connection)
     names = Names(schema, await _vector_schema(connection) or "public")

@@ -222,11 +222,11 @@ class SQLiteStore:
         return erased
 
     async def snapshot(self, path: Path) -> None:
-        """Write the file as it is at one moment to `path`, which is not there yet, while writing goes on.
+        """Write a consistent snapshot of the file to the new file `path`, while writing continues.
 
         Raises:
-            StoreUnavailable: it could not be read, or written.
-            StoreCorrupt: what was written is not whole.
+            StoreUnavailable: the file could not be read, or the snapshot not written.
+            StoreCorrupt: the snapshot is damaged.
         """
         await self._read(lambda connection: write_snapshot(connection, path))
 

@@ -1,7 +1,7 @@
-"""What is in the file, how an older file becomes a newer one, and how changes to one scope are written.
+"""The SQLite schema, its migrations, and how changes to one scope are written.
 
-Everything of a scope lies together: `id = scope << 32 | n`, so one range reads it and one range erases it.
-Changes are made inside a transaction that somebody else began: records, segments, vectors, what waits.
+All rows of a scope are adjacent: `id = scope << 32 | n`, so one range reads it and one range erases it.
+Changes are made inside the caller's transaction: records, segments, vectors, pending rows.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class SqliteScopeChanges(Changing):
         self._base = self.number << SCOPE_BITS
 
     def index_again(self, records: Iterable[Record], *, detach: bool) -> None:
-        """Cut the words of `records` anew; with `detach` their vectors are let go of as well."""
+        """Index the words of `records` again; with `detach`, remove their vectors too."""
         for record in records:
             entry = self._index(record)
             if entry is None:
@@ -262,7 +262,7 @@ class SqliteScopeChanges(Changing):
                 self._wait(record.seq)
 
     def finish(self) -> None:
-        """Write back what was changed in segments, and the scope's new version."""
+        """Write back the changed segments, and the scope's new version."""
         for number, segment in self._segments.items():
             key = self._base | number
             if segment.empty:

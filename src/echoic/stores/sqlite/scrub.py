@@ -1,10 +1,10 @@
-"""Erasure that reaches the bytes: delete, empty the log, look at what is left, rewrite the file if need be.
+"""Erasure down to the bytes: delete, empty the log, check what is left, and rewrite the file if needed.
 
-`delete` alone, even with `secure_delete`, leaves copies in the write-ahead log, and a page that was rebuilt
-keeps pieces of its former cells between its pointers and its cells: also of what was replaced long ago, which
-nobody can look for by name. So the log is emptied, every page is looked at, and a file that holds such pieces
-is rewritten whole. Samples of what was removed are searched for besides. An erasure that was cut short is
-marked in the file and finished by the next one.
+`delete` alone, even with `secure_delete`, leaves copies in the write-ahead log, and a rebuilt page keeps
+fragments of its former cells between its pointers and its cells, including content replaced long ago that
+nobody can search for by name. So the log is emptied, every page is checked, and a file with such fragments is
+rewritten. Samples of the removed content are also searched for. An interrupted erasure is marked in the file
+and finished by the next one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def erase(
 
 
 def _removed(record: Record, put: Put | None) -> Record:
-    """What of `record` goes: all of it, or what `put` leaves out."""
+    """The content of `record` that is removed: all of it, or what `put` leaves out."""
     return record if put is None else removed(record, put.record)
 
 
@@ -190,7 +190,7 @@ def _rewrite(connection: apsw.Connection) -> None:
 
 
 def _search(connection: apsw.Connection, path: Path, needles: set[bytes]) -> tuple[set[bytes], int]:
-    """Which needles the file or its log holds though no living row says so, and how many bytes were read."""
+    """Which needles the file or its log contains though no live row does, and how many bytes were read."""
     found: set[bytes] = set()
     read = 0
     tail = b""

@@ -1,16 +1,18 @@
-"""The one writer of a process: a thread that commits what others queue, several at a time, and knows when a
+"""The single writer of a process: a thread that commits queued changes, several at a time, and detects when a
 file can no longer be trusted.
 
-After a failed write or sync nothing is acknowledged until the log was copied whole into the file and emptied,
-and the file opened anew and checked: a kernel may have marked pages clean that never reached the disk, and
-what is appended behind such a hole would be lost with it.
+After a failed write or sync nothing is acknowledged until the whole log was copied into the file and emptied,
+and the file reopened and checked: the kernel may have marked pages clean that never reached the disk, and
+whatever is appended after such a hole would be lost with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
+import stat
 import threading
 import time
 import weakref
@@ -24,9 +26,39 @@ from typing import Any, TypeVar
 import apsw
 
 from echoic.errors import NotOpen, StoreCorrupt, StoreError, StoreFull, StoreUnavailable
-from echoic.stores.base import not_open
-from echoic.stores.permissions import create_private, tighten
+from echoic.stores.base import not_open, without_others
 from echoic.stores.sqlite import schema
+
+
+def create_private(path: Path) -> None:
+    """Create `path`, empty, for its owner alone; nothing happens if it is there.
+
+    SQLite gives its log and its shared memory the mode of the file they belong to, each time it makes them.
+    """
+    # never opened where it is there: closing a descriptor of a database would drop SQLite's locks on it
+    with contextlib.suppress(FileExistsError):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            if hasattr(os, "fchmod"):  # a umask may have taken away the owner's bits as well
+                os.fchmod(fd, 0o600)
+        finally:
+            os.close(fd)
+
+
+def tighten(path: Path) -> None:
+    """Apply `without_others` to `path` if it is there; a warning where this user may not."""
+    if os.name == "nt":  # there, a mode says nothing of others
+        return
+    with contextlib.suppress(FileNotFoundError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if (wanted := without_others(mode)) == mode:
+            return
+        try:
+            path.chmod(wanted)
+        except FileNotFoundError:
+            return
+        except OSError:
+            log.warning("%s can be used by every user of this machine; run `chmod 600` on it", path)
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
@@ -63,6 +95,8 @@ try:
     import fcntl
 except ImportError:  # not on Windows: there, SQLite's own waiting has to do
     fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CHECKPOINT_PAGES = 1000
@@ -133,7 +167,7 @@ class Writer:
             return self._running().submit(self._alone, work)
 
     def stop(self) -> Future[None] | None:
-        """Commit what is queued, then close. Done once that is so, for whoever asks; not to be cancelled."""
+        """Commit what is queued, then close. Every caller waits until that is done; not cancellable."""
         with self._waking:
             thread, self._thread = self._thread, None
             if thread is not None:
@@ -231,7 +265,7 @@ class Writer:
 
     @staticmethod
     def _moved(connection: apsw.Connection) -> bool:
-        """Whether another file, or none, has the name of the one that is open."""
+        """Whether the open file's name now belongs to another file, or to none."""
         moved = ctypes.c_int(0)
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
@@ -252,7 +286,7 @@ class Writer:
                 self._connection.execute("rollback")
 
     def _failed(self, error: apsw.Error | OSError) -> StoreError:
-        """What `error` means for those who wait; marks the file as suspect where it must be."""
+        """Our exception for `error`; marks the file as suspect if necessary."""
         self._roll_back()
         if not isinstance(error, _FAULTS):
             return StoreUnavailable(f"{self._path!r} could not be written: {error}. Retry.")

@@ -1,4 +1,4 @@
-"""The operator's routes over global facts, proposals and lessons."""
+"""The operator's routes: global facts, proposals, lessons, decisions, the audit log, and users."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from echoic.errors import InvalidInput
 from echoic.memory.global_facts import GlobalFact
+from echoic.memory.profile import KEYS
 from echoic.memory.proposals import Decided
 from echoic.server.models import MemoryView, RequestBody, ResponseModel
 from echoic.server.problems import not_found, responses
@@ -115,7 +116,7 @@ class ProposalList(ResponseModel):
 
 
 class Rejected(ResponseModel):
-    """What was rejected."""
+    """The rejected proposal."""
 
     rejected: str
 
@@ -246,7 +247,7 @@ audit_router = APIRouter(tags=["operator"], dependencies=[AsAuditor])
 
 
 class AuditEntries(ResponseModel):
-    """Entries of the audit log, oldest first, as they stand in the file."""
+    """Entries of the audit log, oldest first, as in the file."""
 
     entries: list[dict[str, Any]] = Field(
         description="`n`, `at`, `role`, `who`, `why`, `did`, `kind`, `deployment` and the pseudonym `scope`."
@@ -270,3 +271,62 @@ async def audit(
     await log.flush()
     entries = await asyncio.to_thread(log.log.page, after, limit, deployment)
     return AuditEntries(entries=entries, head=await asyncio.to_thread(log.log.head))
+
+
+class UserView(ResponseModel):
+    """A user that something is kept about."""
+
+    user: str
+    name: str | None = Field(description="What they said they are called.", examples=["Pavel"])
+
+
+class UserList(ResponseModel):
+    """Users, most recent first."""
+
+    users: list[UserView]
+    cursor: str | None = Field(description="Send it to get those before; null: there are none.")
+    total: int = Field(description="How many there are in all, or whose id contains what was looked for.")
+
+
+@router.get("/api/users", summary="List users", responses=responses(401, 403, 404, 422, 429, 503))
+async def list_users(
+    shared: Shared,
+    deployment: OperatedDeployment,
+    containing: Annotated[str, Query(max_length=200, description="Only ids that contain this.")] = "",
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Annotated[str | None, Query(max_length=400, description="From the last answer.")] = None,
+) -> UserList:
+    """Every user that something is kept about. To read or change what is kept, get a token of the user with
+    `POST /v1/tokens`.
+    """
+    wanted = containing.strip().casefold()
+    known = [name for name in await shared.memory.users(deployment) if wanted in name.casefold()][::-1]
+    start = known.index(cursor) + 1 if cursor in known else 0 if cursor is None else len(known)
+    page = known[start : start + limit]
+    names = await asyncio.gather(*(shared.memory.user(one, deployment).get(KEYS["name"]) for one in page))
+    users = [
+        UserView(user=user, name=None if name is None else name.text)
+        for user, name in zip(page, names, strict=True)
+    ]
+    return UserList(users=users, cursor=page[-1] if start + limit < len(known) else None, total=len(known))
+
+
+class Imported(ResponseModel):
+    """The result of an import."""
+
+    records: int = Field(description="How many were new; those that are there already stay as they are.")
+
+
+@router.post(
+    "/api/users/{user:path}/import",
+    summary="Import what was exported of a user",
+    responses=responses(401, 403, 404, 413, 422, 429, 503, 507),
+)
+async def import_user(
+    shared: Shared, deployment: OperatedDeployment, user: str, exported: Annotated[dict[str, Any], Body()]
+) -> Imported:
+    """Takes what `GET /api/export` returned, of any user, whole or in pieces: each an export with some of the
+    memories, or some turns of a conversation. It is the operator's, since a file can say anything in
+    anybody's name. All of it is checked before any of it is written, and sending it again changes nothing.
+    """
+    return Imported(records=await shared.memory.user(user, deployment).restore(exported))
