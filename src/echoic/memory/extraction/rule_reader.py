@@ -48,6 +48,9 @@ from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
 """Stands for a masked secret while a text is cut into words, which takes the marker's brackets away."""
+PAUSE_S: Final = 0.001
+"""How long the loop, and with it the interpreter, is left to others after each turn: threads that encode and
+read for a question would each wait 5 ms for it."""
 
 
 class RuleExtractor:
@@ -76,7 +79,7 @@ class RuleExtractor:
                 changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
-            await asyncio.sleep(0)  # a turn takes about a millisecond, and audio moves on this loop
+            await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio moves on this loop
         return changes
 
 
