@@ -90,7 +90,8 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
     assert -300 < unheard_ms < 2000, "cut where playing stopped"
     assert line_.cleared >= 1
     assert line_.cleared_bytes > 0, "what came faster than it is played was taken back"
-    assert "zanzibar" not in str(await phone.memory().export())
+    played = "zanzibar" in heard_words(line_, said)  # on a machine so slow that it was before the hang-up
+    assert ("zanzibar" in str(await phone.memory().export())) <= played
     turns = (await phone.turns(call)).turns
     agent = next(turn for turn in turns if turn.speaker == "agent")
     assert agent.text

@@ -129,3 +129,15 @@ def eventually():
 def _no_foreign_key(monkeypatch):
     for name in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
+
+
+class Stored:
+    """A step of a script: wait until so many turns of `session` are stored, so all of them were heard."""
+
+    def __init__(self, turns):
+        self.turns, self.session = turns, None
+
+    async def __call__(self, stage):
+        await stage.until(
+            lambda: self.session and self.session.recorder.kept >= self.turns, "what was played"
+        )

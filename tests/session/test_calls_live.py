@@ -10,7 +10,7 @@ from echoic import InvalidInput, NotAllowed, NotOpen
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
 from echoic.session.provider_connections import ProviderConnections
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
-from session.conftest import BY_ONE_PROVIDER
+from session.conftest import BY_ONE_PROVIDER, Stored
 
 
 def robin(**more):
@@ -91,9 +91,11 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(
 async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
     answer, memory, provider, serve, phone, eventually
 ):
+    asked = Stored(1)
     script = Script(
         Says("may I remember this call?"),
-        UserSays(answer, after_ms=2500),
+        asked,
+        UserSays(answer),
         Says("very well"),
         UserSays("I live in Lisbon", after_ms=500),
         Says("how nice"),
@@ -107,6 +109,7 @@ async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(
         ) as session,
         phone(session),
     ):
+        asked.session = session
         await eventually(lambda: server.sessions and server.sessions[0].script_over)
         await eventually(lambda: session.live.playback.idle and session.recorder.kept == 5)
         told = str(server.sessions[0].record.events)
@@ -235,10 +238,17 @@ async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
 async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_response(
     memory, provider, serve, phone, eventually
 ):
+    async def told_of(stage):
+        record = stage.record
+        await stage.until(
+            lambda: any(e.by == "client" and "Pavel" in str(e.body) for e in record.events), "the memory"
+        )
+
     script = Script(
         UserSays("my name is Pavel", after_ms=300),
         Says("hello"),
-        UserSays("what is my name", after_ms=1500),
+        told_of,  # nothing else is asked meanwhile: it is told without a response that would need it
+        UserSays("what is my name"),
         Says("Pavel"),
     )
     async with serve(provider, script) as (server, model):

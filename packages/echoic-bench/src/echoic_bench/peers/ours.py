@@ -48,7 +48,7 @@ class Echoic:
 
     async def search(self, user: str, question: str, limit: int) -> list[tuple[str, float]]:
         """The hits of a recall."""
-        recall = await self._memory.user(user, DEPLOYMENT).recall(question, limit=limit)
+        recall = await self._memory.user(user, DEPLOYMENT).recall(question, limit=limit, min_relevance=0)
         scores = (hit.score for hit in recall.hits)
         return [(names[0], score) for names, score in zip(ids_of(recall), scores, strict=True)]
 
