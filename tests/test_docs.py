@@ -80,7 +80,12 @@ def commands_shown() -> set[tuple[str, str, bool]]:
     pages = [
         *ROOT.glob("*.md"),
         *(page for page in ROOT.glob("docs/*") if page.suffix in {".md", ".txt"}),
-        *(page for folder in ("deploy", "examples") for page in (ROOT / folder).rglob("*") if page.is_file()),
+        *(
+            page
+            for folder in ("deploy", "examples")
+            for page in (ROOT / folder).rglob("*")
+            if page.is_file() and page.suffix != ".pyc"
+        ),
         *ROOT.glob("src/**/*.py"),
         *ROOT.glob("src/**/*.js"),
     ]

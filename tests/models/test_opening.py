@@ -15,7 +15,7 @@ HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
 
 async def test_a_ready_made_model_forms_memories_and_judges_what_may_be_global(url, model, provider, reply):
     def answer(request):
-        if "Who may hear" in str(request["tools"]):
+        if "Who may see" in str(request["tools"]):
             return reply(arguments={"who": "everyone", "sure": True})
         lamp = {"action": "add", "turns": ["t1"], "sentence": "The user collects old lamps."}
         return reply(arguments={"read_up_to": "t1", "changes": [lamp]})
