@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -152,9 +153,9 @@ class Fuzzed:
         )
 
 
-@pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fuzzed]:
-    memory = echoic.open(f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/a.db", embedder="lexical")
+@pytest.fixture
+def fuzzed(tmp_path: Path) -> Iterator[Fuzzed]:
+    memory = echoic.open(f"sqlite:///{tmp_path}/a.db", embedder="lexical")
     endless = Rate(requests=10**9, seconds=60)
     app = create_app(
         memory,
@@ -224,5 +225,7 @@ def test_a_planted_fault_is_found(fuzzed: Fuzzed, monkeypatch: pytest.MonkeyPatc
 
     for verb in ("get", "recall", "remember", "conversations", "facts"):
         monkeypatch.setattr(UserMemory, verb, bare)
+    # of all operations, requests to those where it is planted are too few to meet it with every seed
+    fuzzed.operations = [each for each in fuzzed.operations if each.path == "/v1/memories"]
     with pytest.raises((AssertionError, ExceptionGroup), match="500"):
         ask_for_anything(fuzzed, 300, [Phase.generate])

@@ -221,7 +221,7 @@ def install(app: FastAPI) -> None:
 
 _DESCRIPTIONS = {
     401: "The identity is missing, forged, expired or of another deployment.",
-    403: "The page's origin is not allowed, or the deployment is not served.",
+    403: "The page's origin is not allowed, the deployment is not served, or the caller may not do this.",
     404: "Not found for this caller.",
     408: "The body took too long to arrive.",
     409: "A concurrent write won; nothing was written.",
@@ -234,5 +234,10 @@ _DESCRIPTIONS = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI description of a route's error responses."""
-    return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in statuses}
+    """The OpenAPI description of a route's error responses.
+
+    A route that wants to know who asks (401) may find that they may not (403): by their role, or because the
+    user wants to be asked before anything is stored.
+    """
+    stated = dict.fromkeys((*statuses, 403) if 401 in statuses else statuses)
+    return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in stated}
