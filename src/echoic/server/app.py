@@ -150,6 +150,7 @@ def create_app(
     from echoic import __version__
 
     app = FastAPI(
+        redirect_slashes=False,  # a path made of an id that ends in one would lead to the list
         title="Echoic",
         version=__version__,
         summary="Memory for voice agents.",
