@@ -57,10 +57,10 @@ _REASON: Final = re.compile(
     r"i do not|i'd)\b",
     re.IGNORECASE,
 )
+"""How a part begins that only gives the reason for the request."""
 _SAID: Final = re.compile(
     r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
 )
-"""How somebody begins who says why they ask, and nothing else."""
 _ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """How many words of a request a sentence must share, counting its turn and what it answers."""

@@ -483,6 +483,3 @@ def _same_value(known: Memory, said: Memory) -> bool:
     """Whether a slot holds what was said, ignoring case and filler words."""
     alike = known.text.casefold() == said.text.casefold() or same_words(known.text, said.text)
     return alike and (known.category, known.context) == (said.category, said.context)
-
-
-__all__ = ["THIRD_PARTIES", "ThirdParties", "is_dropped"]
