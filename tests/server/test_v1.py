@@ -97,6 +97,11 @@ async def test_an_agent_key_acts_for_the_users_of_its_deployment(server):
     assert (await token_of(server, "x", key=ACME_KEY))["deploymentId"] == "acme"
 
 
+async def test_an_id_that_ends_in_a_slash_leads_nowhere_else(server):
+    ana = await acting(server, "ana")
+    assert (await ana.ask("GET", "/memories/%2F", status=404))["success"] is False
+
+
 async def test_the_operator_key_acts_in_every_deployment_served(server):
     given = await token_of(server, "ana", key=OPERATOR_KEY, params={"deploymentId": "acme"})
     assert (given["deploymentId"], given["user"]) == ("acme", "ana")
