@@ -125,7 +125,7 @@ class Meter:
 
     def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._quota = quota
+        self._quota, self._limits_anything = quota, quota != Quota()
         self._clock = clock
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
         self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
@@ -142,7 +142,7 @@ class Meter:
             QuotaExceeded: they are more than there may be; nothing is to be written.
             StoreUnavailable: what there is could not be counted.
         """
-        if self._quota == Quota():
+        if not self._limits_anything:
             yield
             return
         more = _growth(changes)

@@ -15,6 +15,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -139,13 +140,13 @@ class Telemetry:
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
         """Trace and time what happens inside. What is raised passes through, noted by its kind alone."""
         conventional = _CONVENTIONAL.get(name)
-        with self._tracer.start_as_current_span(
+        span = self._tracer.start_span(
             conventional or f"echoic.{name}",
             attributes={"gen_ai.operation.name": conventional} if conventional else None,  # samplers see it
-            # an exception's message may hold what was said, so OpenTelemetry does not get to see it
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
+        )
+        # without an SDK it is the current one already, and to enter it would cost as much as the rest of this
+        entered = contextlib.nullcontext() if span is trace.get_current_span() else _entered(span)
+        with entered:
             if scope is not None and span.is_recording():
                 user = self.pseudonym(scope)
                 span.set_attributes({"echoic.deployment": scope.deployment, "echoic.user": user})
@@ -247,6 +248,11 @@ class ObservedEmbedder:
             if self._pieces is None:
                 return Embedded(await self._observed.embed(texts, kind))
             return cast("Embedded", await self._pieces(texts, kind))
+
+
+def _entered(span: Span) -> AbstractContextManager[object]:
+    """`span` as the current one. An exception's message may hold what was said: it does not get to see it."""
+    return trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
 requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
+`OriginGuard`, `BodyGuard`, `WriteQueue`. What is refused for lack of time is refused by the third, before its
+body is read. None of them knows the routes. `CellLimiter` counts requests for the
 dependencies in `callers`.
 """
 
@@ -21,11 +22,12 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
-from echoic.server.problems import Problem, Refused, answer, overloaded, too_many_at_once
+from echoic.server.problems import Problem, answer, overloaded, refused, too_many_at_once
 
 _SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
@@ -233,30 +235,43 @@ class LoopLag:
             self._wait(loop)
 
 
+_BUSY: Final = refused(overloaded())
+_TOO_MANY: Final = refused(too_many_at_once())
+"""Made once: under overload these are most of the answers, and their cost is taken from those under way."""
+
+
 class RequestLimit:
-    """Lets an address have so many requests under way, and all together fewer while the event loop runs late.
+    """Lets an address have so many requests under way, and all together fewer while there is too much to do.
 
     More requests than there is processor time for would all be answered late. Past `_LATE_REQUESTS` they are
     refused at once with 503 instead, and those that wait for an answer get it. Health is never refused.
 
     What a route counts by what it knows more, such as whose request it is, it enters into the `ExitStack` it
     finds under `HELD`, which is closed when the answer has ended.
+
+    Args:
+        app: what answers.
+        per_address: requests of one address under way.
+        writes: paths of the writes that wait in a `WriteQueue`.
     """
 
     HELD = "echoic.held"
     _LATE_S: Final = 0.05
-    """A lag above which more is asked for than there is time for."""
+    """A lag of the event loop above which more is asked for than there is time for."""
     _LATE_REQUESTS: Final = 16
     """So many are answered however late the loop runs."""
+    _LATE_WRITE_S: Final = 0.1
+    _LATE_WRITES: Final = 24
+    """So many are answered however long the first of them has waited."""
 
     def __init__(self, app: ASGIApp, *, per_address: int, writes: re.Pattern[str]) -> None:
         self._app = app
         self._per_address = per_address
         self._writes = writes
         self._busy: Counter[str] = Counter()
-        self._waiting: tuple[set[object], set[object]] = (set(), set())
-        """Requests that came whole and whose answer has not begun; that of an event stream begins at once.
-        Writes apart, which wait in a `WriteQueue`: for their sake no recall is refused."""
+        self._waiting: tuple[dict[object, float], dict[object, float]] = ({}, {})
+        """Requests that came whole and whose answer has not begun (that of an event stream begins at once),
+        and since when. Writes apart, which wait for one another: for their sake no recall is refused."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -265,42 +280,48 @@ class RequestLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        waiting = self._waiting[_is_write(scope, self._writes)]
-        if refused := self._refusal(address, waiting):
+        is_write = _is_write(scope, self._writes)
+        waiting, now = self._waiting[is_write], asyncio.get_running_loop().time
+        if no := self._refusal(address, is_write=is_write):
             # the connection stays: to take up another one would cost more than this answer
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
+            await no(scope, receive, send)
             return
         this, sent, begun = object(), False, False
 
         async def receive_body() -> Message:
             nonlocal sent
             if not sent:
-                waiting.discard(this)  # for its client
+                waiting.pop(this, None)  # for its client
             message = await receive()
             sent = sent or not message.get("more_body")
             if sent and not begun:
-                waiting.add(this)
+                waiting.setdefault(this, now())
             return message
 
         async def begin(message: Message) -> None:
             nonlocal begun
             begun = True
-            waiting.discard(this)
+            waiting.pop(this, None)
             await send(message)
 
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
-            held.callback(waiting.discard, this)
-            waiting.add(this)
+            held.callback(waiting.pop, this, None)
+            waiting[this] = now()
             scope[self.HELD] = held
             await self._app(scope, receive_body, begin)
 
-    def _refusal(self, address: str, waiting: set[object]) -> Refused | None:
+    def _refusal(self, address: str, *, is_write: bool) -> Response | None:
+        waiting = self._waiting[is_write]
         if self._busy[address] >= self._per_address:
-            return too_many_at_once()
+            return _TOO_MANY
+        if is_write and len(waiting) >= self._LATE_WRITES:
+            first = next(iter(waiting.values()))
+            if asyncio.get_running_loop().time() - first > self._LATE_WRITE_S:
+                return _BUSY
         if len(waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
             return None
-        return overloaded()
+        return _BUSY
 
 
 @contextlib.contextmanager
@@ -499,8 +520,7 @@ class WriteQueue:
     """Works on a few writes at once and lets the others wait, so that a recall waits for a few at most.
 
     The event loop serves whatever is ready in the order in which it came: beside 500 writes under way, each
-    step of a recall would wait for a step of each. When those that wait have no prospect of being answered
-    soon, more are refused with 503.
+    step of a recall would wait for a step of each. `RequestLimit` refuses those that would wait for long.
 
     Args:
         app: what answers.
@@ -509,24 +529,16 @@ class WriteQueue:
 
     _AT_ONCE: Final = 8
     """Enough for their commits to share the time that a disk takes."""
-    _LATE_S: Final = 0.1
-    _LATE_REQUESTS: Final = 16
-    """So many wait however late the first of them is."""
 
     def __init__(self, app: ASGIApp, *, paths: re.Pattern[str]) -> None:
         self._app = app
         self._paths = paths
         self._free = self._AT_ONCE
-        self._waiting: dict[asyncio.Future[None], float] = {}
-        """In the order in which they came, and when that was."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not _is_write(scope, self._paths):
             await self._app(scope, receive, send)
-            return
-        if self._is_late():
-            refused = overloaded()
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
         await self._turn()
         try:
@@ -534,30 +546,22 @@ class WriteQueue:
         finally:
             self._next()
 
-    def _is_late(self) -> bool:
-        if len(self._waiting) < self._LATE_REQUESTS:
-            return False
-        return asyncio.get_running_loop().time() - next(iter(self._waiting.values())) > self._LATE_S
-
     async def _turn(self) -> None:
         if self._free:
             self._free -= 1
             return
-        loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting[turn] = loop.time()
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            self._waiting.pop(turn, None)
             if not turn.cancelled():  # it was this one's turn
                 self._next()
             raise
 
     def _next(self) -> None:
         while self._waiting:
-            turn = next(iter(self._waiting))
-            del self._waiting[turn]
+            turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
