@@ -75,7 +75,7 @@ class Items:
             text: the text that search finds it by; None: search does not find it.
 
         Raises:
-            InvalidInput: the value is not JSON or too large, or `text` is given but the kind is not searchable.
+            InvalidInput: the value is not JSON or too large, or `text` is given for a kind without search.
         """
         record = self._record(name, value, text)
 

@@ -216,8 +216,8 @@ class Speculation:
             text: the final transcript.
             alternatives: other hypotheses of the recogniser, likeliest first; those that cannot be searched
                 for are ignored.
-            deadline_ms: after this, the best result so far: the words of the whole with the vector of the last
-                partial. `Recall.outcome` and `Recall.cut` say so.
+            deadline_ms: after this, the best result so far: the words of the whole with the vector of the
+                last partial. `Recall.outcome` and `Recall.cut` say so.
 
         Raises:
             InvalidInput: `text` is blank or cannot be searched for.

@@ -248,9 +248,9 @@ class UserMemory:
             deadline_ms: total time to wait for the steps of the search; `Recall.cut` names the late ones.
             include_past: also find superseded and retracted memories.
             timezone: the user's ("Europe/Lisbon"); None: the directive or memory `time_zone`, else UTC.
-            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all if none
-                is likely to answer, as after "okay" or a question about another person. 0 returns everything
-                found. An empty result has the outcome "complete" like any other.
+            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all if
+                none is likely to answer, as after "okay" or a question about another person. 0 returns
+                everything found. An empty result has the outcome "complete" like any other.
             besides: ids of conversations, turns and memories to leave out, one or several. Name the current
                 conversation: its turns are then ignored, while memories learned from them are found.
         """
