@@ -8,8 +8,8 @@
         def reopen(self, store: Store) -> Store | None:
             return MyStore(store.path)
 
-Needs pytest, pytest-asyncio and hypothesis. Proves the contract of `echoic.stores.base.Store` example by
-example; `store_histories` looks for what no example thought of. Says nothing of crashes or speed.
+Tests the contract of `echoic.stores.base.Store` by examples; `store_histories` adds random ones. Does not
+test crashes or speed. Needs pytest, pytest-asyncio and hypothesis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, NotOpen, WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store, latest
 from echoic.testing.store_histories import (
     ANA,
     BOB,
@@ -68,7 +68,7 @@ VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
 
 
 async def _not_open(store: Store) -> None:
-    """Every verb says that `store` is not open."""
+    """Every method raises `NotOpen`."""
     worked = []
     for name, verb in VERBS.items():
         with contextlib.suppress(NotOpen):
@@ -79,7 +79,7 @@ async def _not_open(store: Store) -> None:
 
 @pytest.mark.asyncio
 class StoreConformance(StoreWriting):
-    """The contract. Each test opens and closes the store it is given."""
+    """The suite. Each test opens and closes the store it is given."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -87,11 +87,11 @@ class StoreConformance(StoreWriting):
         raise NotImplementedError("override the fixture `store` with one that returns your store")
 
     def reopen(self, store: Store) -> Store | None:  # noqa: ARG002 - for those who override it
-        """Another instance on the place where `store` keeps its records; None where they do not last."""
+        """Another instance on the storage of `store`; None if its records are not durable."""
         return None
 
     def again(self, store: Store) -> Store:
-        """As `reopen`; the test is skipped where that gives None."""
+        """`reopen`; skips the test if that returns None."""
         other = self.reopen(store)
         if other is None:
             pytest.skip("this store's records do not outlast it, so there is no other instance to look")
@@ -381,6 +381,27 @@ class StoreConformance(StoreWriting):
         assert [r.id for r in await live.scan(ANA, "memory", key="K")] == []
         await live.write(ANA, [put(memory("b"))])
         assert [r.id for r in await live.scan(ANA, "memory", key="k")] == ["c"]
+
+    async def test_the_latest_of_many_keys_and_scopes_is_what_a_scan_finds_for_each(
+        self, live: Store
+    ) -> None:
+        keys = ["k", *ODD_NAMES]
+        places = [(scope, key) for scope in (ANA, EVERYONE, OTHER_ANA) for key in keys]
+        for scope in (ANA, EVERYONE):
+            some = [memory(f"{n}.{m}", key=key) for n, key in enumerate(keys) for m in range(n % 3)]
+            await live.write(scope, list(map(put, [*some, *(note(key, key=key) for key in keys[::2])])))
+        changed = [put(memory("2.0", "changed last, but not the last", key=keys[2])), put(note("k", key="l"))]
+        await live.write(ANA, [*changed, Drop(kind="memory", id="5.1")])
+        for kind, number in (("memory", None), ("note", 2 * len(keys[::2]) - 1), ("other", 0)):
+            expected_there = {
+                (scope, key): told(page[0])
+                for scope, key in places
+                if (page := await live.scan(scope, kind, key=key, newest_first=True, limit=1))
+            }
+            found = await latest(live, kind, [*places, (BOB, "k")])
+            assert {place: told(record) for place, record in found.items()} == expected_there
+            assert number in {None, len(found)}
+        assert await latest(live, "memory", []) == {}
 
     async def test_a_scope_is_loaded_as_its_records_are_after_every_write(self, live: Store) -> None:
         vectors: dict[tuple[str, str], NDArray[np.float32]] = {}
