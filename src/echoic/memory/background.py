@@ -364,7 +364,7 @@ FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 _REPORT_S = 0.1
 """Seconds between two progress reports."""
-QUIET_S = 0.05
+QUIET_S = 0.02
 """How long nothing must have been written before texts are embedded, so that bursts share their runs."""
 BUSY_S = 0.25
 """How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
