@@ -172,6 +172,8 @@ class VisibleStore:
         self._store, self._visibility = store, visibility
 
     def __getattr__(self, name: str) -> Any:
+        if name == "latest":  # it would pass by what is withheld; `scan` does not
+            raise AttributeError(name)
         return getattr(self._store, name)
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:

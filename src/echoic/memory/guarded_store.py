@@ -429,6 +429,9 @@ class ObservedStore:
             if self._audit is not None and name in _READS and args[1:2] != (CONSENT,):
                 scope = args[0] if args else kwargs["scope"]
                 self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
+            if self._audit is not None and name == "latest":
+                for scope in dict.fromkeys(scope for scope, _ in args[1]):
+                    self._audit.note("read", scope, args[0])
             return found(*args, **kwargs)
 
         return verb

@@ -321,6 +321,27 @@ class Lists(Protocol):
         ...
 
 
+async def latest(
+    store: Store, kind: str, keys: Sequence[tuple[Scope, str]]
+) -> dict[tuple[Scope, str], Record]:
+    """Of each key in its scope the last record of `kind`, in the order of first writing.
+
+    It is one query where the store has a verb `latest(kind, keys)`, which returns pairs of scope and record;
+    else one `scan` for each key.
+
+    Raises:
+        StoreUnavailable: could not look.
+    """
+    found: list[tuple[Scope, Record]]
+    if hasattr(store, "latest"):
+        found = await store.latest(kind, keys)
+    else:
+        scans = (store.scan(scope, kind, key=key, newest_first=True, limit=1) for scope, key in keys)
+        pages = await asyncio.gather(*scans)
+        found = [(scope, page[0]) for (scope, _), page in zip(keys, pages, strict=True) if page]
+    return {(scope, record.key or ""): record for scope, record in found}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One check of a server, and whether its result is as it should be."""

@@ -67,6 +67,11 @@ _SCAN = f"""select {RECORD} {_OF} and kind = $3 and ($4::text is null or key = $
 _LISTED = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
   from {s}.records r join {s}.scopes s on s.id = r.scope
   where r.kind = 'conversation' and s.deployment = $1"""
+_LATEST = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
+  from unnest($1::text[], $2::text[], $3::text[]) as asked (deployment, usr, key)
+  join {s}.scopes s on s.deployment = asked.deployment and s.usr = asked.usr
+  cross join lateral (select * from {s}.records where scope = s.id and kind = $4 and key = asked.key
+    order by seq desc limit 1) r"""
 _WAITING = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
   from {s}.pending p join {s}.records r on r.scope = p.scope and r.seq = p.seq
   join {s}.scopes s on s.id = p.scope order by p.place limit $1"""
@@ -260,6 +265,13 @@ class PostgresStore:
         whose = None if wanted.user is None else Scope(wanted.deployment, wanted.user)
         async with self._at_work():
             found = await self._fetch(whose, _LISTED + where, *asked) if wanted.kind == LISTED else []
+        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
+
+    async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
+        """See `echoic.stores.base.latest`."""
+        asked = zip(*((scope.deployment, scope.user or "", key) for scope, key in keys), strict=True)
+        async with self._at_work():
+            found = await self._fetch(None, _LATEST, *map(list, asked), kind) if keys else []
         return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:

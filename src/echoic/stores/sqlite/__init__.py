@@ -49,6 +49,8 @@ _NOWHERE = 0
 """The number of a scope that holds nothing; SQLite counts from 1."""
 _FEW_SEGMENTS = 8
 _FEW_ROWS = 50
+_LATEST = """scope = (select id from scopes where deployment = ? and user = ?)
+  and kind = ? and key = ? order by id desc limit 1"""
 CACHE_BYTES = 256 << 20
 """The size of the cache of partitions: about 150,000 memories with 384-dimension vectors."""
 
@@ -279,6 +281,18 @@ class SQLiteStore:
             return [(Scope(row[6], row[7] or None), record_of(row)) for row in rows]
 
         return await self._read(work) if wanted.kind == LISTED else []
+
+    async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
+        """See `echoic.stores.base.latest`."""
+
+        def work(connection: apsw.Connection) -> list[tuple[Scope, Record]]:
+            found: list[tuple[Scope, Record]] = []
+            for scope, key in keys:
+                place = (scope.deployment, scope.user or "", kind, key)
+                found += [(scope, record) for record in select_records(connection, _LATEST, place)]
+            return found
+
+        return await self._read_few(work, len(keys))
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         index = self._opened()
