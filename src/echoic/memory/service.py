@@ -450,14 +450,13 @@ class MemoryService:
         The store's index finds them without visiting every user. Each argument that is given narrows the
         list; `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_all_conversations, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
-        if user is not None:
-            scope = Scope(deployment, checked_name(user, "user"))
-            return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
-        named: dict[str, Any] = {"agent": agent, "status": status, "since": since, "until": until}
-        return await read_all_conversations(self._parts.store, deployment, chosen, **named)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
+        if user is None:
+            return await read_all_conversations(self._parts.store, deployment, chosen)
+        scope = Scope(deployment, checked_name(user, "user"))
+        return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
 
     async def newest_conversations(
         self,
@@ -476,16 +475,13 @@ class MemoryService:
         `before` is the `place` of the last one of the previous page; the other arguments are those of
         `conversations`.
         """
-        from echoic.memory.tasks import newest_conversations
+        from echoic.memory.tasks import ConversationFilter, newest_conversations
 
         return await newest_conversations(
             self._parts.store,
             deployment,
+            ConversationFilter(agent=agent, status=status, since=since, until=until),
             user=user if user is None else checked_name(user, "user"),
-            agent=agent,
-            status=status,
-            since=since,
-            until=until,
             limit=limit,
             before=before,
         )

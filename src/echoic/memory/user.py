@@ -442,9 +442,9 @@ class UserMemory:
 
         `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
         return await read_conversations(self._seen.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:

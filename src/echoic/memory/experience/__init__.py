@@ -159,34 +159,13 @@ class AgentExperience:
         Raises:
             InvalidInput: there is no such lesson.
         """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            # the deployment's own from now on, as an approved proposal is
-            adopted = replace(kept, adopted=True, withdrawn=False, taught_by=())
-            surplus = [] if kept.adopted else self._surplus(await self._kept(), adopted)
-            noted = self._noted("approved", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(adopted, self.agent), *surplus, noted])
-            return self._told(adopted)
-
-        return await until_written(attempt, "the lesson")
+        return await self._decide("approved", lesson_id, by)
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
         """Remove a lesson from prompts, even if it is taught again. For operators; arguments and errors as
         for `adopt`.
         """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            withdrawn = replace(kept, adopted=False, withdrawn=True, taught_by=())
-            surplus = [] if kept.withdrawn else self._surplus(await self._kept(), withdrawn)
-            noted = self._noted("withdrawn", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(withdrawn, self.agent), *surplus, noted])
-            return self._told(withdrawn)
-
-        return await until_written(attempt, "the lesson")
+        return await self._decide("withdrawn", lesson_id, by)
 
     async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
         """Delete a lesson, as when rejecting a pending one. It may be taught again. For operators.
@@ -199,6 +178,20 @@ class AgentExperience:
         await self._store.erase(self._everyone, [Drop(kind=EXPERIENCE, id=kept.name)])
 
     # -- inside
+
+    async def _decide(self, what: Decided, lesson_id: str, by: str | None) -> Lesson:
+        by, adopted = decider(by), what == "approved"
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            # from now on the lesson is the deployment's own, like an approved proposal
+            decided = replace(kept, adopted=adopted, withdrawn=not adopted, taught_by=())
+            surplus = self._surplus(await self._kept(), decided) if decided.shelf != kept.shelf else []
+            noted = self._noted(what, kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(decided, self.agent), *surplus, noted])
+            return self._told(decided)
+
+        return await until_written(attempt, "the lesson")
 
     async def _check(self, text: str, author: Scope | None) -> None:
         own = await self._own_words(author) if author is not None else frozenset()
