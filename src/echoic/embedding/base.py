@@ -106,10 +106,10 @@ def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
     """Validate the result: one vector with other dimensions would make a scope unreadable."""
     if np.shape(vectors) != shape:
         raise EmbedderUnavailable(
-            f"{model!r} made vectors of shape {np.shape(vectors)} where its spec promises {shape}"
+            f"{model!r} made vectors of shape {np.shape(vectors)} instead of {shape}, as in its spec"
         )
     if not np.isfinite(vectors).all():
-        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is not a finite number")
+        raise EmbedderUnavailable(f"{model!r} made a vector with a number that is not finite")
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

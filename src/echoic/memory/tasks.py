@@ -209,7 +209,7 @@ async def newest_conversations(
     """
     wanted = chosen.wanted(deployment, user)
     end = None if before is None else _place_of(before)
-    if end is not None:  # those that began in the same moment are looked at again
+    if end is not None:  # read those that began at the same moment again
         wanted = replace(wanted, until=min(filter(None, (wanted.until, f"{end[0]} "))))
     asked = limit + (1 if end is None else 2)
     while True:
@@ -223,7 +223,7 @@ async def newest_conversations(
             key=lambda item: item[0],
             reverse=True,
         )
-        # of those that began in the last moment some may be missing
+        # some that began at the last moment may be missing
         found = [
             ListedConversation(user=place[1], conversation=conversation, place="|".join(place))
             for place, record in places
@@ -311,14 +311,14 @@ async def keep_result(
 
     async def attempt() -> Result:
         known = await store.read(scope, RESULT, [new.id])
-        if known and known[0].key != conversation:  # else what came out now would be swallowed
+        if known and known[0].key != conversation:  # otherwise the new result would be lost
             raise InvalidInput(
                 f"result id {brief(new.id)} is taken in conversation {brief(known[0].key)}: "
                 "give every result of a user an id of its own, or none"
             )
         if known:
             return result_of(known[0])
-        # the conversation is written with it: a result of one that was forgotten meanwhile would come back
+        # written with the conversation, so that no result of a forgotten one is stored
         await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
         return new
 
@@ -344,7 +344,7 @@ async def _write_with(
         raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
     changed = replace(conversation_of(records[0]), **fields)
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
-    # whatever else stands in its record is somebody else's, and stays
+    # keep the record's other fields
     others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
     kept = replace(moved, data={**others, **moved.data})
     await store.write(scope, [Put.over(records[0], kept), *changes])

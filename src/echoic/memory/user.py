@@ -50,7 +50,7 @@ P = TypeVar("P")
 
 ANSWER_TOKENS, BLOCK_TOKENS = 300, 600
 """The default budgets of `UserMemory.brief` and `UserMemory.block`."""
-_GREETING = "hello"  # recalls nothing: it is asked for what it loads
+_GREETING = "hello"  # a warm-up: it is called for what it loads
 
 
 class UserMemory:
@@ -582,7 +582,7 @@ class UserMemory:
 
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
-        self._parts.pending.drop(self.scope)  # what waits for the user's answer may say it as well
+        self._parts.pending.drop(self.scope)  # turns waiting for consent may contain it as well
         given: dict[str, object] = {"key": key, "conversation": conversation, "id": id, "asked": asked}
         given |= {"learned_from": learned_from, "since": since, "until": until}
         what = {name: value for name, value in given.items() if value is not None}

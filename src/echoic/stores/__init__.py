@@ -55,7 +55,7 @@ def store_from(url: str) -> Store:
     if not named:
         return _plain_store(url)
     if len(named) > 1:
-        raise InvalidInput("the option 'encryption' is there twice")
+        raise InvalidInput("the option 'encryption' is given twice")
     from echoic.stores.encryption import EncryptedStore, keys_from
 
     keys = keys_from(unquote_plus(named[0].removeprefix(_ENCRYPTION)))
@@ -79,7 +79,7 @@ def _plain_store(url: str) -> Store:
     if scheme == "memory":
         if place:
             shown = _without_password(place)
-            raise InvalidInput(f"memory:// has no path, so {shown!r} means nothing: leave it out")
+            raise InvalidInput(f"memory:// has no path, so {shown!r} is not valid: leave it out")
         from echoic.stores.in_memory import InMemoryStore
 
         return InMemoryStore()
@@ -89,7 +89,7 @@ def _plain_store(url: str) -> Store:
 
         return FilesStore(path, **options)
     if path == ":memory:":
-        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
+        raise InvalidInput("':memory:' would be lost between two connections: use memory://")
     from echoic.stores.sqlite import SQLiteStore
 
     return SQLiteStore(path, **options)
@@ -205,7 +205,7 @@ def _options(
         argument, read = known[name]
         if argument in ours:
             first = next(other for known_as, other in given if known_as == name)
-            raise InvalidInput(f"the option {name!r} is there twice, as {first!r} and {value!r}")
+            raise InvalidInput(f"the option {name!r} is given twice, as {first!r} and {value!r}")
         ours[argument] = read(name, value)
     return ours, theirs
 

@@ -91,7 +91,7 @@ class AgentExperience:
         clock: Callable[[], datetime],
         words: Collection[str] = (),
     ) -> None:
-        if isinstance(words, str):  # else each of its letters would be a word
+        if isinstance(words, str):  # otherwise each letter would count as a word
             raise InvalidInput("words must be several texts, not one: put it into a list")
         self._store = store
         self._everyone = everyone
@@ -195,7 +195,7 @@ class AgentExperience:
 
     async def _check(self, text: str, author: Scope | None) -> None:
         own = await self._own_words(author) if author is not None else frozenset()
-        # only what the deployment lets pass, or what is written large, could be somebody's name
+        # only words that the deployment allows, or capitalised ones, could be a name
         doubtful = bool(suspects(text, self._words))
         names = await self._names() if doubtful else frozenset()
         against = objection(text, words=self._words, own=own, names=names)
@@ -245,7 +245,7 @@ class AgentExperience:
     async def _named(self, lesson_id: str) -> _StoredLesson:
         name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
         records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
-        # what an operator was shown is what they decide about: another wording has another id
+        # operators decide about the wording they saw: another wording has another id
         if not records or records[0].key != self.agent or _kept_of(records[0]).lesson.id != lesson_id:
             raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
         return _kept_of(records[0])
@@ -343,7 +343,7 @@ def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
         return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
-    if kept.adopted or kept.withdrawn:  # its words stay those an operator read
+    if kept.adopted or kept.withdrawn:  # keep the words that an operator read
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)

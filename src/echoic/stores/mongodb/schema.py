@@ -331,9 +331,7 @@ async def settle(collections: Collections, embedding: EmbeddingSpec, where: str)
 def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) -> Document:
     """The database's metadata, if it matches `embedding`; raises as `settle`."""
     if meta is None or not isinstance(meta.get("schema"), int) or not isinstance(meta.get("model"), str):
-        raise StoreCorrupt(
-            f"what MongoDB on {where} says of itself in echoic_meta cannot be read; left as it is"
-        )
+        raise StoreCorrupt(f"the metadata of MongoDB on {where} (echoic_meta) cannot be read; left unchanged")
     if meta["schema"] > VERSION:
         raise StoreTooNew(
             f"MongoDB on {where} has schema {meta['schema']}, this Echoic knows {VERSION}: "

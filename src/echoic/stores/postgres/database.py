@@ -330,7 +330,7 @@ class Database:
                 async with translated(), self._acquired(until) as connection:
                     return bool(await connection.fetchval(asked.sql, *asked.values) == mark)
         raise StoreUnavailable(
-            "PostgreSQL was lost while it committed, and cannot say whether it did. Read before you retry."
+            "PostgreSQL was lost during a commit, whose outcome is unknown. Read before you retry."
         )
 
     async def _make_marks(self, connection: Connection) -> None:
