@@ -144,7 +144,7 @@ class HostedEmbedder(RemoteEmbedder):
             ) from error
         except EchoicError:
             raise
-        # The rest are complaints of PydanticAI and of the provider's SDK: a key or an address is missing.
+        # Other errors of PydanticAI and of the provider's SDK: a key or an address is missing.
         except Exception as error:
             reason = str(error) if isinstance(error, UserError) else type(error).__name__
             raise EmbedderUnavailable(

@@ -47,7 +47,7 @@ _WAYS_OUT = (
 _SCRATCH = ".making-"
 _ABANDONED_S = 3600.0  # a conversion takes seconds
 _HUB = "https://huggingface.co"
-_HUB_TIMEOUT_S = 10.0  # without a byte
+_HUB_TIMEOUT_S = 10.0  # without receiving a byte
 _FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
 _log = logging.getLogger(__name__)
@@ -250,7 +250,7 @@ class PublishedModel:
                     target = Path(scratch) / file
                     target.parent.mkdir(exist_ok=True)
                     hub.fetch(file, target, optional=not file.startswith(("config.json", "tokenizer")))
-                with contextlib.suppress(OSError):  # another process was faster
+                with contextlib.suppress(OSError):  # another process was first
                     Path(scratch).rename(home)
                 Path(scratch).mkdir(exist_ok=True)
         return found if found.weights() else cls(name, home, _Hub(name, _BRING))

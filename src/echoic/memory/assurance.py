@@ -54,7 +54,7 @@ TABLE: Final[Mapping[Level, Sensitivity]] = MappingProxyType(
 PROVE: Final = "this needs a proof of who is asking: a PIN, a code, or an account"
 
 _LISTS: Final = word_lists("echoic.memory.sharing")
-# an allergy that is not known does more harm than one that somebody else hears of
+# an unknown allergy does more harm than one that another caller hears of
 _SENSITIVE: Final = f"{_LISTS['sensitive']} {_LISTS['touched by medical']}".split()
 _WORDS: Final = re.compile(
     START + any_of(" ".join(w for w in _SENSITIVE if w not in _LISTS["allergy"].split())) + END, re.IGNORECASE

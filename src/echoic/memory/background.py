@@ -103,7 +103,7 @@ class Distiller:
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
         """The extraction module, imported on first use: it loads most of this library."""
         if self._made is None:
-            # in a thread: it takes longer than a caller should wait
+            # in a thread: the import takes longer than a caller should wait
             made = await asyncio.to_thread(self._make)
             self._made = self._made or made
         return self._made
@@ -401,7 +401,7 @@ class Background:
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
         if self._task is None:
-            # anew: those of before may belong to a loop that has ended
+            # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
@@ -438,7 +438,7 @@ class Background:
         await self._idle.wait()
         while not self._runs.idle:
             await self._runs.settle()
-            self.poke()  # what a model had kept wants a vector
+            self.poke()  # memories that a model added need vectors
             await self._idle.wait()
 
     async def _reported(self, progress: ReportProgress) -> None:
@@ -462,7 +462,7 @@ class Background:
         for task in running:
             task.cancel()
         if running:
-            await asyncio.wait(running)  # whatever one of them ended with is no reason not to close
+            await asyncio.wait(running)  # an error of a task must not prevent closing
         await self._runs.stop()
 
     def abandon(self) -> None:
@@ -477,7 +477,7 @@ class Background:
             self._wake.clear()
             try:
                 failed = await self._hear_poked()
-                await self.embed_waiting()  # one conversation keeps nobody's vectors back
+                await self.embed_waiting()  # a failing conversation must not delay vectors
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
             if failed is None:
@@ -507,7 +507,7 @@ class Background:
                 continue
             if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
-        for name, urgent in again.items():  # without waking: after the pause
+        for name, urgent in again.items():  # without waking the task: it is retried after the pause
             self._poked[name] = self._poked.get(name, False) or urgent
         return failed
 
@@ -523,7 +523,7 @@ class Background:
                 later[conversation] = LAST_RETRY_S
             else:
                 later |= {} if run.again_s is None else {conversation: run.again_s}
-        self.poke()  # vectors for what was kept
+        self.poke()  # vectors for the new memories
         return later
 
     async def _sweep(self) -> None:
@@ -567,7 +567,7 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        # at once, so that their commits share the time that a disk takes
+        # concurrently, so that the commits share a disk sync
         writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
         for ended in await asyncio.gather(*writing, return_exceptions=True):
             if ended is not None:

@@ -133,7 +133,7 @@ class BlockMaker:
         block = pack(OPENING, drafts, budget_tokens, count)
         if not asked or not block.sections:
             return block
-        # what was formed since the rest was read is not the moment's: it will stand among the memories
+        # memories created since the rest was read are left out here: the next block lists them
         known = {memory.id for memory in others}
         now, outcome = await self._now(moment or "", block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)

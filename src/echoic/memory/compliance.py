@@ -34,7 +34,7 @@ from echoic.types import Receipt, Scope
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, one process at a time may write
+except ImportError:  # not on Windows, where only one process at a time may write
     fcntl = None  # type: ignore[assignment]
 
 BEGIN: Final = "0" * 64
@@ -316,7 +316,7 @@ class Compliance:
         if not path.exists():
             if self.log.path.exists():
                 raise StoreCorrupt(
-                    f"{str(path)!r} is missing, so nobody can tell whom the erasures beside it are about: "
+                    f"{str(path)!r} is missing, without which the listed erasures cannot be repeated: "
                     "put it back from a copy of the folder"
                 )
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -402,10 +402,12 @@ class Compliance:
             try:
                 erased = await store.erase(scope, changes)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
-            except WriteConflict:  # nothing was destroyed, and nothing is to be
+            except WriteConflict:  # a conflict: nothing was or will be destroyed
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except BaseException:  # it may have happened; if not, it does before anything is written there
+            except (
+                BaseException
+            ):  # it may have happened; if not, it is repeated before anything is written to the scope
                 self._failed.setdefault(scope, {})[name] = changes
                 raise
         return erased
@@ -423,7 +425,7 @@ class Compliance:
             return
         async with self._holding(shared=True):
             for name, changes in list(self._failed.get(scope, {}).items()):
-                # a conflict: it had happened, or another process has written there since
+                # a conflict: it had happened, or another process wrote to the scope since
                 with contextlib.suppress(WriteConflict):
                     await store.erase(scope, changes)
                 await self._done(store, scope, [name])
@@ -509,7 +511,9 @@ class Compliance:
         try:
             await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: lock.close())  # the thread goes on waiting, and then holds it
+            taking.add_done_callback(
+                lambda _: lock.close()
+            )  # the thread goes on waiting, and then holds the lock
             raise
         except OSError as error:
             raise StoreUnavailable(

@@ -156,13 +156,13 @@ async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> Non
     for record in await scan_all(store, scope, MEMORY):
         versions.setdefault(record.key, []).append(record)
     unsettled = [changes for key in keys if (changes := _one_holds(versions.get(key, [])))]
-    for at in range(0, len(unsettled), _BATCH):  # a key is settled whole, whatever happens in between
+    for at in range(0, len(unsettled), _BATCH):  # a key is settled in one write
         await store.write(scope, [change for changes in unsettled[at : at + _BATCH] for change in changes])
 
 
 def _one_holds(versions: Sequence[Record]) -> list[Change]:
     """The changes after which one version of a key is current and comes last; `versions` are oldest first."""
-    if not versions:  # forgotten meanwhile
+    if not versions:  # the key was forgotten meanwhile
         return []
     memories = [memory_of(record) for record in versions]
     holding = [n for n, memory in enumerate(memories) if memory.current] or [len(versions) - 1]
@@ -176,7 +176,7 @@ def _one_holds(versions: Sequence[Record]) -> list[Change]:
     number = max(version.data.get("number", 0) for version in versions)
     if record is not versions[-1] or record.data.get("number", 0) < number:
         numbered = replace(record, data={**record.data, "number": number})
-        # the first only sees that it is still as it was read
+        # the first change only checks that the version is unchanged
         changes += [Put.over(record, record), Drop(kind=MEMORY, id=record.id), Put.over(None, numbered)]
     return changes
 
@@ -188,7 +188,7 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
     if not (found and last) or cursor_of(found[0]) >= last[0].seq:
         return
     moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
-    with contextlib.suppress(WriteConflict):  # somebody goes on with it already
+    with contextlib.suppress(WriteConflict):  # a reader continues it already
         await store.write(scope, [Put.over(found[0], moved)])
 
 
@@ -254,7 +254,7 @@ def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]
 
 def _directives(exported: Mapping[str, Any]) -> list[Record]:
     given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
-    given += exported.get("directives_for", [])  # missing from what earlier versions exported
+    given += exported.get("directives_for", [])  # not in exports of earlier versions
     records = [_record(DIRECTIVES, item) for item in given]
     return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
 
@@ -287,14 +287,14 @@ def check_record(record: Record) -> None:
     checked_name(record.id, f"the id of a {record.kind}")
     if record.key is not None:
         checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")
-    # half characters and numbers that are none go into no JSON that a store would give back
+    # no store returns lone surrogates and NaN unchanged
     json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
 
 
 def check_memory(record: Record) -> None:
     """As `check_record`, for a memory."""
     check_record(record)
-    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+    for name in ("source", "redacted"):  # a string would count as a list of its letters
         if not isinstance(record.data.get(name) or [], list):
             raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
     memory: Memory = memory_of(record)
@@ -308,7 +308,7 @@ def check_memory(record: Record) -> None:
         raise InvalidInput(
             f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
         )
-    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key gets this number plus one
         raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
 
 

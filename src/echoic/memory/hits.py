@@ -152,7 +152,7 @@ def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bo
     theirs = rows["speaker"] == number_of(role)
     if role == USER:
         theirs |= rows["kind"] == MEMORY
-    # where people go by their names nobody is "user"
+    # among people called by their names nobody is "user"
     return eligible & theirs if role and (eligible & theirs).any() else eligible
 
 
@@ -197,7 +197,7 @@ def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
     if spans.ranges:
         return (not _held(memory, spans), first)
     if spans.past:
-        # what was corrected was true once; what was taken back perhaps never
+        # a corrected memory was true once; a retracted one perhaps never
         return (2 if memory.current else 1 if memory.superseded_by is None else 0, first)
     return (not memory.current, first)
 

@@ -16,9 +16,11 @@ import base64
 import binascii
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import get_data
 from typing import Final
+
+from echoic.text import sections
 
 WHY: Final = {
     "override": "it sets aside the model's rules or checks",
@@ -34,21 +36,12 @@ WHY: Final = {
 }
 """What is wrong with a text, by kind of injection."""
 
-_DATA: Final = "injection.txt"
 _MACRO: Final = re.compile(r"\{([a-z_]+)\}")
 _READING: Final = re.IGNORECASE | re.MULTILINE
 
 
-@cache
-def _sections() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in (get_data(__package__, _DATA) or b"").decode().splitlines():
-        if re.fullmatch(r"\[[a-z_]+(?:\.[a-z0-9]+)*\]", line):
-            lines = found.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    return found
+def _sections() -> Mapping[str, list[str]]:
+    return sections(__package__, "injection.txt")
 
 
 @cache

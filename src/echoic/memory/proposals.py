@@ -125,7 +125,7 @@ class Proposals:
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
         waiting = [record for record in records if DECIDED not in record.data]
         for record in records:
-            if DECIDED in record.data:  # whoever decided could not finish
+            if DECIDED in record.data:  # the process that decided did not finish
                 await self._finish_if_possible(record.id)
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
@@ -214,7 +214,7 @@ class Proposals:
         proposal = memory_of(decided[0])
         own = Scope(self._everyone.deployment, proposal.author)
         copies = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
-        # only after the copy was read: who proposes anew hands that in before they change their copy
+        # after the copy was read: a new proposal is stored before its author's copy changes
         if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
             return
         await _tell(self._store, own, copies)
@@ -224,10 +224,10 @@ class Proposals:
         drop = Drop(kind=PROPOSAL, id=decided.id)
         try:
             await self._store.write(self._everyone, [Put.over(decided, decided), drop])
-        except WriteConflict:  # its author proposed anew in this moment: an erasure would take that with it
+        except WriteConflict:  # its author just proposed again: an erasure would destroy that too
             return
         if decided.data[DECIDED] == REJECTED:
-            await self._store.erase(self._everyone, [])  # what it said goes from the log as well
+            await self._store.erase(self._everyone, [])  # the text is removed from the log as well
 
     async def _finish_if_possible(self, name: str) -> None:
         try:
@@ -277,7 +277,7 @@ async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
     """Note in the author's own `copies` that they are no longer proposed."""
     for copy in copies:
         here: Record | None = copy
-        # what only notes something about it, in this moment, changes the record and not what it says
+        # a concurrent note about it changes the record but not its text
         while here and here.data.get("visibility") == "proposed" and here.data["text"] == copy.data["text"]:
             data = {field: value for field, value in here.data.items() if field != "visibility"}
             try:
@@ -380,7 +380,7 @@ class Judge(Sweeper):
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
         if self._sweeping is None:
-            self._runs = RunsPerUser(self._judge)  # those of before may belong to a loop that has ended
+            self._runs = RunsPerUser(self._judge)  # the old ones may belong to a loop that has ended
         super().start()
 
     def want(self, scope: Scope, memory: str) -> None:
@@ -410,7 +410,7 @@ class Judge(Sweeper):
         await super().aclose()
         await self._runs.stop()
         close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)
-        if close is not None:  # one that has nothing to close has no such verb
+        if close is not None:  # a classifier need not have this method
             await close()
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
@@ -431,7 +431,7 @@ class Judge(Sweeper):
         never.
         """
         waiting = await self._store.read(scope, JUDGEMENT, [name])
-        if not waiting:  # judged by another, or forgotten
+        if not waiting:  # judged by another process, or forgotten
             return 0.0
         standing = Put.over(waiting[0], waiting[0])
         busy_s = await self._leases.take(scope, _HELD_FOR, _LEASE_S, standing=standing)
@@ -446,7 +446,7 @@ class Judge(Sweeper):
         waiting = await self._store.read(scope, JUDGEMENT, [name])
         found = await self._store.read(scope, MEMORY, [name])
         if not (waiting and found and _is_open(found[0], scope)):
-            # forgotten, taken back, set again or shared since
+            # forgotten, retracted, set again or shared since
             await self._store.write(scope, [Drop(kind=JUDGEMENT, id=name)])
             return 0.0
         case = _Case(scope, found[0], waiting[0])
@@ -507,7 +507,7 @@ class Judge(Sweeper):
             text=shareable.text,
             redacted=shareable.kinds,
             statement=None,
-            context=None,  # free text that nobody judged
+            context=None,  # free text that was not judged
             source=(),
             reason=shareable.reason,
         )
@@ -528,7 +528,7 @@ class Judge(Sweeper):
         ledger = Ledger(self._store, case.scope.everyone)
         kept = await ledger.set(replace(shared, visibility="global", supersedes=None))
         changes: list[Change] = ledger.changes
-        if changes:  # else it is there: a process died before it could note that here
+        if changes:  # otherwise it exists: a process died before it could note that here
             await self._store.write(case.scope.everyone, changes)
         own = record_of_memory(replace(case.memory, valid_until=shared.valid_from, visibility="global"))
         ended = replace(case.record, data={**own.data, "number": case.record.data.get("number", 0)})
@@ -540,13 +540,13 @@ class Judge(Sweeper):
             await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
         except EchoicError as error:
             if not isinstance(error, WriteConflict):
-                raise  # it goes on waiting, and is shared again to the same end
+                raise  # it stays pending, and is shared again with the same result
             await self._taken_back(case, own, kind, name)
 
     async def _taken_back(self, case: _Case, own: Record, kind: str, name: str) -> None:
         now = await self._store.read(case.scope, MEMORY, [case.record.id])
         if now and now[0].data.get("visibility") == own.data["visibility"]:
-            return  # another process shared it in this moment
+            return  # another process shared it meanwhile
         await self._store.erase(case.scope.everyone, [Drop(kind=kind, id=name)])
         await self._store.write(case.scope, [case.closed])
 

@@ -129,7 +129,7 @@ async def newest_memories(
             read |= {(number, record.seq): memory_of(record) for record in records}
         for place in part:
             memory = read.get(place[1:])
-            # it may have changed since the rows were looked at
+            # it may have changed since the rows were read
             if memory is None or memory.current is past:
                 continue
             if memory.author == scope.user or not (past or place[1]):
@@ -162,7 +162,7 @@ async def memories_learned_from(
         rows = partition.rows
         docs, terms, _ = partition.postings
         here = (rows["said_at"] >= min(moments)) & (rows["said_at"] <= max(moments))
-        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # said here once more
+        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # repeated here
         wanted = np.flatnonzero(here & (rows["kind"] == MEMORY_ROW)).tolist()
     known = [memory_of(record) for record in await visible.rows(scope, wanted)] if wanted else []
     return [memory for memory in known if said.intersection(memory.source)]
@@ -276,7 +276,7 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    # what an earlier version took is still read, whatever it called its speakers
+    # earlier versions accepted other names of speakers
     speaker = checked_name(data["speaker"], "speaker")
     object.__setattr__(turn, "speaker", role_of(speaker) or speaker)
     return turn

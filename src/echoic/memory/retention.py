@@ -109,7 +109,7 @@ class Retention(Sweeper):
                 continue
             try:
                 gone += await self._enforce(scope)
-            except EchoicError as error:  # one that cannot be looked at keeps no other back
+            except EchoicError as error:  # an unreadable scope must not delay the others
                 log.warning("what is too old is not destroyed yet: %s", type(error).__name__)
         return gone
 

@@ -274,5 +274,5 @@ async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
 
 def _whole(turn: Turn, at: datetime) -> Memory:
     """A hidden turn as a memory, to find where an agent repeated it."""
-    # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
+    # a marker was not said: otherwise every other marker would count as a repetition
     return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))

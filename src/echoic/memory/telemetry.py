@@ -141,8 +141,10 @@ class Telemetry:
         conventional = _CONVENTIONAL.get(name)
         with self._tracer.start_as_current_span(
             conventional or f"echoic.{name}",
-            attributes={"gen_ai.operation.name": conventional} if conventional else None,  # samplers see it
-            # an exception's message may hold what was said, so OpenTelemetry does not get to see it
+            attributes={"gen_ai.operation.name": conventional}
+            if conventional
+            else None,  # set at the start, where samplers see it
+            # an exception's message may contain user data, so it is not passed to OpenTelemetry
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
@@ -259,7 +261,7 @@ def content_of(records: Iterable[Mapping[str, object]], query: str | None = None
 
 def _ended(error: BaseException) -> str:
     if isinstance(error, WriteConflict):
-        return "conflict"  # somebody wrote first; whoever tried looks again
+        return "conflict"  # another writer was first; the caller retries
     if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
         return "cancelled"
     return "error"

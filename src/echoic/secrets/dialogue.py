@@ -194,7 +194,7 @@ def asked_for(text: str) -> Pending | None:
     if not _ASKS.search(text):
         return None
     text = MARKER.sub(" ", text)
-    # the last sentence decides, or the one before it: "Thanks. And the PIN? Take your time."
+    # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
     refers = False
     for sentence in reversed(re.split(r"(?<=[.?!])\s+", text.strip())[-3:]):
         if _NO_REQUEST.search(sentence) and not re.search(

@@ -381,7 +381,7 @@ def _blocks(text: str) -> Iterator[Form]:
     begin = _BLOCK.search(text)
     while begin:
         end = _BLOCK_END.search(text, begin.end())
-        # A key that was cut off is still a key.
+        # A key that was cut off is still secret.
         last = end.end() if end else len(text)
         yield Form("key-block", begin.start(), last)
         begin = _BLOCK.search(text, last)

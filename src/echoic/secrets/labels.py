@@ -62,7 +62,7 @@ _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(_PATTERNS["not of money"], re.IGNORECASE | re.VERBOSE)
 _OTHER_CARD = re.compile(_PATTERNS["other card"], re.IGNORECASE | re.VERBOSE)
 _OTHER_ACCOUNT = re.compile(_PATTERNS["other account"], re.IGNORECASE | re.VERBOSE)
-# "The passport office", "the card machine": the cue only says of what kind something else is.
+# "The passport office", "the card machine": the cue only describes another noun.
 _OF_SOMETHING = re.compile(_PATTERNS["of something"], re.IGNORECASE | re.VERBOSE)
 _LAST_FOUR = re.compile(_PATTERNS["last four"], re.IGNORECASE)
 
@@ -118,7 +118,7 @@ LABELS: tuple[Label, ...] = (
         most=64,
     ),
 )
-# Checked by itself: most codes are nobody's secret.
+# Checked separately: most codes are not secret.
 CODE = re.compile(
     rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE
 )
@@ -373,7 +373,9 @@ def _words_before(head: str) -> Span | None:
     if found is None:
         return None
     start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
-    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+    for lead in _LEADS_UP.finditer(
+        head, start, found.end("value")
+    ):  # the words that lead up to it are not part of it
         start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
     if not found["verb"] and not led:
         return None

@@ -126,9 +126,9 @@ _SIGNED = re.compile(r"\S{3,256}")
 _AROUND = ".,;:!?)(\"'"
 _WORD = re.compile(r"[^\s,;:.!?()\"\[\]]+(?:[.!?'][^\s,;:.!?()\"\[\]]+)*[!?$]?")
 SPELLED = frozenset(_LISTS["spelled"].split())
-# Said of a password without saying it.
+# Descriptions of a password that do not reveal it.
 _STATES = STOP | frozenset(_LISTS["states"].split())
-# Before a noun they may begin a password: "strong coffee". Alone, or before "enough", they tell how it is.
+# Before a noun they may begin a password ("strong coffee"); alone, or before "enough", they describe it.
 _ADJECTIVES = frozenset(_LISTS["adjectives"].split())
 _AFTER_STATE = frozenset(_LISTS["after state"].split())
 _ADVERBS = frozenset(_LISTS["adverbs"].split())

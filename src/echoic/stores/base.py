@@ -425,7 +425,7 @@ class Uses:
     async def ended(self) -> None:
         """Wait until none is in progress."""
         while self._running:
-            self._none = asyncio.Event()  # of this loop: the store may be opened by one after another
+            self._none = asyncio.Event()  # a future of this loop: the store may later be opened in another
             await self._none.wait()
 
 

@@ -340,7 +340,7 @@ class _ScopeWriter:
             self._next_row = record.seq + 1
         else:
             self._next_other = record.seq + 1
-        # what is searchable follows from its kind and data; it is gone before the batch is committed
+        # searchability follows from kind and data; this record is dropped in the same batch
         filler: list[Change] = [
             Put(record=replace(record, id=_PLACEHOLDER), expect=0),
             Drop(kind=record.kind, id=_PLACEHOLDER),
@@ -384,7 +384,7 @@ async def _compared(
 ) -> CopiedScope:
     """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
     ours = await content_of(source, scope, kinds, None if vectors else ())
-    # a vector the target made meanwhile of what had none is no difference
+    # a vector that only the target made meanwhile is no difference
     theirs = await content_of(target, scope, kinds, ours.embedded)
     if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):
         raise WriteConflict(

@@ -96,7 +96,7 @@ class Queue:
             return
         self.discard(held, row)
         self._since[held, row] = since
-        # clocks count up, so a row belongs at the end, unless it was read from a file or let go of its vector
+        # clocks count up, so a row belongs at the end, unless it was read from a file or lost its vector
         self._in_order = self._in_order and since >= self._latest
         self._latest = max(self._latest, since)
 
@@ -198,7 +198,7 @@ class HeldScope:
         else:
             seq, staged.next_other = staged.next_other, staged.next_other + 1
         keep = entry is not None and self._staged_text(staged, seq, entry.text)
-        # a copy: what its owner does to the data afterwards stays with the owner
+        # a copy: the caller may change its data afterwards
         left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
         return ChangeStep(put, old, left, entry, keep)
 
@@ -209,7 +209,7 @@ class HeldScope:
         if before is not None and before.digest == digest:
             return True
         embedded = staged.embedded.get(row, before is not None and self._embedded(row))
-        # who waits already keeps its place: else what is said anew again and again would never be embedded
+        # a pending row keeps its place: otherwise one that changes often would never be embedded
         waits_since = before.since if before is not None and not embedded else self._clock()
         staged.texts[row], staged.embedded[row] = WaitingText(digest, waits_since), False
         return False

@@ -96,7 +96,7 @@ _EVENT = re.compile(
     r"(?=\s*(?:$|[,.?!;:]|\b(?:what|where|who|whom|which|when|how|why|did|do|does|was|were|is|are)\b))",
     re.IGNORECASE,
 )
-# What people say they did with words: asks for what was said whatever it was about.
+# Verbs of speaking: asks for what was said, on any topic.
 _SPEAKING = frozenset(
     "say said saying tell told talk talked talking mention mentioned discuss discussed speak spoke ask asked "
     "call called happen happened chat chatted conversation anything something everything everyone last late "
@@ -171,7 +171,7 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
 
 def _meant(text: str, found: list[Expression]) -> list[Expression]:
     """Those expressions that say when something was."""
-    # "last Friday on 23 January 2022": what says its year says it all
+    # "last Friday on 23 January 2022": an expression with a year suffices
     if any(one.exact for one in found):
         ends = {one for first, one in pairwise(found) if first.exact and _is_range(text, first, one)}
         found = [one for one in found if one.exact or one.loose or one in ends]

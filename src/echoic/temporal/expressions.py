@@ -121,7 +121,7 @@ def _by_dates(text: str, at: Calendar) -> Iterator[Expression]:
     for named_date, start, end in named:
         # "May or June 2023": a year counts for all
         year = named_date.year or (years[-1] if years else None)
-        with suppress(ValueError):  # such as the 31st of June: there is no such day
+        with suppress(ValueError):  # such as the 31st of June, which does not exist
             yield _dated(named_date._replace(year=year), text, start, end, at)
         with suppress(ValueError):
             yield from _days_of_month(named_date._replace(year=year), text, start, end, at, behind=after)
@@ -326,7 +326,7 @@ def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> list[s
     try:
         today = said_at.astimezone(zone)
         return [_PHRASE.sub(lambda match: _shown(match, today), text) for text in texts]
-    except (OverflowError, ValueError):  # said at the end of time: no calendar holds the day that is meant
+    except (OverflowError, ValueError):  # the day meant is outside the calendar
         return list(texts)
 
 

@@ -14,7 +14,7 @@ from math import ceil
 from typing import NamedTuple
 
 DAY_MS = 86_400_000
-_MAX_YEARS = 200  # of rows, over which a month without a year is tried
+_MAX_YEARS = 200  # of rows, in which a month without a year is tried
 
 _MONTHS = "january february march april may june july august september october november december".split()
 MONTHS = tuple(name.capitalize() for name in _MONTHS)
@@ -45,7 +45,7 @@ _NAMED = re.compile(
     rf"|\b(?P<year4>{_YEAR})\b",
     re.IGNORECASE,
 )
-# What every date has one of: to look for them is much faster than to try the pattern at every word.
+# Every date contains one of these: searching for them is much faster than the pattern.
 _NEEDED = (*dict.fromkeys(name[:3] for name in _MONTHS), "19", "20")
 _BEFORE_A_MONTH = re.compile(
     r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $"
@@ -154,7 +154,7 @@ PARTS: Mapping[str, tuple[time, timedelta]] = {
     "morning": (time(5), timedelta(hours=7)),
     "afternoon": (time(12), timedelta(hours=6)),
     "evening": (time(17), timedelta(hours=7)),
-    "night": (time(18), timedelta(hours=10)),  # reaches into the next day, as people mean it
+    "night": (time(18), timedelta(hours=10)),  # ends on the next day, as people mean it
 }
 """Parts of a day: their start and length."""
 SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -408,7 +408,7 @@ def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Inter
     def meaning(said: re.Match[str], at: Calendar) -> Interval:
         day, part = at.today - back * DAY, name or _group(said, "part")
         if part and not back and at.now.time() < _UP_LATE and at.now < at.part(day, part).first:
-            day -= DAY  # who is still up after midnight means the evening that goes on
+            day -= DAY  # shortly after midnight this means the evening before
         return at.part(day, part) if part else at.days(day)
 
     return meaning
@@ -513,7 +513,7 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _LAST_WEEKDAY, needs="last past"),
     _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
     _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
-    # these may lie ahead as well
+    # these may be in the future as well
     _rule(r"(?:earlier )?today", _day(0), needs="today", past=False),
     _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
     _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
@@ -551,7 +551,7 @@ RULES: tuple[TimeRule, ...] = (
         needs="day",
         past=False,
     ),
-    # only where nothing follows that it could belong to: not "on the first floor"
+    # only if no noun follows: not "on the first floor"
     _rule(
         rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
         _day_of_month,

@@ -19,7 +19,7 @@ from metaphone import doublemetaphone
 ANALYSIS = 3
 """Version of everything here; a store records it, and is indexed again if it differs."""
 
-# Words that say nothing about what a text is about. Worth about half of BM25's gain from analysis on
+# Stop words. Worth about half of BM25's gain from analysis on
 # LoCoMo (R@10 50 -> 60 with stemming): spoken questions are full of them.
 STOP = frozenset(
     """

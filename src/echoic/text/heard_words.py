@@ -52,7 +52,7 @@ class _Chunk:
     def is_loose(self) -> bool:
         """Whether it may have been read as other words: it has digits, or signs within it."""
         inside = self.text.strip(",;:!?…\"'“”‘’()*_~`#")
-        # a full stop behind a longer word ends a sentence; "Dr." and "No." are read as other words
+        # a full stop after a longer word ends a sentence; "Dr." and "No." are read as other words
         plain = inside.removesuffix(".") if len(inside) > _ABBREVIATION else inside
         is_acronym = len(plain) > 1 and plain.isupper()
         return self.is_marker or is_acronym or not all(c.isalpha() or c in "'’-—–" for c in plain)
@@ -80,7 +80,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
     ]
     count = _heard_chunks(chunks, _words(heard))
     while count < len(chunks) and count and not any(chunk.words for chunk in chunks[count:]):
-        count += 1  # signs at the end are not heard by themselves
+        count += 1  # punctuation at the end is not heard
     ends = [0] * len(said)
     for chunk in chunks[:count]:
         ends[chunk.place] = chunk.end

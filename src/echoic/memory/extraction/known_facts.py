@@ -31,13 +31,13 @@ ALIKE: Final = 0.92
 """Cosine (all-MiniLM-L6-v2) from which words that only one of two statements has add nothing. Chosen on the
 labelled pairs of `benchmarks/distilling.py`, where no two different statements reach it."""
 
-# What turns a statement round, and what a vector hardly sees.
+# Words that reverse a statement, which vectors hardly represent.
 _DECIDING: Final = frozenset(
     """no not never none nothing without neither nor hardly except unless stopped quit former formerly
     dislikes dislike hates hate avoids avoid allergic used ex until before after away left right less more
     most least only first last next one two three four five six seven eight nine ten eleven twelve""".split()
 )
-# Verbs and nouns a statement can be built on without saying anything else: one line means one thing.
+# Interchangeable verbs and nouns of statements; the words of a line are synonyms.
 _FRAMES: Final = """
     like likes liked enjoy enjoys love loves prefer prefers preferred want wants wanted fond
     live lives living home resides reside residence

@@ -58,9 +58,9 @@ def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> s
     """The answer from the slot asked for; empty if it holds nothing."""
     words = _stems(question)
     kinds = words & _KINDS
-    # asked for a cat or a daughter, a dog or a son is no answer
+    # a question about a cat or a daughter is not answered by a dog or a son
     fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
-    # "my dog's name": of all pets the dogs, where that is known
+    # "my dog's name": of all pets only dogs, if the kind is known
     closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
     chosen = closer or fitting
     if not chosen:
@@ -103,7 +103,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
     words = _stems(question)
-    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
         hit
         for hit in recall.apart().hits
@@ -135,7 +135,7 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
         return hit.memory.current
     if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
         return False
-    # recognisers write no question marks; and what was to be forgotten is not said back
+    # recognisers write no question marks; and do not repeat what was to be forgotten
     wanted = intent_of(hit.text)
     if wanted.question is not None or wanted.forget is not None or wanted.erase:
         return False
@@ -334,7 +334,7 @@ class KeylessAgent:
         recall = await self._recall(question, reply.heard, steps)
         with steps.step("answer"):
             said = await self._from_memory(asked_of(question), question, recall)
-        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers: it is shown as silence
+        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers, so return an empty result
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
@@ -391,7 +391,7 @@ class KeylessAgent:
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
         """Retract a key that no rule knows: "forget the opening hours"."""
-        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
+        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # it must contain every word
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
@@ -435,7 +435,7 @@ class KeylessAgent:
         try:
             with steps.step("append answer"):
                 kept = await conversation.append(*turns, answer)
-        except InvalidInput:  # forgotten while it was answered: nothing more of it is kept
+        except InvalidInput:  # forgotten while it was answered: store nothing more of it
             return replace(reply, timings=steps.timings_ms)
         heard = kept[0] if said is not None else reply.heard
         return replace(reply, heard=heard, timings=steps.timings_ms)

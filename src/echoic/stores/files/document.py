@@ -85,7 +85,7 @@ def json_of(value: Any, what: str) -> str:
         raise InvalidInput(f"{what} holds what JSON cannot say: {error}. Nothing was written.") from error
     try:
         line.encode()
-    except UnicodeEncodeError:  # half a character that somebody wrote as an escape
+    except UnicodeEncodeError:  # a lone surrogate written as an escape
         return json.dumps(value, allow_nan=False)
     return line
 
@@ -183,7 +183,7 @@ class EntryReader:
         Raises:
             StoreCorrupt: our fields are not what we wrote.
         """
-        # those with a name of their own first, so that none is given away
+        # first those with ids, so that no other fact gets one of these
         items = [None if entry.own is None else self._ours(entry, kind=MEMORY) for entry in found]
         return [item or self._somebodys(entry) for item, entry in zip(items, found, strict=True)]
 
@@ -210,7 +210,7 @@ class EntryReader:
                 checked_text(data["text"], "a fact")
             except InvalidInput as error:
                 raise self._source.corrupt(f"{where} has no text, or one that cannot be kept") from error
-            data.pop("statement", None)  # a sentence made of the former words
+            data.pop("statement", None)  # a sentence made from the previous text
         return replace(record, data=data)
 
     def _somebodys(self, found: FactCandidate) -> FileEntry | None:
@@ -251,7 +251,7 @@ class EntryReader:
             raise self._source.corrupt(f"{where} has no version and seq of ours")
         if not isinstance(data, dict):
             raise self._source.corrupt(f"the data of {where} is not an object")
-        # what people see goes before what we noted
+        # the visible text overrides our fields
         data = {**data, **found.shown}
         if known is not None and not isinstance(data.get("text"), str):
             raise self._source.corrupt(f"{where} has no text")

@@ -60,7 +60,7 @@ def told(where: str) -> Iterator[None]:
     except EchoicError:
         raise
     except (PyMongoError, RecursionError) as error:
-        # not chained: the text of a server's error may hold what was to be written
+        # not chained: a server's error message may contain the data
         raise ours(error, where) from None
 
 
@@ -91,7 +91,7 @@ def not_found(
     `tried` are the servers in the URL, `now` their current state.
     """
     servers = tried.server_descriptions()
-    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
+    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers are listed in DNS
         why = {host: f"{type(error.__cause__).__name__}: {error.__cause__}" for host, _ in servers}
     elif isinstance(error, ConnectionFailure):
         left = now.server_descriptions()
@@ -104,7 +104,7 @@ def not_found(
 
 def _address(server: ServerDescription) -> str:
     host, port = server.address
-    return host if port is None else f"{host}:{port}"  # a socket has no port
+    return host if port is None else f"{host}:{port}"  # a Unix socket has no port
 
 
 def _why(server: ServerDescription | None) -> str:
@@ -114,7 +114,7 @@ def _why(server: ServerDescription | None) -> str:
         return (
             "no answer" if server.server_type_name == "Unknown" else f"no primary: {server.server_type_name}"
         )
-    # what failed on our side of the line begins with the address; what a server said is not repeated
+    # errors on our side begin with the address; a server's own message is not repeated
     address, _, failed = str(server.error).partition(": ")
     return failed.partition(" (configured")[0] if address == _address(server) else type(server.error).__name__
 
@@ -230,7 +230,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
     if "serverselectiontimeoutms" not in url.lower():
         chosen["serverSelectionTimeoutMS"] = _SELECTION_MS
     try:
-        # beside the event loop: it reads certificates, and looks whether it runs in a container
+        # in a thread: it reads certificates, and checks whether it runs in a container
         client: AsyncMongoClient[Document] = await asyncio.to_thread(AsyncMongoClient, url, **chosen)
     except (ConfigurationError, ValueError, TypeError) as error:
         raise InvalidInput(
@@ -238,7 +238,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
         ) from None
     try:
         connection = DatabaseClient(client, timeout_s)
-        async with connection.used(limited=False):  # how long to look for a server is the URL's to say
+        async with connection.used(limited=False):  # the URL may set how long to look for a server
             await _found(client)
         async with connection.used():
             connection.facts = await look_at_server(client, connection.where)
@@ -265,7 +265,7 @@ async def _found(client: AsyncMongoClient[Document]) -> None:
 _PAUSE_S = 1.0
 _AWAIT_MS = 1000
 _CANCEL_S = 0.05
-# Not allowed to this user, or not offered by this server: trying again would not help.
+# Not permitted to this user, or not supported by this server: retrying would not help.
 _NEVER = {13, 59, 115, 40324, 40573}
 
 
@@ -310,7 +310,7 @@ class ChangeStream:
                 if error.code in _NEVER:
                     self.failure = f"no change stream: code {error.code}"
             except PyMongoError:
-                pass  # whatever was missed meanwhile, the next load finds
+                pass  # the next load finds what was missed meanwhile
             self.following = False
             await asyncio.sleep(_PAUSE_S)
 
@@ -319,7 +319,7 @@ class ChangeStream:
         async with await self._collections.scopes.watch(pipeline, max_await_time_ms=_AWAIT_MS) as stream:
             self.following = True
             async for event in stream:
-                with contextlib.suppress(KeyError, EchoicError):  # a document that is no scope of ours
+                with contextlib.suppress(KeyError, EchoicError):  # a document that is not a scope
                     scope = scope_of(event["documentKey"]["_id"])
                     if self._wanted(scope):
                         self._changed[scope] = None
@@ -332,5 +332,5 @@ class ChangeStream:
             while self._changed:
                 scope = next(iter(self._changed))
                 del self._changed[scope]
-                with contextlib.suppress(EchoicError):  # the next load says what is the matter
+                with contextlib.suppress(EchoicError):  # the next load raises the error
                     await self._refresh(scope)

@@ -161,14 +161,14 @@ class PostgresStore:
             async def work(connection: Connection) -> int:
                 made = PostgresScopeChanges(connection, self._database.names, index, self._channel)
                 if not await made.begin(scope, changes):
-                    return 0  # a scope begins with its first record
+                    return 0  # a scope is created with its first record
                 if attaches:
                     check_model(model_from(made.model), self._spec, "the store")
                 made.apply(changes)
                 await made.finish()
                 return made.version
 
-            # in a queue of this process first: a scope that many write to must not hold every connection
+            # queue in this process first: writers of one scope must not hold every connection
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 version = await self._database.change(scope, work)
             self._fresh.wrote(scope, version)
@@ -224,7 +224,7 @@ class PostgresStore:
 
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 gone = await self._database.change(scope, delete)
-            # no copy in this process outlives the receipt
+            # no copy in this process may outlive the receipt
             self._fresh.drop(scope)
             if not gone.number:
                 return Erased(verified=True)
@@ -288,7 +288,7 @@ class PostgresStore:
         """Rows of `scope`; see `Narrows`."""
         async with self._at_work():
             loaded = self._fresh.size(scope)
-            if loaded is not None:  # about right, and for nothing
+            if loaded is not None:  # approximate, but without a query
                 return loaded
             found = await self._fetch(scope, _SIZE, scope.deployment, scope.user or "")
         return int(found[0][0]) if found else 0
@@ -408,7 +408,7 @@ class PostgresStore:
             check_model(model_from(theirs), embedding, "the store")
         if theirs is None or analysis != str(ANALYSIS):
             await self._database.change(None, begin)
-            await self._settle(embedding, index)  # another process may have been faster, with another model
+            await self._settle(embedding, index)  # another process may have been first, with another model
 
 
 def _own(record: Record) -> Record:
