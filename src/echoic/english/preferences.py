@@ -9,15 +9,7 @@ import re
 from typing import Final
 
 from echoic.english import phrases
-from echoic.english.lexicon import (
-    DETERMINERS,
-    FUNCTION,
-    PREPOSITIONS,
-    PRONOUNS,
-    pattern,
-    table,
-    words,
-)
+from echoic.english.lexicon import DETERMINERS, FUNCTION, PREPOSITIONS, PRONOUNS, pattern, table, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import RuleReading, Spot, hear, many, one

@@ -166,11 +166,7 @@ class BlockMaker:
         return {memory for memory, turn in first.items() if turn in heard}
 
     async def _now(
-        self,
-        moment: str,
-        block: Block,
-        known: Collection[str],
-        options: SearchOptions,
+        self, moment: str, block: Block, known: Collection[str], options: SearchOptions
     ) -> tuple[Draft, Outcome]:
         """Hits for the current turn that the block does not contain yet, and the search's outcome."""
         recall = await self._user.recall(

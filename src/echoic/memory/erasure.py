@@ -141,11 +141,7 @@ class Erasing:
             receipt = await self._forget(key, conversation, names, asked)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
-            doing.attributes = {
-                "what": what,
-                "vectors": receipt.vectors,
-                "verified": int(receipt.verified),
-            }
+            doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt

@@ -405,11 +405,7 @@ def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Tu
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
             more = _spans(
-                passage,
-                claim,
-                source=turn.id in claim.sources,
-                before=seen.asked,
-                close=close and place > 0,
+                passage, claim, source=turn.id in claim.sources, before=seen.asked, close=close and place > 0
             )
             if more:
                 seen.near[number] = place

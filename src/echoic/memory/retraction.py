@@ -191,11 +191,7 @@ def asks_to_forget(text: str) -> bool:
 
 
 async def hide_taken_back(
-    store: Store,
-    scope: Scope,
-    stretch: Stretch,
-    changes: Sequence[Proposed],
-    retracted: Sequence[Memory],
+    store: Store, scope: Scope, stretch: Stretch, changes: Sequence[Proposed], retracted: Sequence[Memory]
 ) -> None:
     """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 

@@ -26,15 +26,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Change, Put, Record, Store, Wanted
-from echoic.types import (
-    MAX_TEXT_BYTES,
-    STATUSES,
-    Conversation,
-    Scope,
-    Turn,
-    checked_name,
-    checked_time,
-)
+from echoic.types import MAX_TEXT_BYTES, STATUSES, Conversation, Scope, Turn, checked_name, checked_time
 
 _COMPLETED: Final = ("completed", DISTILLED)
 _ANY_ZONE: Final = timedelta(days=1)

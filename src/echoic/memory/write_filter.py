@@ -346,13 +346,7 @@ class WriteFilter:
         self, scope: Scope, found: Sequence[SecretSpan], before: list[tuple[Said, Record, bool]]
     ) -> None:
         """Remember a number dictated over several turns as a whole too: agents read it back that way."""
-        if not found or found[-1].kind not in {
-            "card",
-            "account number",
-            "ID number",
-            "PIN",
-            "one-time code",
-        }:
+        if not found or found[-1].kind not in {"card", "account number", "ID number", "PIN", "one-time code"}:
             return
         known = self._known.get(scope)
         if known is None:

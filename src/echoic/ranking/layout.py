@@ -414,11 +414,7 @@ def _in_order(
 
 
 def _eligible(
-    rows: Mask,
-    indexed: Mask,
-    flags: NDArray[np.uint8],
-    lengths: tuple[Floats, Floats],
-    own: Mask | None,
+    rows: Mask, indexed: Mask, flags: NDArray[np.uint8], lengths: tuple[Floats, Floats], own: Mask | None
 ) -> Eligible:
     """`rows`, those that may be found, limited to those with words (`indexed`).
 

@@ -67,56 +67,19 @@ _OF_SOMETHING = re.compile(_PATTERNS["of something"], re.IGNORECASE | re.VERBOSE
 _LAST_FOUR = re.compile(_PATTERNS["last four"], re.IGNORECASE)
 
 LABELS: tuple[Label, ...] = (
-    Label(
-        "security code",
-        _cue(_PATTERNS["labels"]),
-        most=10,
-    ),
-    Label(
-        "one-time code",
-        _cue(_PATTERNS["labels 2"]),
-        least=4,
-        most=10,
-    ),
-    Label(
-        "PIN",
-        _cue(_PATTERNS["labels 3"]),
-    ),
-    Label(
-        "card",
-        _cue(_PATTERNS["labels 4"]),
-        least=3,
-        most=23,
-    ),
-    Label(
-        "account number",
-        _cue(_PATTERNS["labels 5"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "ID number",
-        _cue(_PATTERNS["labels 6"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "API key",
-        _cue(_PATTERNS["labels 7"]),
-    ),
+    Label("security code", _cue(_PATTERNS["labels"]), most=10),
+    Label("one-time code", _cue(_PATTERNS["labels 2"]), least=4, most=10),
+    Label("PIN", _cue(_PATTERNS["labels 3"])),
+    Label("card", _cue(_PATTERNS["labels 4"]), least=3, most=23),
+    Label("account number", _cue(_PATTERNS["labels 5"]), least=4, most=34),
+    Label("ID number", _cue(_PATTERNS["labels 6"]), least=4, most=34),
+    Label("API key", _cue(_PATTERNS["labels 7"])),
     Label(
         "recovery phrase",
         _cue("(?:seed|recovery|backup|mnemonic|wallet)_(?:seed_)?(?:phrase|words?) mnemonic"),
     ),
-    Label(
-        "security answer",
-        _cue(_PATTERNS["labels 8"]),
-    ),
-    Label(
-        "password",
-        _cue(_PATTERNS["labels 9"]),
-        most=64,
-    ),
+    Label("security answer", _cue(_PATTERNS["labels 8"])),
+    Label("password", _cue(_PATTERNS["labels 9"]), most=64),
 )
 # Checked separately: most codes are not secret.
 CODE = re.compile(
@@ -272,10 +235,7 @@ def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
     return _longer(found or values.no_word(text, start), plain)
 
 
-_DICTATED_NOT = re.compile(
-    any_of(_WORDS["dictated not"]) + END,
-    re.IGNORECASE,
-)
+_DICTATED_NOT = re.compile(any_of(_WORDS["dictated not"]) + END, re.IGNORECASE)
 
 
 _FOR_WHAT = re.compile(r"(?:for|to)\s+(?:(?:the|my|our|this)\s+)?[\w-]+\s+", re.IGNORECASE)

@@ -43,10 +43,7 @@ _SENT = re.compile(_PATTERNS["sent"], re.IGNORECASE)
 _BANK = re.compile(
     r"\b(?:bank|building\s+society|branch|direct\s+debit|standing\s+order|wire|giro)\b", re.IGNORECASE
 )
-_OTHER = re.compile(
-    START + any_of(_LISTS["other"]) + END,
-    re.IGNORECASE,
-)
+_OTHER = re.compile(START + any_of(_LISTS["other"]) + END, re.IGNORECASE)
 _STREET = re.compile(_PATTERNS["street"], re.IGNORECASE)
 DECLINES = re.compile(_PATTERNS["declines"], re.IGNORECASE | re.VERBOSE)
 """What an agent says about a secret that it was told."""

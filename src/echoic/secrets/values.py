@@ -18,10 +18,7 @@ Span = tuple[int, int]
 _GROUP = re.compile(r"[0-9]+")
 _GAP = re.compile(r"[ ]?[ .,;:/_\n-]{0,3}(?=[0-9])")
 _LETTERED = re.compile(r"(?:[A-Za-z]{1,3}[ -]?)?[0-9][A-Za-z0-9]*(?:[ -][A-Za-z0-9]*[0-9][A-Za-z0-9]*)*")
-UNITS = re.compile(
-    r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")",
-    re.IGNORECASE,
-)
+UNITS = re.compile(r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")", re.IGNORECASE)
 _MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5]|\b(?:usd|eur|gbp|rs\.?))\s*$", re.IGNORECASE)
 _MOMENT = re.compile(
     r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?![0-9])|[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"

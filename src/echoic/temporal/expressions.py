@@ -39,8 +39,7 @@ BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
 _JOINT = r"(?: ?[-\u2013] ?| (?:to|until|till|through|(?P<and>and)) )(?:the )?"
 _DAY_BEFORE = re.compile(rf"(?<![\w.,:/$-])(?P<day>{A_DAY}){_JOINT}$", re.IGNORECASE)
 _DAY_BEHIND = re.compile(
-    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})",
-    re.IGNORECASE,
+    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})", re.IGNORECASE
 )
 _BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
 _UNIT = "week|month|year"

@@ -518,10 +518,7 @@ RULES: tuple[TimeRule, ...] = (
     _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
     _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
     _rule(
-        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)",
-        _before(0),
-        needs="this",
-        past=False,
+        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)", _before(0), needs="this", past=False
     ),
     _rule(
         r"the weekend",
@@ -545,12 +542,7 @@ RULES: tuple[TimeRule, ...] = (
         past=False,
     ),
     _rule(rf"this {_WEEKDAY}{_PART}", _LATEST_WEEKDAY, needs="this", past=False),
-    _rule(
-        rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)",
-        _LATEST_WEEKDAY,
-        needs="day",
-        past=False,
-    ),
+    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _LATEST_WEEKDAY, needs="day", past=False),
     # only if no noun follows: not "on the first floor"
     _rule(
         rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",

@@ -111,12 +111,7 @@ class AgentExperience:
         return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
 
     async def add(
-        self,
-        kind: ExperienceKind,
-        text: str,
-        *,
-        author: Scope | None = None,
-        said: Iterable[str] = (),
+        self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ()
     ) -> Lesson:
         """Store a lesson. The same lesson in another order or form is counted and stored once.
 

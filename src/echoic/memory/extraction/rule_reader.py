@@ -127,11 +127,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, source=source)]
     fact = Fact(
-        text=item.text,
-        key=item.key,
-        statement=item.sentence,
-        category=item.category,
-        context=item.context,
+        text=item.text, key=item.key, statement=item.sentence, category=item.category, context=item.context
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
     return [*gone, Add(fact=fact, source=source)]

@@ -255,14 +255,7 @@ class EntryReader:
         data = {**data, **found.shown}
         if known is not None and not isinstance(data.get("text"), str):
             raise self._source.corrupt(f"{where} has no text")
-        record = Record(
-            kind=kind,
-            id=name,
-            key=key,
-            data=data,
-            version=int(version or 0),
-            seq=int(seq or 0),
-        )
+        record = Record(kind=kind, id=name, key=key, data=data, version=int(version or 0), seq=int(seq or 0))
         return record, since
 
 

@@ -264,10 +264,7 @@ async def _version(connection: DatabaseClient) -> Finding:
 async def _indexes(collections: Collections, states: Any) -> Finding:
     missing = await missing_indexes(collections)
     if missing:
-        detail, advice = (
-            f"missing: {', '.join(missing)}",
-            "open it once with a role that may make them",
-        )
+        detail, advice = (f"missing: {', '.join(missing)}", "open it once with a role that may make them")
     elif states is None:
         detail, advice = "all are there; no search on this server, large scopes are loaded", ""
     else:

@@ -124,12 +124,7 @@ async def delete_records(
     kinds = dict(Counter(record.kind for record in records))
     rows = sorted(record.seq for record in records)
     return DeletedRows(
-        number=changes.number,
-        whole=not left,
-        rows=rows,
-        rewritten=rewritten,
-        kinds=kinds,
-        vectors=vectors,
+        number=changes.number, whole=not left, rows=rows, rewritten=rewritten, kinds=kinds, vectors=vectors
     )
 
 
