@@ -74,7 +74,7 @@ def test_a_name_may_carry_what_a_program_that_takes_only_a_name_must_say(
     ("name", "reason"),
     [
         ("openai:my-model", r'"openai:my-model\?dimensions=768"'),
-        ("openai:my-model?", "nothing is said"),
+        ("openai:my-model?", "nothing follows the question mark"),
         ("openai:my-model?dimensions=many", "whole number, not 'many'"),
         ("openai:my-model?dimensions=0", "at least 1"),
         ("openai:my-model?dimensions=", "each once"),

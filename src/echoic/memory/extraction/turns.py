@@ -56,9 +56,9 @@ def is_sure(turn: Turn, threshold: float = THRESHOLD) -> bool:
     return turn.confidence is None or turn.confidence >= threshold
 
 
-def is_doubted(memory: Memory, cited: Iterable[Turn], threshold: float = THRESHOLD) -> bool:
+def is_doubted(memory: Memory, cited: Iterable[Turn]) -> bool:
     """Whether a memory that cites these turns alone should not be relied on."""
-    return delicate(memory) and not any(is_sure(turn, threshold) for turn in cited)
+    return delicate(memory) and not any(map(is_sure, cited))
 
 
 def affirms(said: str) -> bool:

@@ -286,12 +286,6 @@ def weigh(
     return Shareable(said, key, kinds, judged.reason, states)
 
 
-def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shareable | None:
-    """`weigh`, with None if the text must stay private."""
-    weighed = weigh(text, key, verdict=verdict)
-    return weighed if isinstance(weighed, Shareable) else None
-
-
 def _judged(
     words: Sequence[JudgedWord],
     subject: Sequence[JudgedWord],
