@@ -50,7 +50,7 @@ from echoic.memory.records import (
 from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.text.analysis import FORGOTTEN, content_words, fold
+from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 
@@ -61,7 +61,7 @@ async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory])
     learned from such a turn either.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
-    values = [said for memory in forgotten if (said := _stems(memory.text))]
+    values = [said for memory in forgotten if (said := content_stems(memory.text))]
     if not heard_in and not values:
         return
     chosen: dict[str, list[str]] = {}
@@ -83,12 +83,8 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
 
 
 def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = _stems(turn_of(record).heard_text)
+    said = content_stems(turn_of(record).heard_text)
     return any(value <= said for value in values)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
 
 
 class Erasing:

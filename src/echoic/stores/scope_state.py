@@ -342,12 +342,12 @@ class HeldScope:
 
     def read(self, kind: str, ids: Iterable[str]) -> list[Record]:
         """The records of `kind` among `ids`, in the order asked."""
-        return [_handed_out(self.records[kind, i]) for i in ids if (kind, i) in self.records]
+        return [own_copy(self.records[kind, i]) for i in ids if (kind, i) in self.records]
 
     def at(self, rows: Iterable[int]) -> list[Record]:
         """The searchable records at these rows, in the order asked."""
         found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
-        return [_handed_out(self.records[self._names[row]]) for row in found]
+        return [own_copy(self.records[self._names[row]]) for row in found]
 
     def scan(
         self,
@@ -366,7 +366,7 @@ class HeldScope:
         else:
             begin = bisect_right(order, after)
             page = order[begin : begin + limit]
-        return [_handed_out(self.records[self._names[seq]]) for seq in page]
+        return [own_copy(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
         """Drop every vector, for new ones of `dimensions`; returns how many records wait now."""
@@ -420,7 +420,8 @@ def copied(value: Any) -> Any:
     return value
 
 
-def _handed_out(record: Record) -> Record:
+def own_copy(record: Record) -> Record:
+    """A copy whose data the caller may change."""
     return replace(record, data=copied(record.data))
 
 
@@ -437,7 +438,7 @@ __all__ = [
     "Queue",
     "Staged",
     "WaitingText",
-    "copied",
+    "own_copy",
     "text_digest",
 ]
 

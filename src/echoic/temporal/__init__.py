@@ -39,7 +39,7 @@ from echoic.temporal.rules import (
     milliseconds,
     spans_of,
 )
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Hit, checked_time
 
 Span = tuple[int, int]
@@ -274,11 +274,11 @@ def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
     It is clear if at least one of the first hits (`hits` is best first) contains two thirds of the event's
     words, and all that do are within a month. The best of them counts.
     """
-    asked = {word.stem for word in content_words(event.text)}
+    asked = content_stems(event.text)
     speaking = [
         _said_at(hit)
         for hit in hits[:LOOKED_AT]
-        if len(asked & {word.stem for word in content_words(_words_of(hit))}) >= _SAID_SHARE * len(asked)
+        if len(asked & content_stems(_words_of(hit))) >= _SAID_SHARE * len(asked)
     ]
     if not speaking or max(speaking) - min(speaking) > AGREE_WITHIN:
         return None

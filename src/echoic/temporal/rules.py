@@ -89,7 +89,7 @@ def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[in
     for named in dates:
         for year in [named.year] if named.year is not None else list(years)[:_MAX_YEARS]:
             first, after = _bounds(year, named.month, named.day)
-            found.append((_milliseconds(first), _milliseconds(after) - 1))
+            found.append((milliseconds(first), milliseconds(after) - 1))
     return tuple(found)
 
 
@@ -104,10 +104,6 @@ def _bounds(year: int, month: int | None, day: int | None) -> tuple[datetime, da
         else:
             return first, first + timedelta(days=1)
     return datetime(year, month, 1, tzinfo=UTC), datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 def _date_of(match: re.Match[str]) -> NamedDate | None:

@@ -100,6 +100,11 @@ def content_words(text: str) -> list[Word]:
     return [word_of(word) for word in cut(text) if word not in STOP]
 
 
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of the content words of `text`."""
+    return frozenset(word.stem for word in content_words(text))
+
+
 @lru_cache(maxsize=65536)
 def word_of(word: str) -> Word:
     """`word`, already folded, with its stem and sound."""

@@ -22,7 +22,7 @@ from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
-from echoic.text.analysis import content_words, cut, fold, word_of
+from echoic.text.analysis import content_stems, content_words, cut, fold, word_of
 from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class KnownMemories:
 
         def worth(at: int) -> tuple[int, bool, int]:
             memory = self.memories[at]
-            shared = {word.stem for word in content_words(statement_of(memory))} & spoken
+            shared = content_stems(statement_of(memory)) & spoken
             return (len(shared), memory.key is not None and ":" not in memory.key, at)
 
         best = sorted(range(len(self.memories)), key=worth, reverse=True)[:limit]

@@ -38,7 +38,7 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
@@ -257,7 +257,7 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
     told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
-    known = {word.stem for word in content_words(heard)}
+    known = content_stems(heard)
     return not told or len(told & known) >= _HEARD * len(told)
 
 
@@ -270,16 +270,12 @@ def _disbelieved(
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
-        told = _stems(memory.text)
+        told = content_stems(memory.text)
         beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
-        naming = [likely for one, likely in beside if told & _stems(one.clause.text)]
+        naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
         if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
             yield Retract(known=(memory.id,), source=memory.source)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
 
 
 def _changes(

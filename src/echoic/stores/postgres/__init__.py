@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,7 +42,7 @@ from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_a
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
-from echoic.stores.scope_state import copied
+from echoic.stores.scope_state import own_copy
 from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
@@ -175,7 +174,7 @@ class PostgresStore:
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         found = {r.id: r for r in await self._records(scope, _READ, kind, list(dict.fromkeys(ids)))}
-        return [_own(found[name]) for name in ids if name in found]
+        return [own_copy(found[name]) for name in ids if name in found]
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         ours = list(dict.fromkeys(row for row in rows if 0 <= row < FIRST_UNSEARCHABLE))
@@ -186,7 +185,7 @@ class PostgresStore:
                     scope, ours, lambda once: self._records(scope, _ROWS, ours, once=once)
                 )
             }
-        return [_own(found[row]) for row in rows if row in found]
+        return [own_copy(found[row]) for row in rows if row in found]
 
     async def scan(
         self,
@@ -409,11 +408,6 @@ class PostgresStore:
         if theirs is None or analysis != str(ANALYSIS):
             await self._database.change(None, begin)
             await self._settle(embedding, index)  # another process may have been first, with another model
-
-
-def _own(record: Record) -> Record:
-    """A copy whose data is not shared with another copy of the same record."""
-    return replace(record, data=copied(record.data))
 
 
 def _not_opened(error: BaseException) -> Exception | None:
