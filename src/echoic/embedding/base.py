@@ -39,9 +39,7 @@ class Embedder(Protocol):
 
     @property
     def semantic(self) -> bool:
-        """Whether its vectors represent meaning. False for "lexical", which uses words, spelling and
-        sound.
-        """
+        """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
         ...
 
     async def open(self) -> None:

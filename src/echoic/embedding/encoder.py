@@ -75,9 +75,7 @@ class WordPieces:
     """The pieces of one vocabulary. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        """Read the vocabulary; raises ValueError if `file` is no tokenizer.json of an uncased WordPiece
-        model.
-        """
+        """Raises ValueError if `file` is no tokenizer.json of an uncased WordPiece model."""
         try:
             stated = json.loads(file.read_text(encoding="utf-8"))
             model, normalizer = stated["model"], stated["normalizer"]
@@ -151,9 +149,7 @@ def axes() -> NDArray[np.float32]:
 
 
 def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -> Pieces:
-    """The word pieces of one text, from [pieces, dimensions] encoder outputs without [CLS] and [SEP], and
-    their spans.
-    """
+    """The word pieces of encoder outputs [pieces, dimensions] without [CLS] and [SEP]."""
     # a copy, since a view would keep the whole batch in memory
     return Pieces(axes=unit(hidden @ axes()), hidden=hidden.copy(), spans=spans)
 

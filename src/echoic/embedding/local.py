@@ -377,9 +377,7 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
 
 
 def _compared(exact: Encoder, other: Encoder, texts: Sequence[TokenIds]) -> tuple[float, float]:
-    """The least cosine between both encoders' vectors of each text, and the share of the time the other
-    takes.
-    """
+    """The least cosine between both encoders' vectors, and the other one's share of the time."""
     closeness, share = 1.0, 0.0
     for text in texts:
         # the fastest of several rounds: other load slows some of them

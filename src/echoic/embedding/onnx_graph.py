@@ -43,9 +43,7 @@ class Architecture:
 
     @classmethod
     def read(cls, config: Path) -> Self:
-        """The architecture in a Hugging Face config.json; raises ValueError if it is no BERT with exact
-        GELU.
-        """
+        """Read a Hugging Face config.json; raises ValueError if it is no BERT with exact GELU."""
         stated = json.loads(config.read_text(encoding="utf-8"))
         if stated.get("model_type") != "bert" or stated.get("hidden_act") != "gelu":
             raise ValueError(

@@ -261,9 +261,7 @@ class PublishedModel:
         return found if found.is_file() else None
 
     def json(self, file: str) -> dict[str, Any]:
-        """The content of a JSON file; empty if it does not exist. Raises EmbedderMissing if it is no JSON
-        object.
-        """
+        """A JSON object; empty without the file, EmbedderMissing if it is no object."""
         found = self.path(file)
         try:
             stated = json.loads(found.read_text(encoding="utf-8")) if found else {}

@@ -286,9 +286,7 @@ class _Passage:
         return self._led is not None and self._led[1] == index
 
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
-        """Add the result of a rule, unless the sentence retracts it; returns where it ended, if
-        understood.
-        """
+        """Add a rule's result unless the sentence retracts it; returns where it ended."""
         said = self._said
         asked = rule.request or self._requested
         denied = spot.match.groupdict().get("no") is not None

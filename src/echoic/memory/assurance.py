@@ -108,9 +108,7 @@ class Visibility:
 
     @property
     def hints(self) -> bool:
-        """Whether the caller may learn that more is known; a stranger must not learn that the user is known
-        at all.
-        """
+        """Whether the caller may learn that more is known; a stranger must not."""
         return self.most == "personal"
 
     def shows(self, *texts: str | None) -> bool:

@@ -256,9 +256,7 @@ class Distiller:
             await asyncio.sleep(min(run.again_s, 0.2))
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation of a deployment, or of all of them (None); from parked ones only if
-        asked.
-        """
+        """Learn from every conversation of a deployment (None: of all), parked ones only if asked."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
@@ -422,9 +420,7 @@ class Background:
         self._wake.set()
 
     async def settle(self, timeout_s: float, progress: ReportProgress | None = None) -> bool:
-        """Wait at most `timeout_s` until nothing is pending and no model is running; returns whether that was
-        reached.
-        """
+        """Wait until nothing is pending and no model runs; returns whether that was in time."""
         self._home.check()
         if self._task is None or self._task.done():
             return False
@@ -492,9 +488,7 @@ class Background:
                 self._idle.set()
 
     async def _hear_poked(self) -> Exception | None:
-        """Run the rules over conversations with new turns; returns an error to retry after a pause, or
-        None.
-        """
+        """Run the rules over new turns; returns an error to retry after a pause, or None."""
         failed: Exception | None = None
         again: dict[tuple[Scope, str], bool] = {}
         while self._poked:

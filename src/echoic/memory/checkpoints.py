@@ -198,9 +198,7 @@ class AbandonedCalls(Sweeper):
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
-        """Close the call of a checkpoint if it is over; errors are logged, so that other calls are still
-        closed.
-        """
+        """Close a checkpoint's call if it is over; logs errors, so that others are closed."""
         try:
             if not self._is_over(from_json(record.data)):
                 return False

@@ -149,9 +149,7 @@ class ChainedLog:
         return found, before or BEGIN
 
     def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
-        """At most `limit` entries of `deployment` after number `after`; earlier lines are not read. Raises as
-        `entries`.
-        """
+        """The next `limit` entries of `deployment`; earlier lines are not read. Raises as `entries`."""
         found: list[dict[str, Any]] = []
         before: tuple[int, str] | None = None
         try:
@@ -175,9 +173,7 @@ class ChainedLog:
         return found
 
     def _place(self, file: BinaryIO, after: int) -> int:
-        """An offset in the file at or before the first line after number `after`; lines are ordered by
-        number.
-        """
+        """An offset at or before the first line after number `after`; numbers ascend."""
         low, high = 0, file.seek(0, os.SEEK_END)
         while high - low > _TAIL:
             middle = (low + high) // 2

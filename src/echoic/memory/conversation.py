@@ -357,9 +357,7 @@ class OpenConversation:
         return learned
 
     async def learn_soon(self) -> None:
-        """Have a model read the new turns in the background, as when an agent hands over or a tool has
-        answered.
-        """
+        """Have a model read the new turns in the background, as when an agent hands over."""
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
@@ -495,9 +493,7 @@ ENOUGH = 0.6
 
 
 def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with their similarity (1: the
-    same words).
-    """
+    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1)."""
     said = _words(spoken)
     scored = [(name, _likeness(said, _words(key))) for name, key in keys.items()]
     return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])

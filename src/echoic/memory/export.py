@@ -281,9 +281,7 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
 
 
 def check_record(record: Record) -> None:
-    """Raise InvalidInput, TypeError, ValueError or KeyError if `record`, of any kind, could not be stored or
-    read again.
-    """
+    """Raise InvalidInput, TypeError, ValueError or KeyError if `record` could not be read again."""
     checked_name(record.id, f"the id of a {record.kind}")
     if record.key is not None:
         checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")

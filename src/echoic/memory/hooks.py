@@ -163,9 +163,7 @@ class Hooks:
         return bool(self._lines.get(kind))
 
     def emit(self, event: Event) -> None:
-        """Queue `event` for every hook of its kind. Returns at once and never raises. Call it from the event
-        loop.
-        """
+        """Queue `event` for every hook of its kind; never waits or raises. On the event loop only."""
         for line in self._lines.get(type(event), ()):
             line.put(event)
 

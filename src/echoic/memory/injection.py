@@ -163,9 +163,7 @@ def _ordered(sentence: str) -> str | None:
 
 
 def _openings(sentence: str) -> list[int]:
-    """Positions in `sentence` where a command can begin: the start, after punctuation, and after "and" unless
-    it follows a person who would be the one to act.
-    """
+    """Positions where a command can begin, but not after "and" if a person would be the one to act."""
     found = [0, *(mark.end() for mark in _CLAUSES.finditer(sentence))]
     for joint in _CONJOINED.finditer(sentence):
         before = sentence[max(at for at in found if at <= joint.start()) : joint.start()]
@@ -197,9 +195,7 @@ def _decoded(run: str) -> str | None:
 
 
 def _is_reserved(key: str, text: str) -> bool:
-    """Whether an entry under `key` would look like a prompt or like permissions to code that reads it by
-    name.
-    """
+    """Whether code that reads `key` by name would take the entry for a prompt or permissions."""
     parts = [
         " ".join(re.split(r"[\s_-]+", _CAMEL.sub(" ", part))).strip().casefold()
         for part in _KEY_PARTS.split(_plain(key))

@@ -216,9 +216,7 @@ class KeyedMemories:
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
-        """Store it; if `judged`, request a judgement in the same write, so that no crash loses the
-        request.
-        """
+        """Store it; if `judged`, with a request for a judgement in the same write."""
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
         changes = ledger.changes

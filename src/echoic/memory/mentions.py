@@ -355,9 +355,7 @@ class _Mentioned:
 
 
 def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list[Span]]:
-    """By turn, the spans of its heard words that say one of `memories`; `turns` are all of a user's, in
-    order.
-    """
+    """The spans of each turn's heard words that say one of `memories`; `turns` are in order."""
     claims = [_told(claim, memory, turns) for memory in memories if (claim := Claim.of(memory)).value]
     found: dict[str, list[Span]] = {}
     talks: dict[str, list[Turn]] = {}

@@ -153,9 +153,7 @@ class Proposals:
         return approved
 
     async def reject(self, proposal_id: str, *, by: str | None = None) -> None:
-        """Reject a proposal; its author keeps it as a private memory. Arguments and errors as for
-        `approve`.
-        """
+        """Reject a proposal; its author keeps it as a private memory. Otherwise as `approve`."""
         by = decider(by)
 
         async def attempt() -> None:
@@ -253,9 +251,7 @@ class Proposals:
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
 ) -> bool:
-    """Whether a text needs no approval: it states only permitted facts, and no operator decided under its
-    key.
-    """
+    """Whether it states only permitted facts, and no operator decided under its key."""
     if not shareable.states <= global_kinds:
         return False
     return shareable.key is None or not await is_decided(store, everyone, shareable.key)
@@ -427,9 +423,7 @@ class Judge(Sweeper):
         return later
 
     async def _leased(self, scope: Scope, name: str) -> float:
-        """Judge one memory unless another process does; returns the seconds after which to look again, 0 for
-        never.
-        """
+        """Judge one memory unless another process does; returns the retry delay, 0 for never."""
         waiting = await self._store.read(scope, JUDGEMENT, [name])
         if not waiting:  # judged by another process, or forgotten
             return 0.0
@@ -492,9 +486,7 @@ class Judge(Sweeper):
             await self._store.write(case.scope, [case.closed])
 
     async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
-        """Write `data` into the pending judgement; False if the memory was set again or forgotten
-        meanwhile.
-        """
+        """Update the pending judgement; False if the memory was set again or forgotten."""
         try:
             await self._store.write(case.scope, [Put.over(case.waiting, replace(case.waiting, data=data))])
         except WriteConflict:

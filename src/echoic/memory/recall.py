@@ -410,9 +410,7 @@ class Recaller:
         return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
     def _newest(self) -> bool:
-        """Whether the store is current, rather than serving cached state because its database is
-        unreachable.
-        """
+        """Whether the store is current, rather than serving a cache of a lost database."""
         return not self._tells_failure or getattr(self._store, "failure", None) is None
 
     def check_loop(self) -> None:

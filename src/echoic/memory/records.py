@@ -433,9 +433,7 @@ class Ledger:
         return await self.give_way(known, kept, new.valid_from)
 
     async def give_way(self, known: Memory, to: Memory, at: datetime) -> Memory:
-        """End the current memory `known`, replaced by the stored memory `to`. Returns `to` as it will be
-        stored.
-        """
+        """End the current memory `known`, replaced by the stored `to`; returns the new `to`."""
         ends, stays = await self._take(known.id), await self._take(to.id)
         if ends is None or stays is None or ends is stays:
             return to
@@ -466,9 +464,7 @@ class Ledger:
         return held.memory
 
     async def affirm(self, name: str) -> Memory | None:
-        """Confirm the unconfirmed memory with the id `name`; None if it is not current or confirmed
-        already.
-        """
+        """Confirm the memory with the id `name`; None if it is not current and unconfirmed."""
         held = await self._take(name)
         if held is None or not held.memory.current or held.memory.confirmed:
             return None

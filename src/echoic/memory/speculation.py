@@ -131,9 +131,7 @@ class _FoundForText:
 
 
 class Speculation:
-    """Searches on one caller's interim transcripts. Bound to one event loop; created by
-    `UserMemory.listen`.
-    """
+    """Searches on one caller's interim transcripts, in one event loop; see `UserMemory.listen`."""
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher

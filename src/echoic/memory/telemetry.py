@@ -252,9 +252,7 @@ class ObservedEmbedder:
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
-    """Memories, each with "content" and perhaps "id" and "score", and a masked query, as
-    `OperationSpan.content`.
-    """
+    """`OperationSpan.content` from memories ("content", "id", "score") and a masked query."""
     told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
     return told if query is None else told | {"gen_ai.memory.query.text": query}
 

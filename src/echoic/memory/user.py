@@ -282,9 +282,7 @@ class UserMemory:
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
-        """Raise NotOpen if the memory is not open in the running event loop, before starting work that
-        uses it.
-        """
+        """Raise NotOpen if the memory is not open in the running event loop."""
         self._parts.recaller.check_loop()
 
     def listen(

@@ -30,9 +30,7 @@ class Shared:
 
     @classmethod
     def of(cls, pairs: Pairs, fused: Fused) -> Shared:
-        """Assign each memory to its best source turn by score, of equals the later one; NaN counts as the
-        least.
-        """
+        """Assign each memory to its best source turn, of equals the later; NaN counts as least."""
         found = ~np.isnan(fused[pairs.memories])
         memories, turns = pairs.memories[found], pairs.turns[found]
         scores = np.nan_to_num(fused[turns], nan=-np.inf)

@@ -134,9 +134,7 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
-    """[rows, pieces] The best similarity of each piece in each row, and in its window; NaN for rows without
-    pieces.
-    """
+    """[rows, pieces] Best similarity in each row, and in its window; NaN without pieces."""
     if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
@@ -170,9 +168,7 @@ def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Row
 
 
 def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> None:
-    """Lower the similarity of rows that ask the same question: they answer neither for themselves nor for the
-    turns beside them.
-    """
+    """Lower the similarity of rows that ask the same question, also for the turns beside them."""
     asking = np.flatnonzero(place.layout.flags[rows] & Flag.ASKING)
     if len(asking):
         echoes = asking[likeness[asking] @ share >= _SAME]

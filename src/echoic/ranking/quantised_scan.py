@@ -49,9 +49,7 @@ class Coarse:
 
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
-        """The current quantised vectors of `partition`; None if there are none (yet). The caller holds its
-        lock.
-        """
+        """The current vectors of `partition`; None if there are none yet. The caller holds its lock."""
         halved = kernel.multiplies()
         if partition.size < LEAST_ROWS or not (halved or _simsimd()):
             return None

@@ -175,9 +175,7 @@ def prepare(partition: Partition) -> None:
 
 
 def unembedded(partitions: Sequence[Partition]) -> int:
-    """How many current rows have no vector yet, and are found by their words alone. Takes the partitions'
-    locks.
-    """
+    """How many current rows have no vector yet. Takes the partitions' locks."""
     count = 0
     for partition in partitions:
         with partition.lock:

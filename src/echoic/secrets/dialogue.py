@@ -428,9 +428,7 @@ _CORRECTS = re.compile(
 
 
 def _only_words(text: str) -> bool:
-    """Whether only nouns are said, as in recovery words: a sentence of three words would contain "the" or
-    similar.
-    """
+    """Whether only nouns are said, as in recovery words: three words without a "the"."""
     words = words_of(text)
     return len(words) > 2 and STOP.isdisjoint(words) and not ENCOURAGES.issuperset(words)
 

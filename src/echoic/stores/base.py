@@ -61,9 +61,7 @@ class Put:
 
     @classmethod
     def over(cls, old: Record | None, record: Record) -> Put:
-        """Put `record` in place of `old` as it was read, or of nothing (None). Putting `old` itself only
-        checks.
-        """
+        """Replace `old` as it was read (None: nothing). Putting `old` itself only checks."""
         return cls(record=record, expect=old.version if old else 0, was=old.data if old else None)
 
 
@@ -226,9 +224,7 @@ class Store(Protocol):
         ...
 
     async def check(self) -> Mapping[str, Any]:
-        """Facts for `echoic doctor`: engine, versions, size, pending records, whether it can write. No
-        contents.
-        """
+        """Facts for `echoic doctor`, such as size and pending records. No contents."""
         ...
 
 

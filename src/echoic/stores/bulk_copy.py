@@ -149,9 +149,7 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
 
 
 def told(record: Record) -> bytes:
-    """A JSON form that two stores must agree on: it distinguishes 1 from 1.0 and ignores the order of
-    names.
-    """
+    """A JSON form that two stores must agree on: 1 differs from 1.0, the order of names is ignored."""
     said = [record.kind, record.id, record.key, record.seq, record.data]
     return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
 

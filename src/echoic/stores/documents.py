@@ -479,9 +479,7 @@ class DocumentStore:
                     await self._asked(self._documents.delete(scope, name, text))
 
     async def _searched(self, scope: Scope, left: Mapping[tuple[str, str], Json | None]) -> tuple[bool, int]:
-        """Whether the documents hold of each record only what is `left` of it, and how many bytes were
-        searched.
-        """
+        """Whether only what is `left` of each record is found, and how many bytes were searched."""
         found, read = False, 0
         for name in await self._asked(self._documents.list(scope)):
             text = await self._asked(self._documents.get(scope, name)) or "{}"
@@ -549,9 +547,7 @@ class DocumentStore:
                 return spec
 
     def _place(self, scope: Scope) -> _ScopeDocument:
-        """The cached state of a scope, now the most recently used; others are evicted to stay within the
-        limit.
-        """
+        """The cached state of a scope, now most recently used; evicts others over the limit."""
         place = self._places.setdefault(scope, _ScopeDocument())
         self._places.move_to_end(scope)
         if len(self._places) > _KEPT:

@@ -478,9 +478,7 @@ class PartitionCache:
             return loaded
 
     def put(self, scope: Scope, loaded: Loaded) -> None:
-        """Cache `loaded`, or weigh it again after it grew; older ones are evicted to stay within the
-        limit.
-        """
+        """Cache `loaded`, or weigh it again; evicts others over the limit."""
         with self._lock:
             self.drop(scope)
             loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)

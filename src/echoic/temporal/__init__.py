@@ -204,9 +204,7 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
 
 
 def _is_range(text: str, first: Expression, last: Expression) -> bool:
-    """Whether the text joins `first` and `last` to one range; without an opening word they must be in
-    order.
-    """
+    """Whether the text joins both to one range; without an opening word they must be in order."""
     before, between = text[: first.start], text[first.end : last.start]
     if BETWEEN.search(before):
         return _JOINED.fullmatch(between) is not None

@@ -335,9 +335,7 @@ class TimeRule(NamedTuple):
 
 
 def _ago(said: re.Match[str], at: Calendar) -> Interval:
-    """The day of "three days ago"; half a unit to either side of "two weeks ago", which is not meant to
-    the day.
-    """
+    """The day of "three days ago"; half a unit around "two weeks ago", which is vague."""
     unit, count = _group(said, "unit"), _group(said, "count")
     if count in _VAGUE:
         return _between(at, unit, *_VAGUE[count])

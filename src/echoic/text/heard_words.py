@@ -88,9 +88,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
 
 
 def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
-    """How many characters of each text were heard, from the share of letters or the number of words
-    played.
-    """
+    """How many characters of each text were heard, by the share of letters or the words played."""
     chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
     if words is not None:
         count = min(words, len(chunks))

@@ -438,9 +438,7 @@ class _Reader:
         return None
 
     def _spread(self, place: int) -> list[tuple[str, int]]:
-        """The following words, as many as the longest numeral has, without hyphens, each with the index after
-        it.
-        """
+        """The next words, as many as a numeral may have, each with the index after it."""
         found: list[tuple[str, int]] = []
         if self._word(place) not in self._tongue.vocabulary:
             return found

@@ -157,9 +157,7 @@ class AgentExperience:
         return await self._decide("approved", lesson_id, by)
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Remove a lesson from prompts, even if it is taught again. For operators; arguments and errors as
-        for `adopt`.
-        """
+        """Remove a lesson from prompts, even if it is taught again; otherwise as `adopt`."""
         return await self._decide("withdrawn", lesson_id, by)
 
     async def remove(self, lesson_id: str, *, by: str | None = None) -> None:

@@ -187,9 +187,7 @@ def with_bias(vectors: Floats) -> Floats:
 
 
 def beside(vectors: Floats, places: Sequence[int]) -> Floats:
-    """[clauses, dimensions] The mean vector of each clause's neighbours in its turn; `places` are
-    `Clause.place`.
-    """
+    """[clauses, dimensions] Mean vectors of each clause's neighbours; `places` are `Clause.place`."""
     known = np.zeros_like(vectors)
     follows = np.array([place > 0 for place in places[1:]], np.float32)[:, None]
     count = np.zeros((len(vectors), 1), np.float32)

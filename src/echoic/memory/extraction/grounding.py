@@ -93,9 +93,7 @@ def is_keepable(fact: Fact) -> bool:
 
 
 def is_mentioned(memory: Memory, said: Sequence[str]) -> bool:
-    """Whether the utterances `said` mention `memory`; otherwise it can be neither repeated nor ended by
-    them.
-    """
+    """Whether `said` mentions `memory`; otherwise it neither repeats nor ends it."""
     about = f"{memory.key or ''} {memory.text} {memory.statement or ''}".replace("_", " ").replace(":", " ")
     stems = {word.stem for utterance in said for word in content_words(utterance)}
     return any(word.stem in stems for word in content_words(about) if word.text not in _FRAME)

@@ -67,9 +67,7 @@ def same_words(one: str, other: str) -> bool:
 
 
 def same_meaning(one: str, other: str, cosine: float) -> bool:
-    """Whether two statements mean the same: `same_words`, or extra words in one that add nothing at this
-    cosine.
-    """
+    """`same_words`, or extra words in one that add nothing at this cosine."""
     if not _decided_alike(one, other):
         return False
     left, right = _told(one), _told(other)

@@ -257,9 +257,7 @@ class ModelReader:
             return await self._leased(scope, record, progress, stretch.within(CHARACTERS))
 
     async def due(self, scope: Scope, record: Record, last: int) -> bool:
-        """Whether the conversation of `record`, whose last turn has the `seq` `last`, is due to be read or
-        marked as read.
-        """
+        """Whether a conversation whose last turn is `last` is due to be read or marked."""
         progress = await self._progress(scope, record.id)
         if progress.parked or self._wait_s(progress) is not None:
             return False

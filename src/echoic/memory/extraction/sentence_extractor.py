@@ -200,9 +200,7 @@ class _Held:
 
 
 class SentenceExtractor:
-    """Scores the clauses of what a user said; see `clause_reader`. Whoever made `embedder` opens and
-    closes it.
-    """
+    """Scores the clauses of what a user said; see `clause_reader`. It does not open `embedder`."""
 
     name = "sentences"
     timeout_s = 60.0
@@ -264,9 +262,7 @@ def _says(heard: str, clause: Clause) -> bool:
 def _disbelieved(
     said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
 ) -> Iterator[Retract]:
-    """Retractions of what the rules extracted from clauses that score as no statement: "so I'm a vegan
-    now".
-    """
+    """Retractions from clauses that score as no statement: "so I'm a vegan now"."""
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue

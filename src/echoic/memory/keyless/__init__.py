@@ -77,9 +77,7 @@ def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
 
 
 def of_now_only(said: str) -> str:
-    """The answer to a question about the past if only the present value `said` is known; empty if that is
-    empty.
-    """
+    """The answer to a question about the past from the present value `said`; empty without one."""
     return f"I know only how it is now: {listed([said])}" if said else ""
 
 

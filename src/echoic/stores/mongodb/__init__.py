@@ -371,9 +371,7 @@ class MongoDBStore:
         return partition
 
     async def until_searchable(self, timeout_s: float) -> bool:
-        """Wait for the search indexes; returns whether they answer. False at once if the server has no
-        search.
-        """
+        """Wait for the search indexes; returns whether they answer, False without search."""
         live = self._opened()
         if live.searching is not None:
             await asyncio.wait([live.searching], timeout=timeout_s)

@@ -277,9 +277,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
 
 
 class ChangeStream:
-    """A change stream over the scopes' documents; `refresh` is called for changed scopes that are
-    `wanted`.
-    """
+    """Calls `refresh` for changes of scopes that are `wanted`."""
 
     def __init__(
         self,

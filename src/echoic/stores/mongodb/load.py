@@ -246,9 +246,7 @@ def _shown(value: Any) -> Any:
 
 
 async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[list[Document]]) -> list[int]:
-    """The rows that the pipelines `asked` find. Each is checked against the scope again, so that a wrong
-    filter leaks nothing.
-    """
+    """The rows that the pipelines find, each checked against the scope again."""
     own = scope_fields(scope)
 
     async def found(pipeline: list[Document]) -> list[Document]:

@@ -50,9 +50,7 @@ _INT64 = 1 << 63
 
 
 def scope_fields(scope: Scope) -> Document:
-    """The fields that identify a document's scope and, in this order, the `_id` of the scope's own
-    document.
-    """
+    """The fields of a document's scope and, in this order, the `_id` of the scope's document."""
     user = EVERYONE if scope.user is None else scope.user
     return {"deploymentId": scope.deployment, "userCookie": user, "isGlobal": scope.user is None}
 

@@ -136,9 +136,7 @@ class _Outcome:
 
 
 class PostgresScopeChanges(Changing):
-    """One scope being changed. In a transaction: `begin`, `apply`, `finish`. Others are notified on
-    `channel`, if any.
-    """
+    """One scope being changed, in a transaction: `begin`, `apply`, `finish`; notifies `channel`."""
 
     def __init__(self, connection: Connection, names: Names, index: Index, channel: str = "") -> None:
         super().__init__(index)
@@ -168,9 +166,7 @@ class PostgresScopeChanges(Changing):
         return changes
 
     async def begin(self, scope: Scope, changes: Sequence[Change]) -> bool:
-        """Lock the scope, and read what `changes` touch. False: there is no such scope and none is
-        created.
-        """
+        """Lock the scope and read what `changes` touch; False if it does not exist and stays so."""
         whose = (scope.deployment, scope.user or "")
         found = await self._connection.fetchrow(self._names.sql(_LOCK), *whose)
         if found is None:

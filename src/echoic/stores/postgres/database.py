@@ -222,9 +222,7 @@ class Database:
             pool.terminate()
 
     async def listen(self, heard: Callable[[str], None], ended: Callable[[], None]) -> Connection:
-        """A connection of its own; calls `heard` with each notification's payload, and `ended` when it is
-        lost.
-        """
+        """A connection that calls `heard` with each notification, and `ended` when it is lost."""
         async with translated():
             connection = await self._connect()
             try:

@@ -197,9 +197,7 @@ async def likely_rows(
     limit: int,
     include_past: bool,
 ) -> list[int]:
-    """At most `limit` rows of scope `number` by each of meaning, words, and sounds of words that no row
-    says.
-    """
+    """At most `limit` rows by each of meaning, words, and sounds of unsaid words."""
     words = list(dict.fromkeys(content_words(text)))[:_MAX_WORDS]
     heard = [(term, sound) for word in words for term in signed([word.term]) for sound in sounds_of([word])]
     rows = await connection.fetch(

@@ -244,9 +244,7 @@ async def fenced(connection: asyncpg.Connection, names: Names) -> bool:
 
 
 async def fence_holds(connection: asyncpg.Connection, names: Names) -> bool:
-    """Whether row-level security applies to this role: it does not to superusers and roles that may bypass
-    it.
-    """
+    """Whether row-level security applies to this role; superusers may bypass it."""
     holds: bool = await connection.fetchval(
         names.sql("select row_security_active('{s}.scopes') and row_security_active('{s}.records')")
     )

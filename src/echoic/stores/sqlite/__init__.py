@@ -379,9 +379,7 @@ class SQLiteStore:
                 reader.close()
 
     def _mark(self) -> int:
-        """Changes with every commit, in this process or another. Takes a few microseconds, on the event
-        loop.
-        """
+        """Changes with every commit, of any process. Some microseconds on the event loop."""
         try:
             return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
         except apsw.Error:  # busy, as while another process recovers the log: use the other thread

@@ -164,9 +164,7 @@ def _token_needles(connection: apsw.Connection, number: int, records: Sequence[R
 def _scrub(
     connection: apsw.Connection, path: Path, needles: Iterable[bytes], *, rewrite: bool
 ) -> tuple[bool, int]:
-    """Remove the bytes of deleted rows; returns whether none of `needles` is left, and how many bytes were
-    searched.
-    """
+    """Remove deleted bytes; returns whether no needle is left, and the bytes searched."""
     truncate_log(connection)
     rewrite = rewrite or _has_stale_page(connection)
     if rewrite:

@@ -132,9 +132,7 @@ class Writer:
         _writers.add(self)
 
     def start(self) -> Future[None]:
-        """Open the file, creating or upgrading it. Raises NotOpen in a child forked while the file was
-        open.
-        """
+        """Open the file, creating or upgrading it. Raises NotOpen in a forked child."""
         self.check_process()
         with self._waking:
             if self._thread is None:
@@ -155,9 +153,7 @@ class Writer:
         return job.done
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work`, which handles transactions itself, between other jobs. Raises NotOpen if the writer is
-        not running.
-        """
+        """Run `work`, which handles transactions itself; raises NotOpen if it is not running."""
         with self._waking:
             return self._running().submit(self._alone, work)
 
@@ -183,9 +179,7 @@ class Writer:
             self._lock_file = None
 
     def check_process(self) -> None:
-        """Raise NotOpen in a forked child of the process that opened the file: SQLite does not survive a
-        fork.
-        """
+        """Raise NotOpen in a forked child: SQLite does not survive a fork."""
         if self._forked:
             raise NotOpen(
                 f"{self._path!r} was opened before this process was forked off and cannot be used in it: "
