@@ -66,11 +66,7 @@ class Described:
 
     @classmethod
     def read(cls, model: PublishedModel, given: Mapping[str, str]) -> Described:
-        """The description in the files of `model`; values in `given` override them.
-
-        Raises:
-            EmbedderMissing: they describe no supported encoder.
-        """
+        """The description in a model's files, overridden by `given`; EmbedderMissing if unsupported."""
         config = model.json("config.json")
         if not config:
             raise EmbedderMissing(f"{model.name} has no config.json: it is not a published model")

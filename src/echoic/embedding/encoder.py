@@ -227,11 +227,7 @@ class Encoder:
     """Whether the graph's own pooled output is the vector of a text."""
 
     def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
-        """Load the model and check that it is the expected one.
-
-        Raises:
-            EmbedderMissing: packages are not installed, a file cannot be read, or it is another model.
-        """
+        """Load and check the model; EmbedderMissing without packages or files, or for another model."""
         try:
             import onnxruntime
         except ImportError as error:
@@ -277,11 +273,7 @@ class Encoder:
         return Abort(options)
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """Encode `batch`, token ids by text, padded to the longest; with `hidden` return token vectors too.
-
-        Raises:
-            Aborted: `abort` was set before the run was over.
-        """
+        """Encode token ids by text, with token vectors if `hidden`; raises Aborted once `abort` is set."""
         longest = max(map(len, batch))
         ids = np.zeros((len(batch), longest), np.int64)
         mask = np.zeros_like(ids)

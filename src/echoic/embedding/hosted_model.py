@@ -217,11 +217,7 @@ class HostedEmbedder(RemoteEmbedder):
 
 
 def canonical(model: str) -> str:
-    """`model` as "provider:model" with the provider's current name.
-
-    Raises:
-        InvalidInput: there is no such provider, or no model is named.
-    """
+    """`model` as "provider:model" with the provider's current name, or InvalidInput."""
     provider, _, name = model.partition(":")
     provider = ALIASES.get(provider, provider)
     if provider not in KEYS or not name:

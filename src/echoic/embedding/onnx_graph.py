@@ -194,9 +194,7 @@ def build(safetensors: Path, config: Path, *, int8: bool = False) -> bytes:
 
     With `int8` the matrix weights have 8 bits, with a scale for each channel, and activations are quantised
     at run time (dynamic); the embedding table stays float32. The cosine to the fp32 vector is about 0.99.
-
-    Raises:
-        ValueError: the files hold no BERT encoder.
+    Raises ValueError if the files hold no BERT encoder.
     """
     shape = Architecture.read(config)
     try:

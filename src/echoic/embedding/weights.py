@@ -226,11 +226,7 @@ class PublishedModel:
 
     @classmethod
     def find(cls, name: str, cache_dir: Path | None) -> PublishedModel:
-        """Find the description of the model `name`; downloaded once if needed. Blocks.
-
-        Raises:
-            EmbedderMissing: there is no such folder, or the hub has no such model or is unreachable.
-        """
+        """Find or download the description of the model `name`, or raise EmbedderMissing. Blocks."""
         folder = Path(name).expanduser()
         if folder.is_dir():
             return cls(name, folder)
@@ -286,11 +282,7 @@ class PublishedModel:
             return hashlib.sha256(sample + opened.read()).hexdigest()
 
     def files(self, variant: Variant, cache_dir: Path | None) -> ModelFiles:
-        """The files of an encoder, downloaded and converted as needed. Blocks, the first time for minutes.
-
-        Raises:
-            EmbedderMissing: the files do not exist, or are not the expected ones.
-        """
+        """An encoder's files, downloaded and converted as needed, or EmbedderMissing. Blocks for minutes."""
         weights, tokenizer = self.weights() or self._fetched(), self.path("tokenizer.json")
         if tokenizer is None:
             raise EmbedderMissing(f"{self.folder} has no tokenizer.json: only WordPiece tokenizers are read")

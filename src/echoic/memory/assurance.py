@@ -69,11 +69,7 @@ text counts."""
 
 
 def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
-    """The default table with a deployment's changes, such as "attested=sensitive,device=open".
-
-    Raises:
-        InvalidInput: unknown level or sensitivity.
-    """
+    """The default table with changes such as "attested=sensitive,device=open"; raises InvalidInput."""
     if isinstance(given, str):
         given = dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
     table: dict[Level, Sensitivity] = dict(TABLE)

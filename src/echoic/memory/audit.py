@@ -114,11 +114,7 @@ class AuditLog:
         self._thread.submit(self._write, False)
 
     async def flush(self) -> None:
-        """Wait until every entry is on disk.
-
-        Raises:
-            StoreUnavailable: the log cannot be written, so the access to be logged must not happen.
-        """
+        """Wait until every entry is on disk; after StoreUnavailable the access must not happen."""
         error = await asyncio.wrap_future(self._thread.submit(self._write, True))
         if error is not None:
             raise error

@@ -135,11 +135,7 @@ class Distiller:
         return (await self._readers())[1] is not None
 
     async def open(self) -> None:
-        """Prepare the model, if there is one.
-
-        Raises:
-            InvalidInput: the model is not set up correctly.
-        """
+        """Prepare the model, if any; InvalidInput if it is not set up correctly."""
         if self._extractor is not None:
             await self._extractor.open()
 
@@ -406,12 +402,10 @@ class Background:
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
 
     def poke(self, conversation: tuple[Scope, str] | None = None, *, urgent: bool = False) -> None:
-        """Announce a write. Several pokes for a conversation during a run cause one more run.
+        """Announce a write; several pokes for a conversation during a run cause one more run.
 
-        `urgent` has a model read `conversation` now, however little is new.
-
-        Raises:
-            NotOpen: called from another event loop than the service's.
+        `urgent` has a model read `conversation` now, however little is new. Raises NotOpen in another event
+        loop.
         """
         self._home.check()
         if conversation is not None:
@@ -531,11 +525,7 @@ class Background:
             log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
 
     async def embed_waiting(self) -> int:
-        """Embed everything that is pending; returns how many records.
-
-        Raises:
-            EmbedderUnavailable: they stay pending.
-        """
+        """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending."""
         done = 0
         while batch := await self._store.waiting(BATCH):
             done += await self._embed(batch)

@@ -212,11 +212,7 @@ _SUMS_UP = ("summary", "recall_key")
 
 
 async def forget_again(parts: Parts, compliance: Compliance) -> int:
-    """Repeat the erasures that this store has no mark of; returns how many.
-
-    Raises:
-        StoreError: an erasure failed; nothing may be read from this store before it succeeds.
-    """
+    """Repeat erasures without a mark; returns how many. After StoreError nothing may be read."""
     async with compliance.applying():
         missing = await compliance.missing(parts.store)  # another process may have done it first
         by_scope: dict[str, list[PastErasure]] = {}

@@ -195,11 +195,7 @@ _REACH = 3
 
 
 def hits_for(question: str, budget_tokens: int) -> int:
-    """How many hits to read: more for a question that asks for a list, whose items lie far apart.
-
-    Raises:
-        InvalidInput: the budget is not a whole number above 0, or the question is blank.
-    """
+    """How many hits to read: more for a question that asks for a list. Raises InvalidInput."""
     checked_budget(budget_tokens)
     return LIST_HITS if asks_list(checked_query(question)) else HITS
 

@@ -116,11 +116,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Checkpoint:
-    """The inverse of `as_json`.
-
-    Raises:
-        InvalidInput: `data` is not a checkpoint.
-    """
+    """The inverse of `as_json`; InvalidInput if `data` is not a checkpoint."""
     try:
         turns = [
             turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
@@ -162,8 +158,7 @@ _SWEEPS: Final = 4
 class AbandonedCalls(Sweeper):
     """Closes calls whose process died and that nobody resumed within `resumable_for_s` (None: no limit).
 
-    Raises:
-        InvalidInput: the limit is so short that a live call would be closed.
+    A limit so short that it would close live calls raises InvalidInput.
     """
 
     def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
@@ -184,11 +179,7 @@ class AbandonedCalls(Sweeper):
         )
 
     async def close_all(self, deployment: str | None = None) -> int:
-        """Close every call that is over, of one deployment or of all; returns how many were closed here.
-
-        Raises:
-            StoreUnavailable: the checkpoints could not be read.
-        """
+        """Close every call that is over, of one deployment or of all; returns how many."""
         if self._resumable_for_s is None:
             return 0
         closed = 0

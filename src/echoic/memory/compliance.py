@@ -63,12 +63,7 @@ class ChainedLog:
         self._thread_lock = threading.Lock()
 
     def append(self, *entries: Mapping[str, Any], durable: bool = True) -> None:
-        """Append a line for each entry; if `durable`, on disk when this returns.
-
-        Raises:
-            StoreUnavailable: the file could not be written.
-            StoreCorrupt: its last line cannot be read.
-        """
+        """Append a line for each entry; on disk when this returns if `durable`. Raises as `entries`."""
         try:
             with self._thread_lock, locked(self._lock):
                 self._append(entries, durable=durable)
@@ -187,11 +182,7 @@ class ChainedLog:
         return low
 
     def head(self) -> str:
-        """The hash of the last line.
-
-        Raises:
-            StoreUnavailable: the file cannot be read.
-        """
+        """The hash of the last line."""
         try:
             with self._thread_lock, locked(self._lock):
                 fd = os.open(self.path, os.O_RDWR)
@@ -207,10 +198,8 @@ class ChainedLog:
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
         """Remove the entries whose "at" is before `at` and append `note`; returns how many were removed.
 
-        The rest stays byte for byte, so that a later hash can still be checked.
-
-        Raises:
-            StoreCorrupt: the chain is broken; nothing was removed.
+        The rest stays byte for byte, so that a later hash can still be checked. A broken chain raises
+        StoreCorrupt.
         """
         with self._thread_lock, locked(self._lock):
             entries, _ = self.read()

@@ -30,11 +30,7 @@ async def load(*modules: str) -> None:
 
 
 async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
-    """Run `attempt` until it raises no `WriteConflict`.
-
-    Raises:
-        StoreUnavailable: too many conflicts; nothing was written.
-    """
+    """Retry `attempt` after `WriteConflict`; StoreUnavailable after too many, with nothing written."""
     for number in range(_ATTEMPTS):
         try:
             return await attempt()

@@ -84,11 +84,7 @@ _STAYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def checked_consent(consent: object) -> Consent:
-    """`consent`, if it is valid.
-
-    Raises:
-        InvalidInput: it is not.
-    """
+    """`consent`, if it is valid, or InvalidInput."""
     if consent not in get_args(Consent):
         raise InvalidInput(f"unknown consent: use one of {', '.join(get_args(Consent))}")
     return cast("Consent", consent)

@@ -375,11 +375,7 @@ class OpenConversation:
         return self.silent or await self._look() != "keep"
 
     async def _unkept(self) -> Conversation:
-        """The state of a conversation of which nothing is stored.
-
-        Raises:
-            InvalidInput: it was stored, and then forgotten.
-        """
+        """The state of a conversation without stored turns; InvalidInput if it was forgotten."""
         if not await self._is_unkept():
             raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
         now = self._parts.clock()
@@ -448,11 +444,7 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
 def _answer(
     turns: Sequence[tuple[Turn, Record]], after: str | None, qualified: Callable[[str], str]
 ) -> list[tuple[Turn, Record]]:
-    """What the agent said after the user's turn `after`, or before the first one.
-
-    Raises:
-        InvalidInput: there is no such turn, or no answer to it.
-    """
+    """The agent's turns after the user's turn `after`, or before the first; InvalidInput without any."""
     begin = 0
     if after is not None:
         names = {after, qualified(after)}

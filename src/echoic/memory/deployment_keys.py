@@ -225,11 +225,7 @@ class DeploymentKeys:
         return await until_written(attempt, "the key")
 
     async def of(self, given: str) -> DeploymentKey | None:
-        """The key with the secret `given`, if it is valid.
-
-        Raises:
-            StoreUnavailable: it could not be checked; refuse access.
-        """
+        """The key with the secret `given`, if it is valid; after StoreUnavailable refuse access."""
         named = key_id(given)
         if named is None:
             return None
@@ -240,11 +236,7 @@ class DeploymentKeys:
         return self._good(found)
 
     async def named(self, key_id: str) -> DeploymentKey | None:
-        """The key with this id, if it is valid, for a caller who proved to have it before.
-
-        Raises:
-            StoreUnavailable: it could not be checked; refuse access.
-        """
+        """The key with this id, if it is valid, for a caller who proved to have it before. Raises as `of`."""
         return self._good(await self._store.read(self._scope, KEY, [key_id]))
 
     def _good(self, found: Sequence[Record]) -> DeploymentKey | None:

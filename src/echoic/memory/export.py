@@ -119,10 +119,8 @@ async def restore_scope(
     is written.
 
     If a key would then have two current values, the later one stays current and the other becomes history.
-    `check` raises InvalidInput for a memory that must not be stored.
-
-    Raises:
-        InvalidInput: it is not an export, or contains something that cannot be stored.
+    Data that is no export or cannot be stored raises InvalidInput, as `check` does for a memory that must not
+    be stored.
     """
     records = _records(exported, scope)
     for record in records:
@@ -228,11 +226,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
-    """`records` without duplicates, which a write would refuse.
-
-    Raises:
-        InvalidInput: two records of one kind have the same id but differ.
-    """
+    """`records` without duplicates; InvalidInput if two with one id differ."""
     found: dict[tuple[str, str], Record] = {}
     for record in records:
         if found.setdefault((record.kind, record.id), record) != record:

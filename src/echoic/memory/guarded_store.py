@@ -129,12 +129,7 @@ class Meter:
 
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
-        """Count `changes`, which are written inside; if that fails, they are not counted.
-
-        Raises:
-            QuotaExceeded: a limit would be exceeded; do not write.
-            StoreUnavailable: the usage could not be counted.
-        """
+        """Count `changes`, which are written inside, unless that fails; QuotaExceeded beyond a limit."""
         if self._quota == Quota():
             yield
             return
@@ -346,11 +341,7 @@ class HomeLoop:
         return self._loop is not None and self._loop.is_closed()
 
     def enter(self) -> bool:
-        """Make the running loop the home; returns whether it was not before.
-
-        Raises:
-            NotOpen: another loop is the home.
-        """
+        """Make the running loop the home; returns whether it was not. NotOpen if another is."""
         self.check()
         entered, self._loop = self._loop is None, asyncio.get_running_loop()
         return entered

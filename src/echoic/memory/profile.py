@@ -315,11 +315,7 @@ def record_of_directives(directives: Directives) -> Record:
 
 
 def directives_of(record: Record) -> Directives:
-    """The inverse of `record_of_directives`.
-
-    Raises:
-        InvalidInput: the record holds an invalid directive.
-    """
+    """The inverse of `record_of_directives`; InvalidInput for an invalid directive."""
     known = {name: record.data.get(name) for name in (*PRESETS, "language")}
     free = record.data.get("free", {})
     if not isinstance(free, Mapping):
@@ -361,11 +357,8 @@ class TimeReader:
 
         Events are looked up in the user's own and in global memory. `zone` None uses the user's zone, else
         the global one, else UTC. If the store cannot be read, the last known zone is assumed, or UTC, and
-        `Spans.assumed` says so; days are then off by some hours at most.
-
-        Raises:
-            InvalidInput: there is no such zone.
-            StoreUnavailable: an event could not be looked up.
+        `Spans.assumed` says so; days are then off by some hours at most. Only looking up an event raises
+        StoreUnavailable.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
@@ -380,12 +373,7 @@ class TimeReader:
         return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
 
     async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
-        """The time zone of the user of `scope`: as given, else as remembered, else UTC.
-
-        Raises:
-            InvalidInput: there is no such zone.
-            StoreUnavailable: the remembered zone could not be read.
-        """
+        """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
         if (zone := await _given(given)) is not None:
             return zone
         self._last = await remembered_zone(self._store, scope) or UTC

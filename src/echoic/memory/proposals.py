@@ -86,11 +86,7 @@ async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
 
 
 def decider(by: str | None) -> str:
-    """The name of the operator who decides, or a placeholder.
-
-    Raises:
-        InvalidInput: the name cannot be stored.
-    """
+    """The name of the operator who decides, or a placeholder; InvalidInput if it is not valid."""
     return _NAMELESS if by is None else checked_name(by, "by")
 
 
@@ -173,11 +169,7 @@ class Proposals:
         return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))
 
     async def _adopt(self, waiting: Record, by: str) -> Memory:
-        """Make the proposal global as it was read.
-
-        Raises:
-            WriteConflict: it was withdrawn, replaced or forgotten meanwhile, or its key was written to.
-        """
+        """Make the proposal global as it was read, or raise WriteConflict."""
         proposal = memory_of(waiting)
         ledger = Ledger(self._store, self._everyone)
         adopted = Memory(
@@ -384,11 +376,7 @@ class Judge(Sweeper):
         self._runs.want(scope, memory)
 
     async def take_up(self, deployment: str | None = None) -> int:
-        """Request all judgements that are due; returns how many.
-
-        Raises:
-            StoreUnavailable: they could not be read.
-        """
+        """Request all judgements that are due; returns how many."""
         now, found = self._clock(), 0
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, JUDGEMENT):

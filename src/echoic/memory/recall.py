@@ -57,11 +57,7 @@ T = TypeVar("T")
 
 
 def checked_deadline(after_ms: object) -> float | None:
-    """`after_ms` as a deadline from now; None for no deadline.
-
-    Raises:
-        InvalidInput: it is not a number above 0.
-    """
+    """`after_ms` as a deadline from now; None for none, InvalidInput if not above 0."""
     if after_ms is None:
         return None
     number = float(after_ms) if isinstance(after_ms, Real) else 0.0

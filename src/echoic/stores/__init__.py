@@ -96,11 +96,7 @@ def _plain_store(url: str) -> Store:
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """A store, not opened yet, from a URL, a `Store` or `Documents`.
-
-    Raises:
-        InvalidInput: it is none of these, or a URL that `store_from` refuses.
-    """
+    """A store, not opened yet, from a URL, a `Store` or `Documents`, or InvalidInput."""
     if isinstance(given, str):
         return store_from(given)
     from echoic.stores.base import Store

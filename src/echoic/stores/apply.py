@@ -90,11 +90,7 @@ class Changing(ABC):
         self._next_row, self._next_other = next_row, next_other
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Apply each change in order.
-
-        Raises:
-            WriteConflict: a `Put.expect` or a `Require` does not hold; roll the transaction back.
-        """
+        """Apply each change in order; after WriteConflict roll the transaction back."""
         for change in changes:
             match change:
                 case Put():

@@ -365,11 +365,7 @@ ENCRYPTED: Final = "encrypted:"
 
 
 def check_model(theirs: EmbeddingSpec, ours: EmbeddingSpec, where: str) -> None:
-    """Refuse to mix the vectors of two models, or encrypted with plain data.
-
-    Raises:
-        EmbeddingMismatch: `where` holds vectors of `theirs`, which is not `ours`.
-    """
+    """Raise EmbeddingMismatch if `where` holds vectors of `theirs` and that is not `ours`."""
     if theirs.model.startswith(ENCRYPTED) != ours.model.startswith(ENCRYPTED):
         is_, way = ("", "name its keys in its URL, as in ?encryption=file:PATH (docs/encryption.md)")
         if ours.model.startswith(ENCRYPTED):

@@ -304,8 +304,7 @@ class _ScopeWriter:
     async def take(self, page: Sequence[CopiedRecord]) -> None:
         """Write what is missing of `page`, whose records are all searchable or all not.
 
-        Raises:
-            WriteConflict: the target gave them other positions; they were removed again.
+        If the target gives them other positions, they are removed again and WriteConflict is raised.
         """
         missing = [kept for kept in page if not self._there(kept.record)]
         changes = [change for kept in missing for change in self._written(kept)]

@@ -160,11 +160,7 @@ class HeldScope:
         self._segments: dict[int, Segment] = {}
 
     def stage(self, changes: Sequence[Change]) -> Staged:
-        """Check `changes` and compute their result, without applying anything.
-
-        Raises:
-            WriteConflict: a `Put.expect` or a `Require` does not hold.
-        """
+        """Check `changes` and compute their result without applying anything, or raise WriteConflict."""
         staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
             name = name_of(change)

@@ -144,11 +144,7 @@ def may_mean_time(text: str) -> bool:
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
-    """The time ranges in `text`, a spoken question, at the aware moment `now`.
-
-    Raises:
-        InvalidInput: `now` has no time zone.
-    """
+    """The time ranges in `text`, a spoken question, at the aware moment `now`."""
     at, text = Calendar(checked_time(now, "now"), timezone), text[-MAX_CHARACTERS:]
     found = _meant(text, find_expressions(text, at))
     if not found:

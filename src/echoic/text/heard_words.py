@@ -67,11 +67,9 @@ class _Chunk:
 
 
 def heard_ends(said: Sequence[str], heard: str) -> list[int]:
-    """How many characters of each text of the answer `said` were heard; a word that was cut off does not
-    count.
+    """How many characters of each text of `said` were heard, without a word that was cut off.
 
-    Raises:
-        InvalidInput: the answer does not begin with `heard`.
+    Raises InvalidInput if the answer does not begin with `heard`.
     """
     chunks = [
         _Chunk(_words(found.group()), found.group(), place, found.end())

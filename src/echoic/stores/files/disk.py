@@ -82,12 +82,7 @@ def seen(path: Path | str) -> FileStamp | None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of `path`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        StoreCorrupt: it is not an ordinary file, such as a link that leads out of the folder.
-    """
+    """The bytes of `path`; FileNotFoundError without it, StoreCorrupt for a link or device."""
     try:
         fd = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
     except OSError as error:
@@ -219,11 +214,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
-    """Hold the lock file `path`, created if needed, among all processes of this machine; a process that dies
-    releases it.
+    """Hold the lock file `path` among all processes of this machine; a process that dies releases it.
 
-    Raises:
-        StoreUnavailable: another process held it for `timeout_s`, or `LOCK_TIMEOUT_S`.
+    Raises StoreUnavailable if another process holds it for `timeout_s`, or `LOCK_TIMEOUT_S`.
     """
     fd = _acquire(path, time.monotonic() + (LOCK_TIMEOUT_S if timeout_s is None else timeout_s))
     try:

@@ -406,13 +406,7 @@ class Folder:
         return None
 
     def read(self, source: DocumentOrigin) -> Document:
-        """The file of one scope.
-
-        Raises:
-            FileNotFoundError: there is none.
-            StoreCorrupt: it cannot be read; it is left unchanged.
-            StoreTooNew: a newer version wrote it; likewise.
-        """
+        """The file of one scope; raises FileNotFoundError, StoreCorrupt or StoreTooNew."""
         data = disk.read(source.path)
         try:
             text = data.decode("utf-8-sig")

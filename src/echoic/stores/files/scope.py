@@ -78,13 +78,7 @@ class ScopeFiles:
         self._vectors = VectorFile(self.path.with_name(f"{stem}.vectors"), self._spec)
 
     def ask(self, question: Callable[[HeldScope], T]) -> T:
-        """The answer to `question` from the current content of the files.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read; it is left unchanged.
-            StoreTooNew: a newer version wrote it; likewise.
-            StoreUnavailable: the operating system could not read it.
-        """
+        """The answer to `question` from the current files; raises StoreCorrupt or StoreTooNew."""
         with self._guard, disk.translated(self.path, "read"):
             return question(self._current())
 
@@ -143,12 +137,7 @@ class ScopeFiles:
                 self._keep_records(held.stage([]))
 
     def erase(self, changes: Sequence[Erasable] | None) -> Erased:
-        """Destroy what `changes` drop and replace, or everything, and check that nothing of it is left.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read, so its content is unknown; left unchanged.
-            StoreUnavailable: it could not be written.
-        """
+        """Destroy what `changes` drop and replace, or everything, and check that nothing is left."""
         with disk.translated(self.path, "erased"):
             if self._look() == (None, None) and not self._leftovers():
                 return Erased(verified=True)

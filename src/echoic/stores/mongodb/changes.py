@@ -210,11 +210,7 @@ class MongoScopeChanges(Changing):
         self._segment(kept.record.seq).attach(kept.record.seq % SEGMENT_ROWS, attach.vector)
 
     def adopt(self, place: Any, record: Record, vector: NDArray[np.float32] | None) -> None:
-        """Turn a foreign document at `place` into a record.
-
-        Raises:
-            InvalidInput: it cannot be indexed.
-        """
+        """Turn a foreign document at `place` into a record; InvalidInput if it cannot be indexed."""
         entry = self._index(record)
         if entry is None:
             return

@@ -48,13 +48,7 @@ _TOO_LARGE_MESSAGE = "a record is larger or deeper than a MongoDB document may b
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Translate the driver's errors; `where` names server and database, without user and password.
-
-    Raises:
-        StoreUnavailable: it could not be reached, or refused; likewise `StoreFull`.
-        NotOpen: the client was closed meanwhile.
-        InvalidInput: a record is larger than a document may be.
-    """
+    """Translate the driver's errors; `where` names server and database, without credentials."""
     try:
         yield
     except EchoicError:
@@ -175,20 +169,12 @@ class DatabaseClient:
 
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
-        """The collections, for work within the time limit unless not `limited`; errors are translated.
-
-        Raises:
-            StoreUnavailable: a server could not be reached, refused, or was late.
-        """
+        """The collections, for work within the time limit if `limited`; errors are translated."""
         with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
             yield self.collections
 
     async def ask(self) -> None:
-        """Check within the time limit that a server answers, before work without a limit.
-
-        Raises:
-            StoreUnavailable: none does. The driver would retry a transaction for two minutes.
-        """
+        """Check that a server answers: the driver would retry a transaction for two minutes."""
         async with self.used():
             await self.client.admin.command("ping")
 
@@ -220,12 +206,7 @@ class DatabaseClient:
 
 
 async def connect(url: str, timeout_s: float) -> DatabaseClient:
-    """Connect to the server of `url`.
-
-    Raises:
-        InvalidInput: the URL cannot be parsed. The message does not repeat it: it may hold a password.
-        StoreUnavailable: no server answers there, or one that cannot be used.
-    """
+    """Connect to the server of `url`, which errors do not repeat: it may hold a password."""
     chosen: dict[str, Any] = {"appname": "echoic", "tz_aware": True}
     if "serverselectiontimeoutms" not in url.lower():
         chosen["serverSelectionTimeoutMS"] = _SELECTION_MS

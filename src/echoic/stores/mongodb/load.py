@@ -54,10 +54,7 @@ async def catch_up(
     """Update `partition`, at any earlier version of this scope (0: empty), to its current version.
 
     `head` is the scope's document, just read. A scope with vectors of another model than `model` is loaded
-    without them.
-
-    Raises:
-        Moved: the scope was erased and created again.
+    without them. Raises Moved if the scope was erased and created again.
     """
     changed: dict[int, Segment] = {}
     since = partition.version

@@ -117,11 +117,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def record_of(document: Mapping[str, Any]) -> Record:
-    """The inverse of `fields_of`.
-
-    Raises:
-        StoreCorrupt: these are not the fields of a record.
-    """
+    """The inverse of `fields_of`, or StoreCorrupt."""
     try:
         data: dict[str, Any] = {}
         if "value" in document and document["seq"] < FIRST_UNSEARCHABLE:
@@ -290,11 +286,7 @@ class Collections:
 
 
 async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Document:
-    """The kind of server.
-
-    Raises:
-        StoreUnavailable: it is too old, or does not support transactions.
-    """
+    """The kind of server; StoreUnavailable if it is too old or has no transactions."""
     hello = await client.admin.command("hello")
     version = (await client.admin.command("buildInfo"))["version"]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])

@@ -58,11 +58,7 @@ class Marks:
 
     @contextlib.asynccontextmanager
     async def row(self, left_s: float) -> AsyncIterator[int]:
-        """A row of our own, held until the outcome of its transaction is known.
-
-        Raises:
-            StoreUnavailable: none became free in time.
-        """
+        """A row of our own until the outcome of its transaction is known; may raise StoreUnavailable."""
         try:
             async with asyncio.timeout(left_s):
                 row = await self._free.get()
@@ -148,12 +144,7 @@ class Database:
         self._marks = Marks(pool)
 
     async def open(self) -> None:
-        """Create or migrate the schema and start the pool.
-
-        Raises:
-            StoreCorrupt, StoreTooNew, StoreUnavailable: see `schema.prepared`.
-            InvalidInput: the URL cannot be parsed, or the fence would not apply.
-        """
+        """Create or migrate the schema (see `schema.prepared`) and start the pool."""
         async with translated():
             connection = await self._connect(command_timeout=SLOW_S, statement_cache_size=0)
             try:
@@ -277,8 +268,7 @@ class Database:
     async def change(self, scope: Scope | None, work: Work[T]) -> T:
         """Run `work` in a transaction that is committed exactly once; it may run again after a rollback.
 
-        Raises:
-            StoreUnavailable: nothing was kept, or the server was lost before it could say.
+        After StoreUnavailable nothing was kept, or the server was lost before it could say.
         """
         until = self._until(None)
         tries = _Tries(until)

@@ -304,11 +304,7 @@ class FreshPartitions:
         return loaded.partition.size if loaded is not None else None
 
     async def load(self, scope: Scope) -> Partition:
-        """`scope` as it is now, or as it was when the database was last reached.
-
-        Raises:
-            StoreUnavailable: it is unreachable, and nothing usable is loaded.
-        """
+        """`scope` as it is now, or as last loaded; StoreUnavailable if that is not usable."""
         if self._resting(scope):
             return self._as_it_was(scope).partition
         try:
@@ -322,12 +318,9 @@ class FreshPartitions:
     async def rows(
         self, scope: Scope, rows: Sequence[int], ask: Callable[[bool], Awaitable[list[Record]]]
     ) -> list[Record]:
-        """The records at `rows` as they are now, or as loaded when the database was last reached.
+        """The records at `rows` as they are now, or as last loaded; raises as `load`.
 
         `ask` queries the database; with True it does not retry, since loaded records can be used.
-
-        Raises:
-            StoreUnavailable: it is unreachable, and nothing usable is loaded.
         """
         if self._resting(scope):
             return self._remembered(scope, rows)

@@ -125,9 +125,7 @@ def close(connection: apsw.Connection) -> None:
 def inspect(path: str, vfs: str | None) -> None:
     """Check a file before using it: first without its log and locks, so that nothing is changed.
 
-    Raises:
-        StoreCorrupt: it is not ours, or not a database.
-        StoreTooNew: a newer version wrote it.
+    Raises StoreCorrupt if it is damaged or not ours, and StoreTooNew.
     """
     if Path(path).exists():
         as_it_lies = f"file:{quote(str(Path(path).absolute()))}?immutable=1"

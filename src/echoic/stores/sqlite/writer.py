@@ -62,12 +62,7 @@ def tighten(path: Path) -> None:
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
-    """Copy what `source` sees to `path` in one read transaction; then check the copy.
-
-    Raises:
-        StoreUnavailable: `path` could not be written.
-        StoreCorrupt: the copy is damaged.
-    """
+    """Copy what `source` sees to `path` in one read transaction; then check the copy."""
     create_private(path)
     try:
         target = apsw.Connection(str(path))
@@ -377,11 +372,7 @@ class Writer:
 
 
 def truncate_log(connection: apsw.Connection) -> None:
-    """Copy the whole write-ahead log into the file, sync it, and empty the log.
-
-    Raises:
-        apsw.BusyError: a reader, or another's checkpoint, held the log for longer than the busy timeout.
-    """
+    """Copy the whole log into the file, sync and empty it; BusyError if another holds it too long."""
     until = time.monotonic() + schema.BUSY_TIMEOUT_MS / 1000
     while connection.execute("pragma wal_checkpoint(truncate)").get[0]:
         if time.monotonic() > until:
