@@ -75,17 +75,10 @@ class _PublishedFiles:
 def find(
     model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None
 ) -> ModelFiles:
-    """The files of the model, downloaded and converted as needed. Blocks, the first time for seconds.
+    """The files of the model, downloaded and converted as needed, or EmbedderMissing. Blocks, at first for
+    seconds.
 
-    Args:
-        model_dir: the only place to look; None looks in the cache, among the installed packages and on the
-            model hub, in this order.
-        variant: "fp32", or "int8" with 8-bit matrix weights.
-        cache_dir: the folder of converted models; None is the user's cache directory.
-        hub: address of the model hub; None is the public one, or HF_ENDPOINT.
-
-    Raises:
-        EmbedderMissing: the files do not exist, or are not the expected ones.
+    Without `model_dir`, looks in the cache, among the installed packages and on the model hub, in this order.
     """
     cache = (cache_dir or _user_cache()) / "models"
     if model_dir is not None:

@@ -63,15 +63,8 @@ async def back_up(
 ) -> BackedUp:
     """Write the content of a store to `path` while others go on writing.
 
-    Args:
-        source: returns the store, not opened yet.
-        path: the file to create; neither it nor its checksum file may exist.
-        embedding: the model of the store's vectors, if the store does not say.
-        progress: called with the number of records copied and the total.
-
-    Raises:
-        InvalidInput: `path` exists, or its folder does not.
-        StoreError: the store could not be read or the file not written; no file is left behind.
+    `source` returns the store, not opened yet; `embedding` is the model of its vectors if it does not say.
+    Neither `path` nor its checksum file may exist (InvalidInput). After a StoreError no file is left behind.
     """
     checksum = path.with_name(path.name + SUFFIX)
     await asyncio.to_thread(_check_free, path, checksum)

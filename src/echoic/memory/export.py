@@ -377,14 +377,8 @@ async def copy_memory(
     """Copy the data of every user and deployment, as `stores.bulk_copy` does.
 
     Nothing is embedded. If the target has vectors of another model, the copied records stay pending until the
-    store is opened with an embedder of that model.
-
-    Args:
-        source: returns the store to copy from, not opened yet; may be called again.
-        target: likewise, the store to copy to.
-        embedding: the model of a new target if `named`; otherwise the source's model is used.
-        named: whether the user asked for `embedding`.
-        progress: called with the number of records copied and the total.
+    store is opened with an embedder of that model. `source` and `target` return stores that are not opened
+    yet; a new target gets the model `embedding` if that was `named`, else the source's.
 
     Raises:
         EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.

@@ -427,11 +427,7 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """The searched partitions in their current state; None for one too large to load.
-
-        Raises:
-            NotOpen: called from an event loop other than the service's.
-        """
+        """The searched partitions, None for one too large to load; NotOpen in another event loop."""
         self._home.check()
         always = Deadline(None)
         return [

@@ -98,10 +98,7 @@ async def newest_memories(
     """The newest memories of a user, including shared ones; the order is known without reading records.
 
     `visible` is `store` limited to what may be told. `past` lists corrected and retracted memories instead of
-    current ones; `before` is the cursor of the previous page.
-
-    Raises:
-        InvalidInput: `before` is not a cursor.
+    current ones; `before` is the cursor of the previous page, or InvalidInput is raised.
     """
     places: list[tuple[int, int, int]] = []
     for number, where in enumerate((scope, scope.everyone)):

@@ -587,11 +587,7 @@ def _judge(
 
 
 def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
-    """The kinds of facts that become global without approval.
-
-    Raises:
-        InvalidInput: an unknown mode or kind, or kinds in a mode that has none.
-    """
+    """The kinds of facts that become global without approval, or InvalidInput."""
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")
     if isinstance(given, str):

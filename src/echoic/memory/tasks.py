@@ -98,11 +98,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationFilter:
-    """Selects conversations; each field that is given narrows the selection.
-
-    Raises:
-        InvalidInput: an unknown status, a time without a zone, or an empty agent name.
-    """
+    """Selects conversations by the fields that are given; InvalidInput if one is not valid."""
 
     agent: str | None = None
     status: str | None = None
@@ -284,12 +280,10 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
 async def keep_result(
     store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
 ) -> Result:
-    """Store `result` in `conversation`; an existing one with the same id is returned unchanged.
+    """Store `result` in `conversation`, or raise InvalidInput; an existing one with its id is returned
+    unchanged.
 
     `masked` removes the secrets from a JSON value, given its name.
-
-    Raises:
-        InvalidInput: there is no such conversation, the result cannot be stored, or its id is another task's.
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
@@ -318,11 +312,7 @@ async def keep_result(
 
 
 async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
-    """Change fields of a conversation, such as its status.
-
-    Raises:
-        InvalidInput: there is no such conversation.
-    """
+    """Change fields of a conversation, such as its status; InvalidInput if there is none."""
     return await until_written(
         lambda: _write_with(store, scope, conversation, fields, []), f"conversation {brief(conversation)}"
     )

@@ -240,12 +240,9 @@ class HeldScope:
     ) -> None:
         """Replace the records by exactly these; unchanged ones stay as they are.
 
-        Args:
-            records: all of them, with their version and seq.
-            entries: by row, the index entry of each searchable one that is new or changed.
-            since: by row, when it began to wait.
-            vectors: by row, the digest of a text, its vector and its word pieces; ignored for another text.
-            counters: the next row and the next unsearchable seq.
+        By row, `entries` has the index entry of each new or changed one, `since` when it began to wait, and
+        `vectors` the digest of a text, its vector and word pieces, ignored for another text. `counters` are
+        the next row and seq.
         """
         touched: set[int] = set()
         kept = {(record.kind, record.id): record for record in records}

@@ -247,15 +247,9 @@ Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
 class Reconciler:
     """Applies the changes of one run to a ledger of the user's own scope.
 
-    Args:
-        ledger: collects the changes.
-        turns: the new turns; a change may cite no other.
-        withheld: ids of turns that the user asked not to keep.
-        known: current memories, which may have to be unlearned or affirmed.
-        duplicates: finds paraphrases of known memories; if None, only the same slot can hold the same.
-        undone: tells what was corrected or retracted later; if None, only known slots are checked.
-        context: the turns before: the first new turn may affirm what the agent read back.
-        third_parties: what is stored about people other than the user.
+    A change may cite only `turns`; the first of them may affirm what the agent read back in `context`.
+    Without `duplicates`, only the same slot can hold the same; without `undone`, only known slots are checked
+    for later corrections.
     """
 
     def __init__(

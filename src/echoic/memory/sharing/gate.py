@@ -207,11 +207,7 @@ _TAGS: Final = re.compile("[\U000e0000-\U000e0fff]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who may see a text, and why.
-
-    Raises:
-        InvalidInput: unknown visibility or reason.
-    """
+    """Who may see a text, and why; InvalidInput for an unknown visibility or reason."""
 
     visibility: Shared
     reason: str

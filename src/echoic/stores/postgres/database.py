@@ -238,17 +238,10 @@ class Database:
         wait_s: float | None = None,
         once: bool = False,
     ) -> T:
-        """The answer of `work`, which changes nothing; retried if the server is lost.
+        """The answer of `work`, which changes nothing; retried if the server is lost, unless `once`.
 
-        Args:
-            scope: whose rows it may see if there is a fence; None for an operator, who sees all.
-            work: runs one statement, or with `snapshot` several on the same state.
-            snapshot: use one state for all statements.
-            wait_s: time limit; by default the store's.
-            once: do not retry.
-
-        Raises:
-            StoreUnavailable: the server cannot be reached.
+        Behind a fence `work` sees the rows of `scope` (None: an operator, who sees all). With `snapshot` it
+        may run several statements on the same state.
         """
         until = self._until(wait_s)
         tries = _Tries(until)
