@@ -209,6 +209,3 @@ def _is_reserved(key: str, text: str) -> bool:
     if len(parts) > 1 and parts[-2] in _listed("owners") and last in _listed("owned"):
         return True
     return last in _listed("roles") and _pattern("powerful").fullmatch(text) is not None
-
-
-__all__ = ["WHY", "injected"]

@@ -237,6 +237,3 @@ def _item(record: Record) -> Item:
         created_at=datetime.fromisoformat(data["created_at"]),
         updated_at=datetime.fromisoformat(data["updated_at"]),
     )
-
-
-__all__ = ["MAX_VALUE_BYTES", "FoundItems", "Item", "Items", "checked_json", "record_of_item"]

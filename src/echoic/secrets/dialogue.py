@@ -591,6 +591,3 @@ def _digits(text: str) -> str:
 def _all_numbers(text: str) -> Masked:
     found = merged(_numbers(text, "card", least=1))
     return Masked(replaced(text, found), tuple(found))
-
-
-__all__ = ["CONTEXT", "InTurn", "Said", "leans_on_context", "mask_turn"]

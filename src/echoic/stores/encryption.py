@@ -482,6 +482,3 @@ def _fingerprint(key: bytes) -> str:
 def _are(given: Iterable[str]) -> str:
     names = list(given)
     return f"is {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"
-
-
-__all__ = ["EncryptedStore", "KeySource", "keys_from"]

@@ -423,19 +423,6 @@ def _lists(record: Record) -> list[tuple[str, ...]]:
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
 
 
-__all__ = [
-    "ChangeStep",
-    "Clock",
-    "HeldScope",
-    "Name",
-    "Queue",
-    "Staged",
-    "WaitingText",
-    "own_copy",
-    "text_digest",
-]
-
-
 @dataclass(slots=True)
 class Loaded:
     """A partition and what it was loaded from."""

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
+from echoic.stores.apply import Name
 from echoic.stores.base import FIRST_UNSEARCHABLE, Index, Record
-from echoic.stores.scope_state import Name
 from echoic.types import CATEGORIES, Scope, checked_text
 
 
