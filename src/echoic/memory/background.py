@@ -358,6 +358,10 @@ FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 _REPORT_S = 0.1
 """Seconds between two progress reports."""
+QUIET_S = 0.05
+"""How long nothing must have been written before texts are embedded, so that bursts share their runs."""
+BUSY_S = 1.0
+"""How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
 SWEEP_AFTER_S = 2.0
 """Seconds before the first sweep for conversations that nobody distilled; a short-lived command does none."""
 
@@ -385,6 +389,9 @@ class Background:
         self._runs = RunsPerUser(self._ask)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._settling = 0
+        """How many wait until nothing waits: for them nothing is put off."""
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._embedded = 0
@@ -397,6 +404,7 @@ class Background:
         if self._task is None:
             # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
+            self._hurry, self._settling = asyncio.Event(), 0
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
@@ -418,10 +426,17 @@ class Background:
         self._home.check()
         if self._task is None or self._task.done():
             return False
+        self._settling += 1
+        self._hurry.set()
         self.poke()
         settled = self._settled() if progress is None else self._reported(progress)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(settled, timeout_s)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(settled, timeout_s)
+        finally:
+            self._settling -= 1
+            if not self._settling:
+                self._hurry.clear()
         return self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
@@ -467,6 +482,7 @@ class Background:
             self._wake.clear()
             try:
                 failed = await self._hear_poked()
+                failed = await self._until_quiet() or failed
                 await self.embed_waiting()  # a failing conversation must not delay vectors
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
@@ -480,6 +496,23 @@ class Background:
                 retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():
                 self._idle.set()
+
+    async def _until_quiet(self) -> Exception | None:
+        """Wait for a pause between writes, running the rules meanwhile; returns as `_hear_poked`.
+
+        Embedding takes as much processor time as the rest of a write, and is not urgent: words and sounds
+        are searched at once.
+        """
+        loop, failed = asyncio.get_running_loop(), None
+        until = loop.time() + BUSY_S
+        while not self._hurry.is_set() and loop.time() < until:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
+            if not self._wake.is_set():
+                break
+            self._wake.clear()
+            failed = await self._hear_poked() or failed
+        return failed
 
     async def _hear_poked(self) -> Exception | None:
         """Run the rules over new turns; returns an error to retry after a pause, or None."""
@@ -529,6 +562,8 @@ class Background:
         done = 0
         while batch := await self._store.waiting(BATCH):
             done += await self._embed(batch)
+            if self._wake.is_set() and not self._hurry.is_set():
+                break  # more is being written: what is left waits for the next pause
         return done
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:

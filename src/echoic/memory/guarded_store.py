@@ -118,7 +118,7 @@ class Meter:
 
     def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._quota = quota
+        self._quota, self._limits_anything = quota, quota != Quota()
         self._clock = clock
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
         self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
@@ -130,7 +130,7 @@ class Meter:
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
         """Count `changes`, which are written inside, unless that fails; QuotaExceeded beyond a limit."""
-        if self._quota == Quota():
+        if not self._limits_anything:
             yield
             return
         more = _growth(changes)

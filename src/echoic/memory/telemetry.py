@@ -15,6 +15,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -139,15 +140,15 @@ class Telemetry:
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
         """Trace and time the block. Exceptions pass through; only their kind is recorded."""
         conventional = _CONVENTIONAL.get(name)
-        with self._tracer.start_as_current_span(
+        span = self._tracer.start_span(
             conventional or f"echoic.{name}",
             attributes={"gen_ai.operation.name": conventional}
             if conventional
-            else None,  # set at the start, where samplers see it
-            # an exception's message may contain user data, so it is not passed to OpenTelemetry
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
+            else None,  # set here, where samplers see it
+        )
+        # without an SDK it is current already, and entering it would cost as much as the rest
+        entered = contextlib.nullcontext() if span is trace.get_current_span() else _entered(span)
+        with entered:
             if scope is not None and span.is_recording():
                 user = self.pseudonym(scope)
                 span.set_attributes({"echoic.deployment": scope.deployment, "echoic.user": user})
@@ -249,6 +250,11 @@ class ObservedEmbedder:
             if self._pieces is None:
                 return Embedded(await self._observed.embed(texts, kind))
             return cast("Embedded", await self._pieces(texts, kind))
+
+
+def _entered(span: Span) -> AbstractContextManager[object]:
+    """Make `span` current. Exceptions are not passed to it: their messages may contain user data."""
+    return trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
