@@ -360,7 +360,7 @@ _REPORT_S = 0.1
 """Seconds between two progress reports."""
 QUIET_S = 0.05
 """How long nothing must have been written before texts are embedded, so that bursts share their runs."""
-BUSY_S = 1.0
+BUSY_S = 0.25
 """How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
 SWEEP_AFTER_S = 2.0
 """Seconds before the first sweep for conversations that nobody distilled; a short-lived command does none."""

@@ -49,6 +49,8 @@ _ON_THEIR_WAY = 32
 after an import, a change of model or an outage of the embedder."""
 _REST_S = 0.02
 """Seconds between two preparations: an import writes all the time, without searches in between."""
+_TOGETHER_S = 0.1
+"""Seconds from a write to its preparation: a turn of a call is several writes, and then there is a pause."""
 _LEAST_MS = 0.01
 _CALLS = "recall.calls"
 """Key in a partition's scratch: a revision, and whether an agent took part in any conversation then."""
@@ -245,7 +247,8 @@ class Recaller:
         self._narrows = store if isinstance(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
         """Scopes that were searched and are still in memory."""
-        self._stale: dict[Scope, None] = {}
+        self._stale: dict[Scope, float] = {}
+        """Scopes to be prepared, and when."""
         self._preparing: asyncio.Task[None] | None = None
 
     def written(self, scope: Scope) -> None:
@@ -255,15 +258,16 @@ class Recaller:
         """
         if scope not in self._searched:
             return
-        self._stale[scope] = None
-        task = self._preparing
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+        loop, task = asyncio.get_running_loop(), self._preparing
+        self._stale.setdefault(scope, loop.time() + _TOGETHER_S)
+        if task is None or task.done() or task.get_loop() is not loop:
             self._preparing = asyncio.create_task(self._prepare(), name="echoic-prepare")
 
     async def _prepare(self) -> None:
         while self._stale:
-            scope = next(iter(self._stale))
-            del self._stale[scope]
+            scope, due = next(iter(self._stale.items()))
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+            self._stale.pop(scope, None)
             try:
                 loaded, _ = await self._load(self.shares.places(scope), Deadline(None))
                 for at, partition in loaded.items():
