@@ -5,7 +5,7 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 # tests wait more than they compute, so there are more workers than processors
-WORKERS ?= 4
+WORKERS ?= 6
 MINUTES ?= 15
 PACKAGES = $(wildcard packages/*/pyproject.toml)
 KERNEL = requirements/kernel.txt $(wildcard packages/echoic-kernel/CMakeLists.txt packages/echoic-kernel/c/*)

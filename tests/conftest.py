@@ -77,6 +77,7 @@ APART = (
     "durability/test_kill",
     "durability/test_power_loss",
     "durability/test_processes",
+    "lineage/test_bodhi_stale_answer",
     "memory/test_distil_crash",
     "memory/test_judging_crash",
     "stores/test_copying",

@@ -17,6 +17,8 @@ from echoic import StoreUnavailable, Turn
 from echoic.memory.profile import TimeReader
 from stores.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.crash
+
 
 @pytest.fixture
 def server():

@@ -18,6 +18,7 @@ from echoic.memory.assurance import LEVELS, TABLE, is_sensitive, table_from
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import MEMORY, TURN, scan_all
 from echoic.memory.user import UserMemory
+from echoic.stores.base import latest
 from echoic.types import Turn
 
 PROPERTIES = {tool.name: tool.properties for tool in tools.TOOLS}
@@ -102,7 +103,11 @@ SURFACES = {
 
 
 async def seen_in_the_store(memory):
-    return [await scan_all(memory.visible_store, memory.scope, kind) for kind in (MEMORY, TURN)]
+    store, keys = memory.visible_store, [(memory.scope, f"old-{sensitivity}") for sensitivity in ABOUT]
+    return [
+        *[await scan_all(store, memory.scope, kind) for kind in (MEMORY, TURN)],
+        await latest(store, TURN, keys),
+    ]
 
 
 async def turns_of(memory, sensitivity):

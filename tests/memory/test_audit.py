@@ -12,7 +12,8 @@ import pytest
 
 import echoic
 from echoic.memory.compliance import ChainedLog
-from echoic.types import Turn
+from echoic.stores.base import latest
+from echoic.types import Scope, Turn
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROGRAMS = re.findall(r"```python\n(.*?)```", (DOCS / "audit.md").read_text(), re.DOTALL)
@@ -55,6 +56,21 @@ async def test_who_read_wrote_exported_and_erased_what_is_logged_and_nothing_tha
     raw = (tmp_path / "e.db.compliance" / "audit.jsonl").read_bytes().lower()
     assert b"zanq" not in raw
     assert b"anabelle" not in raw
+
+
+async def test_a_read_of_many_users_at_once_is_logged_of_each_of_them(tmp_path):
+    async with opened(tmp_path) as memory:
+        keys = []
+        for user in ("ana", "ben"):
+            call = await memory.user(user).conversation("call")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+            keys += [(Scope("default", user), "call"), (Scope("default", user), "another")]
+        with echoic.acting("nurse 12", "handover", role="staff"):
+            found = await latest(memory.user("ana").backing_store, "turn", keys)
+        assert list(found) == keys[::2]
+        whose = [memory.pseudonym(user) for user in ("ana", "ben")]
+    entries = [entry for entry in logged(tmp_path) if entry["who"] == "nurse 12"]
+    assert [(e["did"], e["kind"], e["scope"]) for e in entries] == [("read", "turn", one) for one in whose]
 
 
 async def test_what_is_done_in_the_background_is_logged_under_its_job_and_not_as_who_caused_it(tmp_path):

@@ -75,8 +75,7 @@ async def test_no_verb_keeps_a_secret(url, tmp_path):
         await planted(user)
         await memory.settle()
         assert leaked(tmp_path, *SECRETS) == []
-        exported = json.dumps(await user.export())
-        assert not [secret for secret in SECRETS if secret in exported]
+        assert leaks.leaked(json.dumps(await user.export()).encode(), SECRETS) == []
         turns = await (await user.conversation("one")).turns()
         assert [turn.text for turn in turns] == [
             "my card is [card ending 1111]",

@@ -189,7 +189,8 @@ storable = st.text(
 @given(key=storable.filter(str.strip), value=storable.filter(str.strip))
 async def test_every_text_round_trips_through_sqlite(tmp_path_factory, key, value):
     path = tmp_path_factory.getbasetemp() / "round.db"
-    async with echoic.open(f"sqlite:///{path}", embedder="lexical") as memory:
+    # a value of the key "pin" would be masked
+    async with echoic.open(f"sqlite:///{path}", embedder="lexical", secrets="keep") as memory:
         await memory.user(key).set(key, value)
         assert (await memory.user(key).get(key)).text == value
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime
 
 import pytest
 
 from echoic.memory.deployment_keys import ROLES
 from echoic.memory.hooks import Recalled
-from echoic.types import Recall, Scope
-from server.conftest import serving, settings_of
+from echoic.types import Recall, Scope, Turn
+from server.conftest import OPERATOR_KEY, serving, settings_of
 from server.test_keys import bearer, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -50,6 +51,32 @@ async def test_a_typed_turn_is_shown_with_its_stages_and_the_memory_that_answere
     assert page["learned"] == []
     learned = (await got(server, f"/api/calls/{before}", ana.headers))["learned"]
     assert {memory["key"] for memory in learned} == {"user_name", "home"}
+
+
+@pytest.mark.parametrize("store", ["sqlite", "memory"])
+async def test_a_page_of_many_users_calls_is_read_at_once_and_says_when_each_was_last_spoken_in(
+    store, tmp_path, start, monkeypatch
+):
+    async with start(url=f"sqlite:///{tmp_path}/e.db" if store == "sqlite" else "memory://") as server:
+        said = {}
+        for n in range(12):
+            call = await server.memory.user(f"user {n}").conversation(f"call {n}")
+            turns = [Turn(speaker="user", text=f"I'm number {m}.") for m in range(2)]
+            said[f"call {n}"] = (await call.append(*turns, learn=False))[-1].said_at
+        await server.memory.settle(60)
+        kind = type(server.memory.user("user 0").backing_store._observed)
+        scans, scan = [], kind.scan
+
+        async def counted(self, *asked, **options):
+            scans.append(asked)
+            return await scan(self, *asked, **options)
+
+        monkeypatch.setattr(kind, "scan", counted)
+        page = await got(server, "/api/calls", bearer(OPERATOR_KEY), limit=10)
+    assert len(page["calls"]) == 10
+    for call in page["calls"]:
+        assert datetime.fromisoformat(call["lastSaidAt"]) == said[call["id"]]
+    assert len(scans) == (0 if store == "sqlite" else 20)
 
 
 async def test_what_was_forgotten_since_is_not_shown_of_a_call(server, ana):

@@ -95,10 +95,8 @@ def _callers(desk: Desk) -> Callers:
 
 
 def _secret(settings: Settings, missing: str) -> str:
-    """The secret that numbers are hashed with.
-
-    Raises:
-        InvalidInput: there is none; the message is `missing`.
+    """The secret that numbers are hashed with; raises `InvalidInput` with the message `missing` if there is
+    none.
     """
     path = secret_file(settings)
     secret = given_secret() or (kept_secret(path) if path is not None else None)
@@ -307,7 +305,7 @@ async def _serve(
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """Name the extra to install if an import inside fails."""
+    """Report which extra to install if an import inside fails."""
     try:
         yield
     except ImportError as error:
@@ -315,11 +313,7 @@ def installed() -> Iterator[None]:
 
 
 def auth_token() -> str:
-    """The Auth Token that signs Twilio's requests.
-
-    Raises:
-        InvalidInput: it is not set.
-    """
+    """The Auth Token that signs Twilio's requests, or `InvalidInput`."""
     token = os.environ.get(AUTH_TOKEN)
     if not token:
         raise InvalidInput(f"set {AUTH_TOKEN} to the account's Auth Token, which verifies Twilio's requests")

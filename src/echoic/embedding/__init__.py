@@ -1,4 +1,4 @@
-"""Embedders: texts in, unit vectors out. `embedder_from` makes one from its name.
+"""Embedders: texts in, unit vectors out. `embedder_from` creates one from its name.
 
 Importing this loads no model runtime, no provider and no HTTP client; opening an embedder does.
 """
@@ -35,32 +35,32 @@ _LAZY = {
     "LocalEmbedder": "echoic.embedding.local",
     "VoyageEmbedder": "echoic.embedding.remote",
 }
-"""Imported when they are named: a program uses one of them."""
+"""Imported on first use: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _SHIPPED = _LOCAL | {"questions"}
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
 _CUSTOM = frozenset({"query_prefix", "document_prefix", "pooling"})
 _IN_NAME = ("dimensions", "base_url", "questions", *sorted(_CUSTOM))
-"""What a name may carry: all there is to say where a program takes no more than a name."""
+"""Options that a name may contain, for programs that take only a name."""
 
 
 class EmbedderOptions(TypedDict, total=False):
     """Options of `embedder_from`. None is the same as leaving an option out.
 
     Attributes:
-        model_dir: local: where the weights are.
-        cache_dir: local: where converted weights are kept.
+        model_dir: local: the folder of the weights.
+        cache_dir: local: the folder of converted weights.
         threads: local: how many one run may use.
         questions: local: "int8" embeds questions in less than half the time (docs/ranking.md).
-        dimensions: lexical and hosted: of the vectors.
-        api_key: hosted; else the provider's usual environment variable is read when it is opened.
+        dimensions: lexical and hosted: dimensions of the vectors.
+        api_key: hosted; by default the provider's usual environment variable is read on opening.
         base_url: hosted: another address of the service.
-        timeout_s: hosted: of one request.
-        attempts: hosted: how often a request is made before it is given up.
+        timeout_s: hosted: time limit of one request.
+        attempts: hosted: attempts of a request.
         backoff_s: hosted: the longest pause after the first failure.
-        query_prefix: a model you bring: stands before a question, where its files do not say it.
-        document_prefix: likewise before a text.
+        query_prefix: your own model: text before a question, if its files do not state it.
+        document_prefix: likewise before a document.
         pooling: likewise "mean" or "cls".
     """
 
@@ -80,19 +80,19 @@ class EmbedderOptions(TypedDict, total=False):
 
 
 def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> Embedder:
-    """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
+    """The embedder that `spec` names, not opened yet. An embedder is returned unchanged.
 
-    What a store has recorded as `EmbeddingSpec.model` is a name, too.
+    The `EmbeddingSpec.model` that a store has recorded is a name too.
 
     Args:
         spec: "local", "local:int8", "local:<folder or hub id>" (docs/ranking.md), "lexical",
-            "voyageai:<model>" or "<provider>:<model>". A hosted one may carry dimensions and base_url:
+            "voyageai:<model>" or "<provider>:<model>". A hosted one may contain dimensions and base_url:
             "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
         options: see `EmbedderOptions`.
 
     Raises:
         InvalidInput: the name is unknown, or an option does not belong to it.
-        EmbedderMissing: a model you bring is not there, or cannot be read.
+        EmbedderMissing: your own model does not exist or cannot be read.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(spec, str):
@@ -111,7 +111,7 @@ def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> E
 
 
 def _parted(spec: str) -> tuple[str, dict[str, Any]]:
-    """The name alone, and the options behind its question mark."""
+    """The name alone, and the options after its question mark."""
     name, mark, query = spec.partition("?")
     carried: dict[str, Any] = {}
     for option, value in parse_qsl(query, keep_blank_values=True):
@@ -155,7 +155,7 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
 
 
 def _known() -> str:
-    """The names there are."""
+    """The known names."""
     from echoic.embedding.hosted_model import KEYS
 
     return (

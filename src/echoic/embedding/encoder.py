@@ -1,10 +1,11 @@
-"""From an encoder's token vectors to the word pieces that are kept: projected to a few axes, unit length.
+"""From an encoder's token vectors to the stored word pieces: projected to a few axes, unit length.
 
-The axes are the first right singular vectors, not centred, of token vectors of lines of random words, which
-scripts/axes.py made: no conversation is in them. MiniLM's tokens live in far fewer directions than it has.
+The axes are the first right singular vectors, not centred, of token vectors of lines of random words, made by
+scripts/axes.py: they contain no conversation. MiniLM's tokens use far fewer directions than it has
+dimensions.
 
-`WordPieces` cuts a text into the pieces that a BERT model has numbers for (Devlin et al. 2018), as an uncased
-tokenizer.json says. "[SEP]" in a text is a word in brackets, no mark.
+`WordPieces` cuts a text into the pieces of a BERT vocabulary (Devlin et al. 2018), as an uncased
+tokenizer.json describes. "[SEP]" in a text is a word in brackets, not a mark.
 """
 
 from __future__ import annotations
@@ -71,13 +72,11 @@ def _is_punctuation(character: str) -> bool:
 
 
 class WordPieces:
-    """The pieces of one vocabulary. Any thread may ask."""
+    """The pieces of one vocabulary. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        """Read the vocabulary.
-
-        Raises:
-            ValueError: `file` is no tokenizer.json of an uncased WordPiece model.
+        """Read the vocabulary; raises ValueError if `file` is no tokenizer.json of an uncased WordPiece
+        model.
         """
         try:
             stated = json.loads(file.read_text(encoding="utf-8"))
@@ -104,15 +103,11 @@ class WordPieces:
         ]
 
     def number(self, piece: str) -> int:
-        """The number of `piece`, which may be a mark.
-
-        Raises:
-            KeyError: it has none.
-        """
+        """The number of `piece`, which may be a mark; raises KeyError if it has none."""
         return self._vocabulary[piece]
 
     def cut(self, text: str) -> Iterator[Piece]:
-        """The pieces of `text` in order, made as they are asked for; [CLS] and [SEP] are not among them."""
+        """The pieces of `text` in order, created lazily, without [CLS] and [SEP]."""
         word: list[str] = []
         places: list[int] = []
         for place, character in enumerate(text):
@@ -156,11 +151,8 @@ def axes() -> NDArray[np.float32]:
 
 
 def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -> Pieces:
-    """The word pieces of one text.
-
-    Args:
-        hidden: [pieces, dimensions], as they leave the encoder, without those of [CLS] and [SEP].
-        spans: the characters each stands for.
+    """The word pieces of one text, from [pieces, dimensions] encoder outputs without [CLS] and [SEP], and
+    their spans.
     """
     # a copy: a view would keep the whole batch in memory
     return Pieces(axes=unit(hidden @ axes()), hidden=hidden.copy(), spans=spans)
@@ -171,7 +163,7 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-"""The tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
+"""Tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"
@@ -198,7 +190,7 @@ class Aborted(Exception):
 
 
 class Abort:
-    """Stops one run, from any thread: it raises `Aborted` between two operators of the model."""
+    """Stops one run from any thread: it raises `Aborted` between two operators of the model."""
 
     def __init__(self, options: RunOptions) -> None:
         self.options = options
@@ -208,17 +200,17 @@ class Abort:
         self.options.terminate = True
 
     def is_set(self) -> bool:
-        """Whether it is to stop."""
+        """Whether it was stopped."""
         return bool(self.options.terminate)
 
 
 class CutText(NamedTuple):
-    """A text cut up."""
+    """A tokenised text."""
 
     ids: TokenIds
     """[CLS] and [SEP] included."""
     spans: tuple[tuple[int, int], ...]
-    """The span of the text that each word piece covers, without [CLS] and [SEP]."""
+    """The span of the text of each word piece, without [CLS] and [SEP]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,25 +218,20 @@ class Encoded:
     """The model's output for a batch of texts."""
 
     pooled: Vectors
-    """One vector a text: float32 [batch, 384], unit length."""
+    """One vector for each text: float32 [batch, 384], unit length."""
     hidden: NDArray[np.float32] | None
-    """One vector a token: float32 [batch, tokens, 384], as they leave the last layer; None unless asked for.
-    Of a text's row only the first len(ids) are its own; the rest is padding."""
+    """One vector for each token: float32 [batch, tokens, 384], of the last layer; None unless requested. Only
+    the first len(ids) of a text's row are its own; the rest is padding."""
 
 
 class Encoder:
-    """A loaded model. Any threads may use it."""
+    """A loaded model. Thread-safe."""
 
     _pools = True
     """Whether the graph's own pooled output is the vector of a text."""
 
     def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
-        """Load the model and make sure that it is the one it should be.
-
-        Args:
-            files: as `weights.find` found them.
-            variant: what `files.onnx` holds.
-            threads: how many threads one run may use.
+        """Load the model and check that it is the expected one.
 
         Raises:
             EmbedderMissing: packages are not installed, a file cannot be read, or it is another model.
@@ -270,7 +257,7 @@ class Encoder:
         self._recognise(files, variant)
 
     def tokenise(self, text: str, kind: Kind = "query") -> CutText:
-        """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included. No more of it is read."""
+        """The first `MAX_TOKENS` tokens of `text`, [CLS] and [SEP] included."""
         del kind  # this model reads both alike
         return self._cut(text, MAX_TOKENS)
 
@@ -280,7 +267,7 @@ class Encoder:
         return CutText(ids, tuple(piece.span for piece in cut))
 
     def count(self, text: str) -> int:
-        """How many word pieces `text` has, all of them. Any thread may ask."""
+        """How many word pieces `text` has in full. Thread-safe."""
         return sum(1 for _ in self._tokenizer.cut(text))
 
     def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
@@ -288,18 +275,13 @@ class Encoder:
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
     def abortable(self) -> Abort:
-        """A handle that aborts a run it is passed to."""
+        """A handle that stops the run it is passed to."""
         options = self._run_options()
         options.log_severity_level = 4  # that it was stopped is no error to be printed
         return Abort(options)
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """Encode `batch`, shorter texts padded to the longest.
-
-        Args:
-            batch: token ids by text.
-            hidden: whether the token vectors are asked for too.
-            abort: stops the run.
+        """Encode `batch`, token ids by text, padded to the longest; with `hidden` return token vectors too.
 
         Raises:
             Aborted: `abort` was set before the run was over.

@@ -61,7 +61,7 @@ def avoids(spot: Spot) -> RuleReading | None:
 
 
 def avoids_listed(spot: Spot) -> RuleReading | None:
-    """Something from a closed list; "no coffee after noon" is no rule about coffee."""
+    """Something from a closed list; "no coffee after noon" says nothing about coffee in general."""
     what = spot.group("what")
     if not spot.said.gap(spot.at) and spot.said.low(spot.at) in _UNDER_CONDITIONS:
         return None
@@ -104,7 +104,7 @@ def hobby(spot: Spot) -> RuleReading | None:
 
 
 def avoid_topic(spot: Spot) -> RuleReading | None:
-    """A topic to avoid entirely; one to avoid only now, or with somebody, is no rule."""
+    """A topic to avoid entirely; one to avoid only now, or with some people, does not count."""
     said, at = spot.said, spot.at
     if said.low(at) in {"my", "our"}:
         end = at + 1
@@ -119,7 +119,7 @@ def avoid_topic(spot: Spot) -> RuleReading | None:
 
 
 def answer_length(spot: Spot) -> RuleReading | None:
-    """How long answers are to be, of all answers: "keep it short" may be about this one, so it has to end."""
+    """How long all answers should be: "keep it short" may be about this one, so it must end there."""
     length = spot.group("length")
     kept = _LENGTHS.get(length, length)
     if not closed(spot.said, spot.at) or spot.said.low(spot.at) in {"this", "for", "today", "about"}:
@@ -131,7 +131,7 @@ _LENGTHS: Final = table("preferences.lengths")
 
 
 def prefers(spot: Spot) -> RuleReading | None:
-    """After "I prefer": the key is what is preferred, the text keeps what to ("tea to coffee")."""
+    """After "I prefer": the key is what is preferred, the text keeps the alternative ("tea to coffee")."""
     said = spot.said
     found = phrases.item(said, spot.at, definite=True, limit=9, conditional=True)
     if found is None or said.low(spot.at) == "not":
@@ -190,12 +190,12 @@ _POINTING: Final = words("preferences.pointing")
 
 
 def settled(spot: Spot) -> RuleReading | None:
-    """After "let's book": whatever it is."""
+    """After "let's book": anything."""
     return _chosen(spot, known=False)
 
 
 def settled_on(spot: Spot) -> RuleReading | None:
-    """After "I've decided on": whatever it is."""
+    """After "I've decided on": anything."""
     return _chosen(spot, known=False, verb="go with")
 
 
@@ -240,7 +240,7 @@ _BASE: Final = table("preferences.base")
 
 
 def chose(spot: Spot) -> RuleReading | None:
-    """After "I chose": what one chooses among, as it stands; not what was chosen once and may be over."""
+    """After "I chose": what one chooses among; not what was chosen once and may be over."""
     verb = _BASE[spot.group("verb")]
     if _PAST.search(spot.said.line):
         return None
@@ -253,7 +253,7 @@ def billed(spot: Spot) -> RuleReading | None:
 
 
 def complies(spot: Spot) -> RuleReading | None:
-    """After "it has to support": what it must do, in as many words as were said to the end of the phrase."""
+    """After "it has to support": a requirement, to the end of the phrase."""
     said = spot.said
     end = run_end(said, spot.at, _LIMITING)
     words = {said.low(i) for i in range(spot.at, end)}
@@ -265,7 +265,7 @@ def complies(spot: Spot) -> RuleReading | None:
 
 
 def picked(spot: Spot) -> RuleReading | None:
-    """After "I decided to": a choice; what else was decided in the past may be long over."""
+    """After "I decided to": a choice; other past decisions may be long over."""
     said = spot.said
     verb = said.match(_PICKING, spot.at)
     at = said.at[verb.end()] if verb else spot.at
@@ -277,7 +277,7 @@ def picked(spot: Spot) -> RuleReading | None:
 
 
 def decided(spot: Spot) -> RuleReading | None:
-    """After "I've decided to": everything that was decided ("move to Berlin")."""
+    """After "I've decided to": any decision ("move to Berlin")."""
     said = spot.said
     choice = picked(spot)
     if choice:
@@ -303,7 +303,7 @@ def _thing(said: Sentence, at: int) -> Value | None:
 
 
 def _cut_short(said: Sentence, end: int) -> bool:
-    """Whether what follows belongs to the plan ("paint their room"), so that it would be kept in part."""
+    """Whether the next words belong to the plan ("paint their room"), so that it would be kept in part."""
     following = (PRONOUNS | DETERMINERS | PREPOSITIONS) - {"i", "i'm", "my", "we", "it's"}
     return not said.gap(end) and said.low(end) in following
 
@@ -336,7 +336,7 @@ def _head_at(said: Sentence, at: int, end: int) -> int:
 
 
 def needs(spot: Spot) -> RuleReading | None:
-    """After "I need": a thing one can book, and what it must be like ("a quiet room")."""
+    """After "I need": a thing one can book, and its properties ("a quiet room")."""
     said = spot.said
     found = (
         _thing(said, spot.at) if said.low(spot.at) in {"a", "an"} else phrases.item(said, spot.at, limit=4)

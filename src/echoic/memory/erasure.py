@@ -57,8 +57,8 @@ from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name
 async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
     """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
 
-    A language model that reads later, or reads everything again, would otherwise extract it again. Nothing
-    else is learned from such a turn either.
+    Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
+    learned from such a turn either.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := _stems(memory.text))]
@@ -92,14 +92,14 @@ def _stems(text: str) -> frozenset[str]:
 
 
 class Erasing:
-    """Erasures of one user. Holds no state of its own."""
+    """Erasures of one user."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self._scope = scope
 
     async def requested(self, **given: Any) -> Receipt:
-        """Erase what the arguments of `UserMemory.forget` name, and sign the receipt where there is a key."""
+        """Erase what the arguments of `UserMemory.forget` select, and sign the receipt if there is a key."""
         span = bool(given.keys() & {"since", "until"})
         if (span or "learned_from" in given) and not (
             given.keys() <= {"since", "until"} or given.keys() == {"learned_from"}
@@ -129,7 +129,7 @@ class Erasing:
         *,
         names: Sequence[str] = (),
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: ids of several."""
+        """See `UserMemory.forget`; `names`: several ids."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
@@ -278,7 +278,7 @@ class Erasing:
         return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
-        """Those of `memories` that are there."""
+        """The drops for those of `memories` that exist."""
         names = [memory.id for memory in memories if memory.id]
         there = await self._parts.store.read(self._scope, MEMORY, names)
         return [Drop(kind=MEMORY, id=record.id) for record in there]
@@ -313,14 +313,14 @@ class Erasing:
         return [record for record in records if record.data.get("author") == self._scope.user]
 
     async def _named(self, lines: list[str]) -> list[Erased]:
-        """Erase what names the user on telephone lines, and codes that prove to be them."""
+        """Erase what identifies the user on telephone lines, and codes that prove to be them."""
         store = self._parts.store
         erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
         codes = await self._link_codes()
         return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
 
     async def _link_codes(self) -> list[Drop]:
-        """Codes that prove who is calling and were given to this user: nobody is to be taken for them now."""
+        """Link codes given to this user, which would still identify a caller as them."""
         codes = await scan_all(self._parts.store, self._scope.everyone, LINK_CODE)
         given = [
             code
@@ -364,7 +364,7 @@ class Erasing:
 
 
 def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
-    """`changes` without duplicates: of two that name the same record, the one that drops it."""
+    """`changes` with one change for each record; a drop takes precedence."""
     found: dict[tuple[str, str], Erasable] = {}
     for change in changes:
         name = (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
@@ -374,7 +374,7 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
 
 
 def _total(receipts: Sequence[Receipt]) -> Receipt:
-    """All of them as one."""
+    """The sum of several receipts."""
     why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
     counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
     return Receipt(
@@ -401,11 +401,11 @@ def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Rece
 
 @dataclass(slots=True)
 class Destroyed:
-    """What an erasure rewrites and drops so that no record contains a memory any more."""
+    """What an erasure rewrites and drops so that no record mentions a memory any more."""
 
     changes: list[Erasable] = field(default_factory=list)
     kept: int = 0
-    """Turns that hold the same value and say something else with it: they stay as they are."""
+    """Turns that contain the same value but mean something else: they stay unchanged."""
 
 
 _NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
@@ -418,14 +418,9 @@ async def destroyed(
     whole: Collection[str] = (),
     parts: Mapping[str, Sequence[Span]] = _NOTHING,
 ) -> Destroyed:
-    """The changes that remove every mention of `memories`, apart from those records themselves.
+    """The changes that remove every mention of `memories` from other records.
 
-    Args:
-        store: where the records are.
-        scope: the scope they are in.
-        memories: the memories being forgotten.
-        whole: ids of turns that are forgotten entirely.
-        parts: by turn, spans of its heard words that are forgotten.
+    `whole` are ids of turns to forget entirely; `parts`, by turn, spans of its heard words to forget.
     """
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
@@ -483,7 +478,7 @@ def _moved(span: Span, gone: Sequence[Span]) -> Span:
 async def _derived(
     store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
 ) -> list[Erasable]:
-    """Memories that repeat one of `memories`: destroyed, or replaced by what is left under their key."""
+    """Memories that repeat one of `memories`: dropped, or replaced by the rest of their text."""
     names = [memory.id for memory in await derived_from(store, scope, memories)]
     changes: list[Erasable] = []
     for record in await store.read(scope, MEMORY, names):
@@ -495,7 +490,7 @@ async def _derived(
 
 
 class _Redacting:
-    """Takes what is forgotten out of any JSON."""
+    """Removes what is forgotten from JSON values."""
 
     def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
         self._memories = memories
@@ -506,7 +501,7 @@ class _Redacting:
                 self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
-        """Return those `records` that hold something of it, rewritten without it."""
+        """Those `records` that contain some of it, rewritten without it."""
         pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
 

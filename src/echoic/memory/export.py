@@ -1,4 +1,4 @@
-"""Export, import, and copies into another store. What is imported is checked: a file may be forged."""
+"""Export, import, and copies into another store. Imported data is checked, since a file may be forged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FORMAT = "echoic-export"
 VERSION = 1
 _BATCH = 200
 CURSOR = "cursor"
-"""A place in the order of one store: it says nothing in another."""
+"""Field of a cursor: it refers to positions in one store and is not exported."""
 
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
@@ -115,15 +115,11 @@ async def restore_scope(
     exported: Mapping[str, Any],
     check: Callable[[Memory], None] = lambda _memory: None,
 ) -> int:
-    """Import what `export_scope` returned. Everything is read and checked before anything is written.
+    """Import what `export_scope` returned; returns the number of new records. All is checked before anything
+    is written.
 
-    If two values would then be current under one key, the later one is, and the other becomes history.
-
-    Args:
-        store: the store to import into.
-        scope: the scope to import into.
-        exported: the exported data.
-        check: raises InvalidInput for a memory that must not be stored.
+    If a key would then have two current values, the later one stays current and the other becomes history.
+    `check` raises InvalidInput for a memory that must not be stored.
 
     Raises:
         InvalidInput: it is not an export, or contains something that cannot be stored.
@@ -152,7 +148,7 @@ async def restore_scope(
 
 
 async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
-    """Leave one current version under each of `keys` that had other versions before: the latest.
+    """Leave one current version, the latest, under each of `keys` that had other versions before.
 
     It must come last and have the highest number, where readers and writers of the key look for it.
     """
@@ -165,7 +161,7 @@ async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> Non
 
 
 def _one_holds(versions: Sequence[Record]) -> list[Change]:
-    """The changes that make one version of a key, oldest first, the only current one and the last."""
+    """The changes after which one version of a key is current and comes last; `versions` are oldest first."""
     if not versions:  # forgotten meanwhile
         return []
     memories = [memory_of(record) for record in versions]
@@ -232,10 +228,10 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
-    """`records` without duplicates of one id, which a write would refuse.
+    """`records` without duplicates, which a write would refuse.
 
     Raises:
-        InvalidInput: two of one kind have the same id and are not the same.
+        InvalidInput: two records of one kind have the same id but differ.
     """
     found: dict[tuple[str, str], Record] = {}
     for record in records:
@@ -248,7 +244,7 @@ def _each_once(records: Sequence[Record]) -> list[Record]:
 
 
 def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
-    """The records of conversations; exports of earlier versions lack results."""
+    """The records of conversations; exports of earlier versions have no results."""
     return [
         replace(_record(kind, part), key=item["id"])
         for item in exported["conversations"]
@@ -264,7 +260,7 @@ def _directives(exported: Mapping[str, Any]) -> list[Record]:
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:
-    """Set the author of what the user said themselves to their new name."""
+    """Replace the user's old name by the new one as the author of their own records."""
     if record.data.get("author") != before:
         return record
     return replace(record, data={**record.data, "author": now})
@@ -285,10 +281,8 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
 
 
 def check_record(record: Record) -> None:
-    """Refuse `record`, of any kind, if it cannot be kept, or could not be read again by all that reads it.
-
-    Raises:
-        InvalidInput: an id, a key or a value is wrong; or, as what reads it: TypeError, ValueError, KeyError.
+    """Raise InvalidInput, TypeError, ValueError or KeyError if `record`, of any kind, could not be stored or
+    read again.
     """
     checked_name(record.id, f"the id of a {record.kind}")
     if record.key is not None:
@@ -298,11 +292,7 @@ def check_record(record: Record) -> None:
 
 
 def check_memory(record: Record) -> None:
-    """Check the record of a memory.
-
-    Raises:
-        InvalidInput: likewise.
-    """
+    """As `check_record`, for a memory."""
     check_record(record)
     for name in ("source", "redacted"):  # a text would be taken for a list of its letters
         if not isinstance(record.data.get(name) or [], list):
@@ -323,11 +313,7 @@ def check_memory(record: Record) -> None:
 
 
 def check_conversation(record: Record) -> None:
-    """Check the record of a conversation.
-
-    Raises:
-        InvalidInput: likewise.
-    """
+    """As `check_record`, for a conversation."""
     check_record(record)
     conversation: Conversation = conversation_of(record)
     _check_one_of(conversation.status, STATUSES, "status")
@@ -396,24 +382,23 @@ async def copy_memory(
     named: bool = False,
     progress: Progress = lambda _done, _total: None,
 ) -> CopiedMemory:
-    """Copy everything of every user and deployment, as `stores.copying` does.
+    """Copy the data of every user and deployment, as `stores.bulk_copy` does.
 
-    Nothing is embedded. Where the target keeps vectors of another model, its records wait until somebody
-    opens it with an embedder of that model.
+    Nothing is embedded. If the target has vectors of another model, the copied records stay pending until the
+    store is opened with an embedder of that model.
 
     Args:
-        source: makes the store to copy from, not yet open; asked again where it has vectors of another model.
+        source: returns the store to copy from, not opened yet; may be called again.
         target: likewise, the store to copy to.
-        embedding: the model of a new target, where it is `named`; otherwise that is the source's.
-        named: whether somebody asked for `embedding`.
-        progress: told how many records are done, of how many.
+        embedding: the model of a new target if `named`; otherwise the source's model is used.
+        named: whether the user asked for `embedding`.
+        progress: called with the number of records copied and the total.
 
     Raises:
-        EmbeddingMismatch: `embedding` is `named`, and the target has vectors of another model; nothing was
-            written.
-        InvalidInput: the target holds something else of somebody the source knows; nothing was written.
-        WriteConflict: somebody wrote to either meanwhile; copy again.
-        StoreError: either cannot be opened, read or written; once it can, copy again: it goes on from there.
+        EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.
+        InvalidInput: the target holds other data of a user of the source; nothing was written.
+        WriteConflict: one of them was written to meanwhile; copy again.
+        StoreError: a store cannot be opened, read or written; when copied again, it resumes.
     """
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
@@ -426,7 +411,7 @@ async def copy_memory(
 async def opened(
     make: Callable[[], Store], embedding: EmbeddingSpec, *, as_it_is: bool = True
 ) -> AsyncIterator[tuple[Store, EmbeddingSpec]]:
-    """A store, open, and whose vectors it has: with `as_it_is` those it says it has."""
+    """An open store and the model of its vectors; with `as_it_is` the model it names itself."""
     store = make()
     try:
         await store.open(embedding, index)

@@ -1,11 +1,10 @@
-"""Store and embedder as everything above sees them: masked, with consent, within quotas, traced and counted.
+"""The store that the service's other parts use: masked, with consent, within quotas, traced and counted.
 
-A store refuses what a quota forbids, and verbs in another event loop than the service's. A quota is counted,
-not looked up at each write: a user's records are read when this process first adds to them, and again after
-it has added a tenth of what they may have. So one process never exceeds a quota. Of several processes, each
-may miss what the others wrote since it counted last: together they exceed it by at most a tenth for each
-process beside the first. A deployment is counted behind everything else. Before anything is refused, a user
-is counted again.
+It refuses what a quota forbids, and calls from another event loop than the service's. Usage is counted, not
+looked up at each write: a user's records are read when this process first adds to them, and again after it
+added a tenth of the limit. So a single process never exceeds a quota. With several processes each may miss
+what the others wrote since its last count: together they exceed it by at most a tenth for each process beyond
+the first. A deployment is counted in the background. Before a write is refused, the user is counted again.
 """
 
 from __future__ import annotations
@@ -50,16 +49,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
-"""Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
+"""Kinds whose records accumulate; a new one counts. Changes that correct, end or mark records do not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
-"""Bytes a record takes beside its text: its names, version and place."""
+"""Bytes counted for a record besides its text: its names, version and position."""
 _MARK_BYTES: Final = 500
-"""How many bytes a record may grow by whenever it is marked: as read, ended, completed."""
+"""Bytes by which a record may grow when it is marked as read, ended or completed."""
 _USERS: Final = 10_000
-"""How many users' counts are kept; who has not written for longest is counted again."""
+"""Users whose counts are kept; the one that has not written for longest is dropped."""
 _AGAIN_S: Final = 30.0
-"""After a refusal, how long until what others may have removed is looked for."""
+"""Seconds after a refusal before usage is counted again, since others may have removed something."""
 _PAGE: Final = 500
 
 
@@ -74,11 +73,11 @@ class Quota:
     """
 
     user_memories: int | None = None
-    """Memories of one user, with earlier versions."""
+    """Memories of one user, including earlier versions."""
     user_bytes: int | None = None
-    """Bytes kept of one user: memories, turns, results, records of calls."""
+    """Bytes stored for one user: memories, turns, results, records of calls."""
     deployment_bytes: int | None = None
-    """Bytes kept of all users of a deployment together, with what is global."""
+    """Bytes stored for all users of a deployment together, including global memories."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -115,13 +114,7 @@ class _Tally:
 
 
 class Meter:
-    """Counts what is kept in a store, and refuses what would be too much.
-
-    Args:
-        store: where it is kept.
-        quota: how much that may be.
-        clock: seconds, never going back.
-    """
+    """Counts what is stored, and refuses writes beyond the quota. `clock` returns monotonic seconds."""
 
     def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
@@ -132,15 +125,15 @@ class Meter:
         self._deployments: dict[str, _Tally] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
-        """Deployments of which something was removed since they were begun to be counted."""
+        """Deployments from which something was removed since their count began."""
 
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
-        """Count `changes`, which are written inside; not at all where that fails.
+        """Count `changes`, which are written inside; if that fails, they are not counted.
 
         Raises:
-            QuotaExceeded: they are more than there may be; nothing is to be written.
-            StoreUnavailable: what there is could not be counted.
+            QuotaExceeded: a limit would be exceeded; do not write.
+            StoreUnavailable: the usage could not be counted.
         """
         if self._quota == Quota():
             yield
@@ -164,7 +157,7 @@ class Meter:
             tally.settle(more)
 
     def removed(self, scope: Scope) -> None:
-        """Something in `scope` was destroyed, so its usage must be counted again."""
+        """Note that something in `scope` was destroyed, so that its usage is counted again."""
         self._users.pop(scope, None)
         if scope.deployment in self._deployments:
             self._again.add(scope.deployment)
@@ -195,14 +188,14 @@ class Meter:
             raise QuotaExceeded(wrong)
 
     def _is_old(self, tally: _Tally) -> bool:
-        """Whether so much was added that others may have added as much."""
+        """Whether so much was added here that others may have added as much."""
         most, memories = self._quota.user_bytes, self._quota.user_memories
         return (most is not None and tally.since_bytes * 10 >= most) or (
             memories is not None and tally.since_memories * 10 >= memories
         )
 
     def _may_have_shrunk(self, tally: _Tally, more: _Tally) -> bool:
-        """Whether a refusal may be wrong: others removed something, or something took another's place."""
+        """Whether a refusal may be wrong, because something was removed or replaced."""
         if not self._too_much(tally, more):
             return False
         counted = _Tally(
@@ -225,7 +218,7 @@ class Meter:
         return ""
 
     async def _counted(self, scope: Scope, tally: _Tally | None) -> _Tally:
-        """`tally` as it is counted now; whoever is writing goes on to settle it."""
+        """A new count; writes in progress go on to settle `tally`."""
         tally = tally or _Tally()
         memories = tally.pending_memories - tally.since_memories
         size = tally.pending_bytes - tally.since_bytes
@@ -299,9 +292,7 @@ class Meter:
 
 
 def _adds(change: Change) -> bool:
-    """Whether `change` counts against a quota: a new record of a countable kind, or one that gains text of
-    its own, such as a conversation that gets a summary.
-    """
+    """Whether `change` counts: a new record of a counted kind, or one that gains text, such as a summary."""
     if not isinstance(change, Put) or change.record.kind not in _ADDS:
         return False
     if not change.expect:
@@ -340,10 +331,10 @@ _WAY_OUT = (
 
 
 class HomeLoop:
-    """Remembers the loop, and tells whoever comes from another one.
+    """The event loop a service is open in; a call from another loop raises NotOpen.
 
-    Without it a verb used elsewhere would seem to work: what it writes is durable, but the tasks that embed
-    it and learn from it are in the other loop, and nothing would ever wake them.
+    Without this check such a call would seem to work: its write is durable, but the tasks that embed it and
+    learn from it run in the other loop and would never be woken.
     """
 
     def __init__(self) -> None:
@@ -351,14 +342,14 @@ class HomeLoop:
 
     @property
     def ended(self) -> bool:
-        """Whether the loop is closed and nothing in it can be awaited any more."""
+        """Whether the loop is closed, so that nothing in it can be awaited."""
         return self._loop is not None and self._loop.is_closed()
 
     def enter(self) -> bool:
-        """Be at home in the running loop; whether that is new.
+        """Make the running loop the home; returns whether it was not before.
 
         Raises:
-            NotOpen: the home is another loop.
+            NotOpen: another loop is the home.
         """
         self.check()
         entered, self._loop = self._loop is None, asyncio.get_running_loop()
@@ -369,11 +360,7 @@ class HomeLoop:
         self._loop = None
 
     def check(self) -> None:
-        """Check that the running loop, if any, is the home.
-
-        Raises:
-            NotOpen: it is another one.
-        """
+        """Raise NotOpen if the running loop, if any, is not the home."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -392,8 +379,7 @@ class ObservedStore:
     """Wraps `store`: writes are masked by `write_filter`, checked against `meter`, traced and counted.
 
     Its methods must be called on the event loop `home`. Erasures are listed in `compliance` and every access
-    in `audit`. `written` is called with a scope after each of its writes; `hooks` receive the writes of
-    calls.
+    in `audit`. `written` is called with the scope after each write; `hooks` receive the writes of calls.
     """
 
     def __init__(
@@ -429,6 +415,9 @@ class ObservedStore:
             if self._audit is not None and name in _READS and args[1:2] != (CONSENT,):
                 scope = args[0] if args else kwargs["scope"]
                 self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
+            if self._audit is not None and name == "latest":
+                for scope in dict.fromkeys(scope for scope, _ in args[1]):
+                    self._audit.note("read", scope, args[0])
             return found(*args, **kwargs)
 
         return verb
@@ -486,7 +475,7 @@ class ObservedStore:
             self._meter.removed(scope)
 
     async def _note_erasure(self, scope: Scope, changes: Sequence[Erasable] | None) -> None:
-        """Log it before it happens: where it cannot be logged, nothing is destroyed."""
+        """Log an erasure before it happens: if it cannot be logged, nothing is destroyed."""
         assert self._audit is not None
         kinds = {c.record.kind if isinstance(c, Put) else c.kind for c in changes or ()}
         for kind in kinds if changes is not None else {"everything"}:
@@ -498,5 +487,5 @@ _READS: Final = frozenset({"read", "rows", "load", "narrow"})
 
 
 def _alters(change: Change) -> bool:
-    """Whether it changes what is kept: not a vector, which follows from it, nor a condition."""
+    """Whether it changes stored content: vectors and conditions do not."""
     return isinstance(change, Put | Drop)

@@ -1,7 +1,7 @@
 """Keyed memories: one current version under each key of a user, and the earlier versions behind it.
 
 Decides where a version is stored (private, proposed, global). `sharing` decides which texts may be shared,
-and `Ledger` how versions follow one another.
+and `Ledger` how versions follow each other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRIVATE: Final = Verdict("private", "asked")
 
 
 class KeyedMemories:
-    """The keyed memories of one user. Holds no state of its own."""
+    """The keyed memories of one user."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
@@ -216,7 +216,9 @@ class KeyedMemories:
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
-        """Keep it; `judged`: and have it looked at again, which no process that dies in between forgets."""
+        """Store it; if `judged`, request a judgement in the same write, so that no crash loses the
+        request.
+        """
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
         changes = ledger.changes
@@ -228,7 +230,7 @@ class KeyedMemories:
         return kept
 
     async def _end_older(self, scope: Scope, than: Memory) -> None:
-        """End what is kept under the key in `scope`, unless it was set later: that then ends `than`."""
+        """End the version under the key in `scope` unless it was set later: then that one ends `than`."""
         ledger = Ledger(self._parts.store, scope)
         held = await ledger.current(than.key or "", self._user)
         if held is None or held.valid_from > than.valid_from:
@@ -246,7 +248,7 @@ class KeyedMemories:
         return ended is not None
 
     async def _withdraw(self, key: str) -> None:
-        """Withdraw what the user proposed under `key`."""
+        """Withdraw the user's proposal under `key`."""
         name = memory_id(self._user, key)
         if await self._parts.store.read(self._everyone, PROPOSAL, [name]):
             await self._parts.store.write(self._everyone, [Drop(kind=PROPOSAL, id=name)])

@@ -49,9 +49,9 @@ class Result:
     value: Any
     """JSON."""
     at: datetime
-    """When it came out (aware, UTC)."""
+    """When it was produced (aware, UTC)."""
     arguments: Mapping[str, Any] | None = None
-    """The tool's arguments; None if it was no tool, or they were not given."""
+    """The tool's arguments; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +64,16 @@ class TaskMessage:
     text: str = ""
     """What was said and heard."""
     name: str = ""
-    """The name of the tool, or of who spoke."""
+    """The name of the tool or speaker."""
     value: Any = None
-    """A call's arguments, or what came out."""
+    """A call's arguments, or the result."""
     id: str = ""
-    """The id of the turn or the result; a call has that of its result."""
+    """The id of the turn or the result; a call has its result's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A conversation as a unit of work: its status, everything that was said, and intermediate results."""
+    """A conversation as a unit of work: its status, its turns, and intermediate results."""
 
     user: str
     conversation: Conversation
@@ -82,7 +82,7 @@ class Task:
 
     @property
     def messages(self) -> tuple[TaskMessage, ...]:
-        """Everything said and done, in its order: turns, calls of tools and their results."""
+        """Turns, tool calls and their results, in order."""
         said = [
             TaskMessage(
                 role="agent" if turn.speaker == "agent" else "user",
@@ -111,13 +111,10 @@ def chooser(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Callable[[Conversation], bool]:
-    """A filter for conversations. An argument that is None does not filter.
+    """A filter for conversations; each argument that is given narrows it.
 
-    Args:
-        agent: the agent that served.
-        status: one of `STATUSES`, or "distilled": completed and learned from.
-        since: began then or later (aware).
-        until: began before then (aware).
+    `status` is one of `STATUSES`, or "distilled": completed and learned from. `since` (inclusive) and `until`
+    (exclusive), both aware, compare with when a conversation began.
 
     Raises:
         InvalidInput: an unknown status, a time without a zone, or an empty agent name.
@@ -147,7 +144,7 @@ def chooser(
 async def read_conversations(
     store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
 ) -> list[Conversation]:
-    """Read the `chosen` conversations of `scope`, oldest first."""
+    """The conversations of `scope` that `chosen` selects, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
     return [conversation for record in records if chosen(conversation := conversation_of(record))]
 
@@ -162,9 +159,9 @@ async def read_all_conversations(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[tuple[str, Conversation]]:
-    """Read the `chosen` conversations of all users of a deployment with their users, oldest first.
+    """The conversations of a deployment that `chosen` selects, with their users, oldest first.
 
-    What the others are for is to find them: by the store's index, where it has one.
+    The other arguments, those of `chooser`, let the store's index find them.
     """
     wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
     listed = [
@@ -177,12 +174,12 @@ async def read_all_conversations(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedConversation:
-    """A conversation in a list of many users'."""
+    """A conversation in a list over many users."""
 
     user: str
     conversation: Conversation
     place: str
-    """Its place in the list: what is asked for the page behind it."""
+    """Its position in the list, to ask for the page after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,21 +203,12 @@ async def newest_conversations(
     limit: int,
     before: str | None = None,
 ) -> ConversationPage:
-    """The conversations that began last, of a deployment or one user; the page is all that is read.
+    """The conversations that began last, of a deployment or one user; only this page is read.
 
-    Args:
-        store: where.
-        deployment: of which.
-        user: of this user only.
-        agent: see `chooser`, as the next three.
-        status: likewise.
-        since: likewise.
-        until: likewise.
-        limit: how many at most.
-        before: the place of the last one of the page before.
+    `before` is the place of the last one of the previous page; the other filters are those of `chooser`.
 
     Raises:
-        InvalidInput: `before` is no such place, or see `chooser`.
+        InvalidInput: `before` is not such a place, or as `chooser`.
     """
     chosen = chooser(agent=agent, status=status, since=since, until=until)
     wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
@@ -304,14 +292,14 @@ def _iso(moment: datetime, by: timedelta) -> str | None:
 
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
-    """The conversation of that id; None: there is none."""
+    """The conversation with that id, or None."""
     name = checked_name(conversation, "conversation id")
     records = await store.read(scope, CONVERSATION, [name])
     return conversation_of(records[0]) if records else None
 
 
 async def read_task(store: Store, scope: Scope, conversation: str) -> Task | None:
-    """A conversation with all that belongs to it; None: there is none of that id."""
+    """The task with that id, or None."""
     found = await read_conversation(store, scope, conversation)
     if found is None or scope.user is None:
         return None
@@ -328,17 +316,12 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
 async def keep_result(
     store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
 ) -> Result:
-    """Keep `result` of `conversation`. One of the same id is there already: that is the one, unchanged.
+    """Store `result` in `conversation`; an existing one with the same id is returned unchanged.
 
-    Args:
-        store: where.
-        scope: whose.
-        conversation: of which task.
-        result: what came out.
-        masked: a value, JSON, without the secrets in it, given what it is called.
+    `masked` removes the secrets from a JSON value, given its name.
 
     Raises:
-        InvalidInput: there is no such conversation, the result cannot be kept, or its id is another task's.
+        InvalidInput: there is no such conversation, the result cannot be stored, or its id is another task's.
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
@@ -417,7 +400,7 @@ def _canonical(value: Any) -> str:
 
 
 def fits(value: Any) -> bool:
-    """Whether `value` is JSON that can be kept."""
+    """Whether `value` is JSON that can be stored."""
     try:
         _checked_json(value, "it")
     except InvalidInput:
@@ -426,7 +409,7 @@ def fits(value: Any) -> bool:
 
 
 def _checked_json(value: Any, what: str) -> Any:
-    """`value` as the JSON that will come back."""
+    """`value` as the JSON that will be read back."""
     try:
         text = _canonical(value)
         size = len(text.encode())

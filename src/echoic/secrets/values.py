@@ -1,8 +1,7 @@
-"""What a secret looks like once something announced it: digits, a code, a word or several, a token.
+"""The form of an announced secret: digits, a code, one or several words, a token.
 
-Each reader is given a text and a place in it, and answers with the stretch of the value or None. A number
-with
-a unit, an amount of money, a time or a date is never a value.
+Each reader takes a text and a position in it, and returns the span of the value or None. A number with a
+unit, an amount of money, a time or a date is never a value.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ _MOST_WORDS = 6
 
 
 def quoted(text: str, place: int) -> Span | None:
-    """What stands in quotation marks at `place`."""
+    """The text in quotation marks at `place`."""
     found = _QUOTED.match(text, place)
     if found is None:
         return None
@@ -147,7 +146,7 @@ def quoted(text: str, place: int) -> Span | None:
 
 
 def no_word(text: str, place: int) -> Span | None:
-    """One stretch that is no word: it holds a digit and a letter, or a sign inside."""
+    """One string that is not a word: it has a digit and a letter, or a sign inside."""
     found = _SIGNED.match(text, place)
     if found is None:
         return None
@@ -167,13 +166,10 @@ def no_word(text: str, place: int) -> Span | None:
 
 
 def phrase(text: str, place: int, *, most: int = _MOST_WORDS, strict: bool = True) -> Span | None:
-    """Plain words up to where the sentence goes on; None where the first is said *of* a password.
+    """Plain words up to where the sentence goes on; None if the first says something *about* a password.
 
-    Args:
-        text: where.
-        place: where it begins.
-        most: how many ordinary words at most; spelled letters and digits do not count.
-        strict: whether it may not begin with a function word.
+    At most `most` ordinary words; spelled letters and digits do not count. With `strict` it may not begin
+    with a function word.
     """
     count, last, at = 0, place, place
     words: list[str] = []
@@ -209,7 +205,7 @@ def phrase(text: str, place: int, *, most: int = _MOST_WORDS, strict: bool = Tru
 
 
 def _goes_on(text: str, place: int) -> bool:
-    """Whether what follows an "and" is still part of a phrase: few words, none of which begins a clause."""
+    """Whether the words after an "and" still belong to a phrase: few words, none of which begins a clause."""
     rest = re.compile(r"\s+([^.,;:!?\n]{1,60})").match(text, place)
     if rest is None:
         return False
@@ -238,7 +234,7 @@ def _says_state(word: str, text: str, place: int) -> bool:
 
 
 def token(text: str, place: int) -> Span | None:
-    """A key: eight signs or more with a digit among them, or sixteen and more, or spelled out."""
+    """A key: at least eight characters with a digit among them, or at least sixteen, or spelled out."""
     found = _SIGNED.match(text, place)
     if found is not None:
         bare = found[0].strip(_AROUND)

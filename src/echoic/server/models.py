@@ -21,7 +21,7 @@ from echoic.types import (
 
 
 class ResponseModel(BaseModel):
-    """The base of everything in an answer."""
+    """The base of all response models."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, frozen=True, from_attributes=True
@@ -39,7 +39,7 @@ def _fields(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
 
 
 class RequestBody(ResponseModel):
-    """The base of every request's body. An unknown field is refused, since its meaning would be ignored."""
+    """The base of request bodies. An unknown field is refused rather than ignored."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=False)
 

@@ -36,7 +36,7 @@ RETRY_S = 2
 
 
 _FIELD = 64
-"""The characters of a field's name that are repeated."""
+"""Characters of a field's name that are repeated."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """A field's name. Anything else may be something a caller said, and is not repeated."""
 
@@ -84,7 +84,7 @@ def overloaded() -> Refused:
 
 
 def too_often(retry_after_s: float) -> Refused:
-    """429."""
+    """429, for exceeding a rate."""
     seconds = max(1, math.ceil(retry_after_s))
     error = f"too many requests; try again in {seconds} s"
     return Refused(429, "too_many_requests", error, headers={"Retry-After": str(seconds)})
@@ -236,8 +236,8 @@ _DESCRIPTIONS = {
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of a route's error responses.
 
-    A route that wants to know who asks (401) may find that they may not (403): by their role, or because the
-    user wants to be asked before anything is stored.
+    A route that authenticates callers (401) may also refuse them (403): by their role, or because the user
+    wants to be asked before anything is stored.
     """
     stated = dict.fromkeys((*statuses, 403) if 401 in statuses else statuses)
     return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in stated}

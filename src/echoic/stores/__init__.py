@@ -25,29 +25,28 @@ _ENCRYPTION = "encryption="
 
 
 def store_from(url: str) -> Store:
-    """The store that `url` names, not yet open.
+    """The store that `url` names, not opened yet.
 
-    With `encryption=file:PATH` or `encryption=env:NAME` behind "?", it is encrypted with the keys there
+    With `encryption=file:PATH` or `encryption=env:NAME` after "?", it is encrypted with the keys there
     (docs/encryption.md).
 
-    | URL | options behind "?" |
+    | URL | options after "?" |
     | --- | --- |
     | `sqlite:///echoic.db`, relative; absolute with four slashes | `cache_mb=256`, of loaded memory |
     | `files:///folder`, likewise | `cache_mb`, `format=json` or `markdown` |
     | `memory://` | none |
     | `postgresql://user:password@host:5432/database` | `cache_mb` and those below, and the driver's |
-    | `mongodb://user:password@host/database`, `mongodb+srv://…` | `cache_mb`, `narrow_above=50000`, \
-`timeout_ms=10000` of one verb, and the driver's |
+    | `mongodb://user:password@host/database`, `mongodb+srv://…` | `cache_mb`, `narrow_above=50000`, `timeout_ms=10000` of one operation, and the driver's |
 
-    A path is percent-encoded where it holds "?" or "%". PostgreSQL has `schema=echoic`; `pool=10`
-    connections; `wait_s=10` for a server that restarts; `stale_s=300` of answers from loaded memory
-    meanwhile; `narrow_above=50000`, the rows of a user from which on the database searches; `rls=on`;
-    `listen=off`; `notify=off`. `PostgresStore` says more of each.
+    Percent-encode "?" and "%" in a path. PostgreSQL has `schema=echoic`; `pool=10` connections; `wait_s=10`
+    for a server that restarts; `stale_s=300`, for which loaded memory answers meanwhile;
+    `narrow_above=50000`, the rows of a user from which the database searches; `rls=on`; `listen=off`;
+    `notify=off`. See `PostgresStore`.
 
     Raises:
-        InvalidInput: The scheme, an option or its value is not known, the path is missing, or a driver is
-            not installed. The URL of a database is not repeated: it may hold a password.
-    """
+        InvalidInput: unknown scheme, option or value, a missing path, or a driver that is not installed. The
+            message does not repeat a database URL, which may hold a password.
+    """  # noqa: E501
     if not isinstance(url, str):
         return _plain_store(url)
     place, _, query = url.partition("?")
@@ -97,10 +96,10 @@ def _plain_store(url: str) -> Store:
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """A store, not yet open, from a URL, a `Store` or `Documents`.
+    """A store, not opened yet, from a URL, a `Store` or `Documents`.
 
     Raises:
-        InvalidInput: It is none of these, or a URL that `store_from` refuses.
+        InvalidInput: it is none of these, or a URL that `store_from` refuses.
     """
     if isinstance(given, str):
         return store_from(given)
@@ -152,7 +151,7 @@ def _mongodb(url: str) -> Store:
 
 
 def _check_mongodb(url: str) -> None:
-    """Refuse what the driver cannot read, as far as that can be seen without asking anybody."""
+    """Refuse a URL that the driver cannot parse, without contacting a server."""
     from pymongo.errors import PyMongoError
     from pymongo.synchronous.uri_parser import parse_uri
 
@@ -180,19 +179,19 @@ def _path(scheme: str, place: str) -> str:
 
 
 def _without_password(given: str) -> str:
-    """`given` without the part that may be a user and a password, for messages."""
+    """`given` without a possible user and password, for messages."""
     _, at, place = str(given).rpartition("@")
     return f"…@{place}" if at else given
 
 
 Options = Mapping[str, tuple[str, Callable[[str, str], Any]]]
-"""The argument of the store that each option becomes, and how its value is read."""
+"""By option, the argument of the store and how its value is parsed."""
 
 
 def _options(
     given: list[tuple[str, str]], known: Options, drivers: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The arguments that our options become, and the options of the driver as they are."""
+    """The store's arguments, and the remaining options of the driver."""
     ours: dict[str, Any] = {}
     theirs: list[tuple[str, str]] = []
     for name, value in given:
@@ -270,6 +269,6 @@ _ASYNCPG = frozenset(
     sslrootcert target_session_attrs user
     """.split()
 )
-"""What asyncpg understands behind "?"; anything else it would send on as a setting of the server."""
+"""Options that asyncpg understands; it would send any other to the server as a setting."""
 
 __all__ = ["store_from", "store_of"]

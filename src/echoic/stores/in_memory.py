@@ -1,4 +1,4 @@
-"""The reference store: in this process and gone with it. The simplest thing that keeps the contract."""
+"""The reference store: in memory, lost with the process. The simplest implementation of the contract."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from echoic.types import EmbeddingSpec, Scope
 
 
 class InMemoryStore:
-    """A store for tests and trials. `aclose` keeps the contents, so that a test may open it again."""
+    """A store for tests and trials. `aclose` keeps the contents, so that a test can open it again."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, HeldScope] = {}

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, NotOpen, WriteConflict
 from echoic.partition import Flag
-from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store
+from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Record, Store, latest
 from echoic.testing.store_histories import (
     ANA,
     BOB,
@@ -381,6 +381,27 @@ class StoreConformance(StoreWriting):
         assert [r.id for r in await live.scan(ANA, "memory", key="K")] == []
         await live.write(ANA, [put(memory("b"))])
         assert [r.id for r in await live.scan(ANA, "memory", key="k")] == ["c"]
+
+    async def test_the_latest_of_many_keys_and_scopes_is_what_a_scan_finds_for_each(
+        self, live: Store
+    ) -> None:
+        keys = ["k", *ODD_NAMES]
+        places = [(scope, key) for scope in (ANA, EVERYONE, OTHER_ANA) for key in keys]
+        for scope in (ANA, EVERYONE):
+            some = [memory(f"{n}.{m}", key=key) for n, key in enumerate(keys) for m in range(n % 3)]
+            await live.write(scope, list(map(put, [*some, *(note(key, key=key) for key in keys[::2])])))
+        changed = [put(memory("2.0", "changed last, but not the last", key=keys[2])), put(note("k", key="l"))]
+        await live.write(ANA, [*changed, Drop(kind="memory", id="5.1")])
+        for kind, number in (("memory", None), ("note", 2 * len(keys[::2]) - 1), ("other", 0)):
+            expected_there = {
+                (scope, key): told(page[0])
+                for scope, key in places
+                if (page := await live.scan(scope, kind, key=key, newest_first=True, limit=1))
+            }
+            found = await latest(live, kind, [*places, (BOB, "k")])
+            assert {place: told(record) for place, record in found.items()} == expected_there
+            assert number in {None, len(found)}
+        assert await latest(live, "memory", []) == {}
 
     async def test_a_scope_is_loaded_as_its_records_are_after_every_write(self, live: Store) -> None:
         vectors: dict[tuple[str, str], NDArray[np.float32]] = {}

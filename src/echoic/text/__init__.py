@@ -1,4 +1,4 @@
-"""How people write and say numbers and letters, and tables of words. Pure; knows nothing of memories."""
+"""How people write and say numbers and letters, and tables of words. Pure; independent of memories."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 START: Final = r"(?<![^\W_])"
-"""No letter or digit before."""
+"""Matches where no letter or digit precedes."""
 END: Final = r"(?![^\W_])"
-"""No letter or digit after."""
+"""Matches where no letter or digit follows."""
 _NAMED: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
@@ -29,10 +29,7 @@ def word_lists(package: str) -> Mapping[str, str]:
     """The word lists in `words.txt` of `package` by name, each as words separated by white space.
 
     A line "[name]" begins a list, and "#" a comment. A word that begins with "=" stands for all words of the
-    list of that name, which must come first.
-
-    Raises:
-        KeyError: a list refers to one that is not defined before it.
+    list of that name, which must come first; otherwise KeyError is raised.
     """
     lists: dict[str, list[str]] = {}
     here: list[str] = []
@@ -49,11 +46,8 @@ def word_lists(package: str) -> Mapping[str, str]:
 def patterns(package: str, name: str) -> Mapping[str, str]:
     """The patterns in `<name>.txt` of `package`, by name: regular expressions, or words for `any_of`.
 
-    A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined
-    as they are. "{name}" stands for a pattern above, or for any word of that list in `words.txt`.
-
-    Raises:
-        KeyError: there is no such pattern before, and no such list.
+    A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined. "{name}"
+    stands for a pattern above, or for any word of that list in `words.txt`; otherwise KeyError is raised.
     """
     lines: dict[str, list[str]] = {}
     here: list[str] = []

@@ -1,8 +1,7 @@
-"""Calls as they went: a list of them, and one with its transcript, stages, and what the model was given."""
+"""Recorded calls: a list of them, and one with its transcript, stages, and what the model was given."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
@@ -12,7 +11,8 @@ from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
 from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, memory_of, scan_all, turn_of
-from echoic.memory.tasks import read_task
+from echoic.memory.service import MemoryService
+from echoic.memory.tasks import ListedConversation, read_task
 from echoic.memory.user import UserMemory
 from echoic.server.models import MemoryView, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
@@ -26,12 +26,13 @@ from echoic.session.call_record import (
     read_exchanges,
     read_given,
 )
-from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Turn
+from echoic.stores.base import latest
+from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Scope, Turn
 
 router = APIRouter(tags=["calls"])
 
 _MOST_LOOKED_AT: Final = 1000
-"""Conversations whose channel is looked up for one page of a list."""
+"""Conversations examined for one page of a list at most."""
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
 
 
@@ -172,9 +173,7 @@ async def list_calls(
             before=cursor,
         )
         found = page.conversations
-        calls = await asyncio.gather(
-            *(_listed(shared.memory.user(each.user, viewer.deployment), each.conversation) for each in found)
-        )
+        calls = await _listed(shared.memory, viewer.deployment, found)
         for each, call in zip(found, calls, strict=True):
             if channel in {None, call.channel}:
                 shown.append(call)
@@ -209,7 +208,7 @@ async def get_call(
     exchanges = await read_exchanges(store, scope, call)
     hits = await _HitsById.of(memory, exchanges)
     given: dict[int, list[dict[str, Any]]] = {}
-    if viewer.role != "user":  # the agent's instructions are the operator's
+    if viewer.role != "user":  # the agent's instructions are not for users
         for record in records:
             for each in await read_given(store, scope, call, record.id):
                 given.setdefault(each.exchange, []).append(
@@ -232,14 +231,23 @@ async def _records(memory: UserMemory, conversation: str) -> list[CallRecord]:
     return [call_of(record) for record in found]
 
 
-async def _listed(memory: UserMemory, conversation: Conversation) -> CallView:
-    records = await _records(memory, conversation.id)
-    said_at = None
-    if not records or records[-1].ended_at is None:
-        store = memory.backing_store
-        last = await store.scan(memory.scope, TURN, key=conversation.id, newest_first=True, limit=1)
-        said_at = turn_of(last[0]).said_at if last else None
-    return _shown(memory.scope.user or "", conversation, records, said_at)
+async def _listed(
+    memory: MemoryService, deployment: str, found: Sequence[ListedConversation]
+) -> list[CallView]:
+    """The calls of a list's conversations, with two reads for all of them."""
+    if not found:
+        return []
+    store = memory.user(found[0].user, deployment).backing_store
+    keys = [(Scope(deployment, each.user), each.conversation.id) for each in found]
+    records = {key: call_of(record) for key, record in (await latest(store, CALL, keys)).items()}
+    going_on = [key for key in keys if key not in records or records[key].ended_at is None]
+    said = await latest(store, TURN, going_on)
+    calls = []
+    for each, key in zip(found, keys, strict=True):
+        of_it = [records[key]] if key in records else []
+        said_at = turn_of(said[key]).said_at if key in said else None
+        calls.append(_shown(each.user, each.conversation, of_it, said_at))
+    return calls
 
 
 def _shown(
@@ -276,7 +284,7 @@ class _HitsById:
         if found:
             for scope in (own.everyone, own):
                 memories |= {r.id: memory_of(r) for r in await store.read(scope, MEMORY, sorted(found))}
-            # ids of turns are unique within a user: those of a global memory are another's
+            # ids of turns are unique within a user; those of a global memory belong to another user
             sources = {turn for each in memories.values() for turn in _sources(each)}
             wanted = sorted(sources | (found - memories.keys()))
             turns = {r.id: turn_of(r) for r in await store.read(own, TURN, wanted)} if wanted else {}
@@ -290,7 +298,7 @@ class _HitsById:
             said = turn or next((self._turns[one] for one in _sources(memory) if one in self._turns), None)
             text = (memory.statement or memory.text) if memory else turn.heard_text if turn else None
             if text is None and not self._whole:
-                continue  # it may be withheld, and that it is there is not told either
+                continue  # it may be withheld: do not reveal that it exists
             fate = hit.fate if text is not None else "forgotten"
             hits.append(
                 GivenHit(

@@ -1,7 +1,7 @@
 """Memory for a backend that has users, calls and an agent of its own: docs/http.md.
 
-The backend exchanges its key for a token of one of its users. Every other route takes that token, so whose
-memory is meant never comes from a path or a body.
+The backend exchanges its key for a token of one of its users. Every other route takes that token, so a user
+is never named by a path or a body.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from echoic.types import Category, Cut, Hit, Outcome, Recall, Sharing, Turn, che
 router = APIRouter(prefix="/v1", tags=["v1"])
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
-"""What a backend writes most, and nobody speaking waits for: it gives way to recalls."""
+"""The most frequent writes of a backend, which nobody waits for: recalls take precedence."""
 
 TOKEN_S = 3600
-"""How long a token for a user lasts by default: longer than a call."""
+"""Default lifetime of a user's token: longer than a call."""
 _MOST_TURNS = 200
 _READS = responses(401, 404, 422, 429, 503)
 _ASKS = responses(401, 413, 422, 429, 503)
@@ -110,7 +110,7 @@ class NewConversation(RequestBody):
 async def begin(
     caller: AsCaller, asked: Annotated[NewConversation | None, Body()] = None, key: IdempotencyKey = None
 ) -> ConversationView:
-    """Nothing is said and nothing is kept but the conversation itself. An id that exists is continued."""
+    """Stores only the conversation itself, without a greeting. An existing id continues that conversation."""
     asked = asked or NewConversation()
     name = asked.id if asked.id is not None else _derived(key)
     if asked.id is not None:
@@ -211,7 +211,7 @@ router.post(
 
 
 def _derived(key: str | None, *more: str) -> str:
-    """An id that follows from an idempotency key; empty without one."""
+    """An id derived from an idempotency key; empty without one."""
     if key is None:
         return ""
     return hashlib.sha256("\0".join((key, *more)).encode(errors="replace")).hexdigest()[:32]
@@ -221,11 +221,11 @@ def _derived(key: str | None, *more: str) -> str:
 
 
 class RecallOptions(RequestBody):
-    """What to look for, and how long that may take."""
+    """What to search for, and how long that may take."""
 
     query: str = Field(examples=["what am I allergic to?"])
     deadline_ms: float | None = Field(
-        default=None, gt=0, description="Answer by then with what was found; null waits for all of it."
+        default=None, gt=0, description="Answer within this time with what was found; null: no limit."
     )
     min_relevance: float | None = Field(
         default=None,
@@ -240,7 +240,7 @@ class RecallOptions(RequestBody):
         description="Ids of conversations, turns and memories to leave out: the running conversation.",
     )
     timezone: str | None = Field(
-        default=None, description="The user's, for “last Tuesday”.", examples=["Europe/Lisbon"]
+        default=None, description="The user's time zone, for “last Tuesday”.", examples=["Europe/Lisbon"]
     )
 
 
@@ -254,7 +254,7 @@ class RecallRequest(RecallOptions):
 
 
 class RecallCompleteness(ResponseModel):
-    """Whether everything was looked at. Where the store cannot be read at all the status is 503."""
+    """Whether everything was searched. If the store cannot be read at all, the status is 503."""
 
     outcome: Outcome = Field(
         description="complete: everything was searched, so no hits means that nothing is known. deadline: "
@@ -299,7 +299,7 @@ class BriefAnswer(RecallCompleteness):
 
     text: str = Field(description="It says so if nothing is known, or if not everything could be searched.")
     tokens: int
-    hits: list[FoundHit] = Field(description="The hits that stand in the text, best first.")
+    hits: list[FoundHit] = Field(description="The hits in the text, best first.")
 
     @classmethod
     def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
@@ -344,7 +344,9 @@ class BlockRequest(RequestBody):
 
     agent: str | None = Field(default=None, description="Whose experience to include.")
     conversation: str | None = Field(default=None, description="The running one, for its directives.")
-    moment: str | None = Field(default=None, description="What the user just said, to recall for.")
+    moment: str | None = Field(
+        default=None, description="What the user just said, to recall related memories."
+    )
     budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
     deadline_ms: float | None = Field(default=None, gt=0, description="Of the recall for `moment`.")
     besides: list[str] | None = Field(
@@ -353,7 +355,7 @@ class BlockRequest(RequestBody):
 
 
 class BlockText(ResponseModel):
-    """The memory a session starts with, as text for a prompt: the same bytes while nothing changed."""
+    """The memory a session starts with, as text for a prompt; identical bytes while nothing changes."""
 
     text: str
     tokens: int
@@ -381,8 +383,8 @@ class InterimTranscript(RequestBody):
         default=None,
         strict=True,
         ge=0,
-        description="Counts the transcripts of the conversation, finals included: one that was overtaken is "
-        "ignored.",
+        description="The transcript's number in the conversation, finals included: one that arrives after a "
+        "later one is ignored.",
     )
 
 
@@ -403,8 +405,8 @@ class TranscriptTaken(ResponseModel):
 async def partial(
     caller: AsCaller, shared: Shared, conversation: str, asked: InterimTranscript
 ) -> TranscriptTaken:
-    """Send interim transcripts while the user speaks, and memory is searched before they end. Answers at
-    once; nothing is kept. Ask for the result with the final transcript.
+    """Send interim transcripts while the user speaks, so that memory is searched before they stop. Answers at
+    once; nothing is stored. Request the result with the final transcript.
     """
     taken = await shared.speculations.partial(caller.memory, conversation, **asked.model_dump())
     return TranscriptTaken(taken=taken)
@@ -414,8 +416,8 @@ async def partial(
     "/conversations/{conversation:path}/final", summary="Recall what was found ahead", responses=_ASKS
 )
 async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> BriefAnswer:
-    """The brief for the whole utterance, from a partial transcript if one asked the same, else searched for
-    now. Turns of this conversation are left out. Ask before you append the utterance.
+    """The brief for the whole utterance: found ahead if a partial transcript asked the same, otherwise
+    searched now. Turns of this conversation are left out. Call this before you append the utterance.
     """
     said = asked.model_dump(exclude={"budget_tokens"})
     found = await shared.speculations.final(caller.memory, conversation, **said)

@@ -1,8 +1,8 @@
 """One open database: the client, its collections, transactions, and the change stream.
 
-A transaction is repeated where that is safe. The driver's errors become ours here. What a server says of a
-document is never repeated: it may quote it. `ChangeStream` keeps loaded scopes current before anybody asks;
-it only saves time, for every load compares versions anyway.
+A transaction is repeated if that is safe. The driver's errors are translated here; a server's error message
+is never repeated, since it may quote a document. `ChangeStream` refreshes loaded scopes before they are asked
+for; it only saves time, since every load compares versions anyway.
 """
 
 from __future__ import annotations
@@ -41,17 +41,14 @@ from echoic.types import Scope
 
 _NO_SPACE = {14031}
 _NOT_ALLOWED = {13, 18, 8000}
-"""Unauthorized, AuthenticationFailed, and Atlas' own for both."""
+"""Unauthorized, AuthenticationFailed, and Atlas's own code for both."""
 _TOO_LARGE = {10334, 17419, 17420}
 _TOO_LARGE_MESSAGE = "a record is larger or deeper than a MongoDB document may be, 16 MB: split it"
 
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Raise what the driver raises as ours.
-
-    Args:
-        where: which server and database, without user and password.
+    """Translate the driver's errors; `where` names server and database, without user and password.
 
     Raises:
         StoreUnavailable: it could not be reached, or refused; likewise `StoreFull`.
@@ -68,7 +65,7 @@ def told(where: str) -> Iterator[None]:
 
 
 def ours(error: BaseException, where: str) -> EchoicError:
-    """The error of ours that says what `error` says."""
+    """Our exception for the driver's `error`."""
     if isinstance(error, OperationFailure) and not isinstance(error, ExecutionTimeout):
         return _refused(error, where)
     if isinstance(error, (DocumentTooLarge, RecursionError)):
@@ -88,13 +85,10 @@ def ours(error: BaseException, where: str) -> EchoicError:
 def not_found(
     error: PyMongoError, tried: TopologyDescription, now: TopologyDescription
 ) -> EchoicError | None:
-    """The error message if no server of a URL could be reached: which servers, and why; None for other
+    """Our exception if no server of a URL could be reached, naming the servers and causes; None for other
     errors.
 
-    Args:
-        error: the driver's exception.
-        tried: the servers in the URL.
-        now: their current state.
+    `tried` are the servers in the URL, `now` their current state.
     """
     servers = tried.server_descriptions()
     if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
@@ -150,20 +144,20 @@ def _code_of(error: OperationFailure) -> tuple[int | None, str]:
 
 
 def is_duplicate(error: PyMongoError) -> bool:
-    """Whether another document has the same unique entry: somebody else was first."""
+    """Whether another document has the same unique entry, because another writer was first."""
     return isinstance(error, OperationFailure) and _code_of(error)[0] == 11000
 
 
 T = TypeVar("T")
 DATABASE = "echoic"
-"""The database that is used where a URL names none."""
+"""The database used if the URL names none."""
 _SELECTION_MS = 5000
-"""How long to look for a server, where the URL does not say: the driver's 30 s are too long for a caller."""
+"""Time to look for a server if the URL does not say; the driver's 30 s are too long for a caller."""
 _ATTEMPTS = 12
 
 
 class DatabaseClient:
-    """A client of one database. Made by `connect`.
+    """A client of one database. Created by `connect`.
 
     Attributes:
         where: server and database, for messages: never user or password.
@@ -181,19 +175,19 @@ class DatabaseClient:
 
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
-        """The collections, for work that has to be done in time unless it is not `limited`; errors are ours.
+        """The collections, for work within the time limit unless not `limited`; errors are translated.
 
         Raises:
-            StoreUnavailable: a server could not be reached or refused, or did not answer in time.
+            StoreUnavailable: a server could not be reached, refused, or was late.
         """
         with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
             yield self.collections
 
     async def ask(self) -> None:
-        """Make sure that somebody answers, in the time a verb may take: before work that has no limit.
+        """Check within the time limit that a server answers, before work without a limit.
 
         Raises:
-            StoreUnavailable: nobody does. The driver would try a transaction again for two minutes.
+            StoreUnavailable: none does. The driver would retry a transaction for two minutes.
         """
         async with self.used():
             await self.client.admin.command("ping")
@@ -220,17 +214,17 @@ class DatabaseClient:
             await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 - not to meet again
 
     async def aclose(self) -> None:
-        """Wait for what is under way, then let go of the server."""
+        """Wait for operations in progress, then close the client."""
         await self._uses.ended()
         await self.client.close()
 
 
 async def connect(url: str, timeout_s: float) -> DatabaseClient:
-    """Look for the server of `url`.
+    """Connect to the server of `url`.
 
     Raises:
-        InvalidInput: the URL cannot be read. It is not repeated: it may hold a password.
-        StoreUnavailable: nobody answers there, or a server that cannot be used.
+        InvalidInput: the URL cannot be parsed. The message does not repeat it: it may hold a password.
+        StoreUnavailable: no server answers there, or one that cannot be used.
     """
     chosen: dict[str, Any] = {"appname": "echoic", "tz_aware": True}
     if "serverselectiontimeoutms" not in url.lower():
@@ -258,7 +252,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
 
 
 async def _found(client: AsyncMongoClient[Document]) -> None:
-    """Wait until a server answers; where none does, say which were asked, and what failed."""
+    """Wait until a server answers; otherwise raise an error that names the servers and causes."""
     tried = client.topology_description
     try:
         await client.admin.command("ping")
@@ -276,19 +270,15 @@ _NEVER = {13, 59, 115, 40324, 40573}
 
 
 async def stopped(task: asyncio.Task[None]) -> None:
-    """Cancel `task` until it has ended: the driver may take a cancellation for a broken connection."""
+    """Cancel `task` until it has ended: the driver may mistake a cancellation for a broken connection."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_S)
 
 
 class ChangeStream:
-    """One change stream over the scopes' documents.
-
-    Args:
-        collections: where.
-        wanted: whether a change to a scope is of interest.
-        refresh: brings what is loaded of it up to date.
+    """A change stream over the scopes' documents; `refresh` is called for changed scopes that are
+    `wanted`.
     """
 
     def __init__(
@@ -302,9 +292,9 @@ class ChangeStream:
         self._waking = asyncio.Event()
         self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._work())]
         self.following = False
-        """Whether changes are seen at the moment."""
+        """Whether changes are currently received."""
         self.failure: str | None = None
-        """Why there is no change stream here at all."""
+        """Why the server has no change stream."""
 
     async def aclose(self) -> None:
         """Stop following."""

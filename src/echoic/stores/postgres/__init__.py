@@ -1,8 +1,8 @@
 """The store for many processes: PostgreSQL with pgvector. Writers of a scope queue at the lock of its row.
 
-`schema` has the tables, `database` the connections and their loss, `cache_invalidation` the
-cache of partitions, `maintenance` erasure and what it can promise. The store works through PgBouncer in
-transaction mode: it detects it, and then prepares no statements and listens to nothing.
+`schema` has the tables, `database` the connections and their recovery, `load` the cache of partitions,
+`maintenance` erasure and what it can promise. The store detects PgBouncer in transaction mode, and then uses
+no prepared statements and no notifications.
 """
 
 from __future__ import annotations
@@ -48,16 +48,17 @@ from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20
-"""The size of the cache of partitions, with their records."""
+"""Memory limit of loaded partitions, with their records."""
 POOL = 10
-"""Connections at most; with the one that listens, eleven a process."""
+"""The most connections; with the listening one, eleven a process."""
 WAIT_S = 10.0
-"""How long a write or a read waits for a server that restarts."""
+"""Seconds a write or read waits for a server that restarts."""
 STALE_S = 300.0
-"""How long loaded scopes answer while the server is out of reach."""
+"""Seconds for which loaded scopes answer while the server is unreachable."""
 NARROW_ABOVE = 50_000
-"""Rows of a scope from which on the database searches: as many as `CACHE_BYTES` hold, for within a call
-loading pays at every size measured. Source: "threshold" of benchmarks/results/stores.json; docs/scale.md."""
+"""Rows of a scope from which the database searches: as many as `CACHE_BYTES` hold, since within a call
+loading is faster at every size measured. Source: "threshold" of benchmarks/results/stores.json;
+docs/scale.md."""
 
 _OF = "from {s}.records where scope = (select id from {s}.scopes where deployment = $1 and usr = $2)"
 _READ = f"select {RECORD} {_OF} and kind = $3 and name = any($4::text[])"
@@ -67,6 +68,11 @@ _SCAN = f"""select {RECORD} {_OF} and kind = $3 and ($4::text is null or key = $
 _LISTED = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
   from {s}.records r join {s}.scopes s on s.id = r.scope
   where r.kind = 'conversation' and s.deployment = $1"""
+_LATEST = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
+  from unnest($1::text[], $2::text[], $3::text[]) as asked (deployment, usr, key)
+  join {s}.scopes s on s.deployment = asked.deployment and s.usr = asked.usr
+  cross join lateral (select * from {s}.records where scope = s.id and kind = $4 and key = asked.key
+    order by seq desc limit 1) r"""
 _WAITING = """select r.seq, r.kind, r.name, r.key, r.version, r.data, s.deployment, s.usr
   from {s}.pending p join {s}.records r on r.scope = p.scope and r.seq = p.seq
   join {s}.scopes s on s.id = p.scope order by p.place limit $1"""
@@ -84,7 +90,7 @@ class PostgresStore:
 
     Args:
         dsn: a DSN for asyncpg, "postgresql://user:password@host/database".
-        name: the schema that everything is kept in; created if it does not exist.
+        name: the schema of the tables; created if it does not exist.
         cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
         pool: maximum number of connections.
         wait_s: how long to wait for a lost server before raising `StoreUnavailable`.
@@ -92,7 +98,7 @@ class PostgresStore:
         fence: enable row-level security on the tables, as a second barrier between users. It must apply to
             the role that connects. A store that has it keeps it, whatever is passed here.
         listen: receive notifications of other processes' writes; only latency depends on it.
-        notify: send notifications of writes. Commits that notify wait for one another.
+        notify: send notifications of writes. Commits that notify wait for each other.
         narrow_above: number of rows from which the database searches a scope; raise it with `cache_bytes`.
     """
 
@@ -122,7 +128,7 @@ class PostgresStore:
 
     @property
     def failure(self) -> str | None:
-        """Why the server could not be asked the last time; answers may be old then. None while it can."""
+        """Why the server could not be reached last time, so that answers may be old; None if it was."""
         return self._fresh.failure
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
@@ -262,6 +268,13 @@ class PostgresStore:
             found = await self._fetch(whose, _LISTED + where, *asked) if wanted.kind == LISTED else []
         return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
+    async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
+        """See `echoic.stores.base.latest`."""
+        asked = zip(*((scope.deployment, scope.user or "", key) for scope, key in keys), strict=True)
+        async with self._at_work():
+            found = await self._fetch(None, _LATEST, *map(list, asked), kind) if keys else []
+        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
+
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._at_work() as index:
             waiting = await self._database.change(
@@ -365,14 +378,14 @@ class PostgresStore:
 
     @contextlib.asynccontextmanager
     async def _at_work(self) -> AsyncIterator[Index]:
-        """While the store is open; `aclose` waits until nobody is at work any more."""
+        """The index while the store is open; `aclose` waits until this block ends."""
         if self._index is None:
             raise not_open()
         with self._uses:
             yield self._index
 
     async def _settle(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Agree with the database on whose vectors it holds and on how words are cut."""
+        """Check or record the model of the vectors and the analysis version."""
         names, ours = self._database.names, model_text(embedding)
 
         async def meta(connection: Connection) -> tuple[str | None, str | None]:
@@ -399,14 +412,12 @@ class PostgresStore:
 
 
 def _own(record: Record) -> Record:
-    """A copy whose data shares nothing: a record asked for twice is two."""
+    """A copy whose data is not shared with another copy of the same record."""
     return replace(record, data=copied(record.data))
 
 
 def _not_opened(error: BaseException) -> Exception | None:
-    """A clearer error instead of `error`; None to keep it. The URL may contain a password and is not
-    repeated.
-    """
+    """A clearer error in place of `error`, or None. It does not repeat the URL, which may hold a password."""
     if isinstance(error, LOST):
         return StoreUnavailable(
             f"PostgreSQL could not be reached ({type(error).__name__}: {error}). Is it running, and is the "

@@ -1,6 +1,6 @@
-"""The embedded store: one SQLite file, nothing to start. One thread writes, another one reads.
+"""The embedded store: one SQLite file, no server. One thread writes, another one reads.
 
-`schema` has the layout and the settings, `writer` the rules of the writing thread, `scrub` erasure.
+`schema` has the layout and the settings, `writer` the writing thread, `scrub` erasure.
 """
 
 from __future__ import annotations
@@ -44,21 +44,23 @@ from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
 _UNKNOWN = -1
-"""A mark that no connection gives."""
+"""A mark that no connection returns."""
 _NOWHERE = 0
-"""The number of a scope that holds nothing; SQLite counts from 1."""
+"""The number of an empty scope; SQLite counts from 1."""
 _FEW_SEGMENTS = 8
 _FEW_ROWS = 50
+_LATEST = """scope = (select id from scopes where deployment = ? and user = ?)
+  and kind = ? and key = ? order by id desc limit 1"""
 CACHE_BYTES = 256 << 20
-"""The size of the cache of partitions: about 150,000 memories with 384-dimension vectors."""
+"""Memory limit of loaded partitions: about 150,000 memories with 384-dimension vectors."""
 
 
 class SQLiteStore:
     """Memory in one file, safe to share between processes of one machine.
 
     Args:
-        path: the file; its folder must exist. Beside it lie `-wal`, `-shm` and `-lock`.
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        path: the file; its folder must exist. SQLite adds `-wal` and `-shm` beside it, and Echoic `-lock`.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
         vfs: the SQLite VFS to open it with; for tests that make the disk fail.
     """
 
@@ -280,6 +282,18 @@ class SQLiteStore:
 
         return await self._read(work) if wanted.kind == LISTED else []
 
+    async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
+        """See `echoic.stores.base.latest`."""
+
+        def work(connection: apsw.Connection) -> list[tuple[Scope, Record]]:
+            found: list[tuple[Scope, Record]] = []
+            for scope, key in keys:
+                place = (scope.deployment, scope.user or "", kind, key)
+                found += [(scope, record) for record in select_records(connection, _LATEST, place)]
+            return found
+
+        return await self._read_few(work, len(keys))
+
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         index = self._opened()
 
@@ -323,7 +337,7 @@ class SQLiteStore:
         return self._index
 
     async def _read_few(self, work: Callable[[apsw.Connection], T], most: int) -> T:
-        """At once where at most `_FEW_ROWS` records come back."""
+        """Read on the event loop if at most `_FEW_ROWS` records come back."""
         self._opened()
         if self._watch is not None and most <= _FEW_ROWS:
             # what a search asks for lies in memory as a rule: to wake another thread takes longer
@@ -363,7 +377,9 @@ class SQLiteStore:
                 reader.close()
 
     def _mark(self) -> int:
-        """Moves when anybody commits, in this process or another. A few microseconds, on the event loop."""
+        """Changes with every commit, in this process or another. Takes a few microseconds, on the event
+        loop.
+        """
         try:
             return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
         except apsw.Error:  # busy, as while another process recovers the log: look on the other thread
@@ -389,7 +405,7 @@ class SQLiteStore:
         return partition
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
-        """Agree with the file on whose vectors it holds and on how words are cut."""
+        """Check or record the model of the vectors and the analysis version."""
         if schema.get_meta(connection, "embedding") is None:
             schema.set_meta(connection, "embedding", model_text(embedding))
         self._check_model(connection, embedding)
@@ -409,7 +425,7 @@ def _index(wanted: Wanted) -> str:
 
 
 def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: int) -> None:
-    """Put scope `number` of at most so many rows into `partition`, which nobody else has yet."""
+    """Load scope `number` of at most `rows` rows into `partition`, which nobody else uses yet."""
     partition.reserve(-(-rows // SEGMENT_ROWS) * SEGMENT_ROWS)
     segments = _segments_since(connection, number, 0)
     places: list[int] = []
@@ -421,7 +437,7 @@ def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: 
 
 
 def _renew(connection: apsw.Connection, partition: Partition, number: int) -> None:
-    """Bring `partition` of scope `number` up to date: who reads it meanwhile sees all of that or nothing."""
+    """Update `partition` of scope `number`; concurrent readers see all of the update or nothing."""
     segments = [*_segments_since(connection, number, partition.version)]
     tokens = _tokens_of(connection, number, [at for at, _ in segments])
     with partition.lock:
@@ -441,7 +457,7 @@ def _segments_since(connection: apsw.Connection, number: int, version: int) -> I
 
 
 def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) -> dict[int, bytes]:
-    """The word pieces of the rows of `segments` of scope `number`, which are in order."""
+    """The word pieces of the rows of `segments`, in order, of scope `number`."""
     found: dict[int, bytes] = {}
     first = number << SCOPE_BITS
     if not segments:
@@ -460,7 +476,7 @@ def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) ->
 
 
 def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
-    """Cut every searchable record into words again; with `embedding`, drop all vectors as well."""
+    """Index every searchable record again; with `embedding`, drop all vectors as well."""
     if embedding is not None:
         schema.set_meta(connection, "embedding", model_text(embedding))
         connection.execute("delete from vectors")

@@ -87,7 +87,7 @@ _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
 def connect(path: str, vfs: str | None) -> apsw.Connection:
-    """A connection for writing, with every setting durability and erasure rest on."""
+    """A connection for writing, with every setting that durability and erasure need."""
     connection = apsw.Connection(path, vfs=vfs)
     try:
         _settle(connection, path)
@@ -117,13 +117,13 @@ def connect_reader(path: str, vfs: str | None) -> apsw.Connection:
 
 
 def close(connection: apsw.Connection) -> None:
-    """Close it, whatever the disk says to that: nothing that was acknowledged rests on it."""
+    """Close it, ignoring disk errors: acknowledged data does not depend on it."""
     with contextlib.suppress(apsw.Error):
         connection.close()
 
 
 def inspect(path: str, vfs: str | None) -> None:
-    """Look at a file before touching it: first without its log and locks, so that nothing at all is changed.
+    """Check a file before using it: first without its log and locks, so that nothing is changed.
 
     Raises:
         StoreCorrupt: it is not ours, or not a database.
@@ -166,7 +166,7 @@ def _inspect(path: str, connection: apsw.Connection) -> int:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to `VERSION` in one transaction: wholly or not at all. Writes nothing if it is there."""
+    """Migrate the file to `VERSION` in one transaction. Writes nothing if it has that version."""
     if connection.pragma("user_version") == VERSION:
         return
     connection.execute("begin immediate")
@@ -184,7 +184,7 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def get_meta(connection: apsw.Connection, name: str) -> str | None:
-    """A fact about the file, such as the embedding model its vectors are of."""
+    """A fact about the file, such as the model of its vectors."""
     value: str | None = connection.execute("select value from meta where name = ?", (name,)).get
     return value
 
@@ -205,7 +205,7 @@ _RECORD = "select id, kind, name, key, version, data from records"
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    """A row of `records` as selected by `select_records`."""
+    """The record in a row of `records`, as selected by `select_records`."""
     return Record(
         id=row[2], kind=row[1], key=row[3], version=row[4], data=json.loads(row[5]), seq=row[0] & _SEQ_MASK
     )
@@ -223,7 +223,7 @@ def select_records(connection: apsw.Connection, where: str, values: Sequence[Any
 
 
 def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int, int] | None:
-    """Number, version, next row and next unsearchable seq of `scope`; None if it holds nothing."""
+    """Number, version, next row and next unsearchable seq of `scope`; None if it is empty."""
     found: tuple[int, int, int, int] | None = connection.execute(
         "select id, version, next_row, next_other from scopes where deployment = ? and user = ?",
         (scope.deployment, scope.user or ""),
@@ -232,7 +232,7 @@ def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int
 
 
 class SqliteScopeChanges(Changing):
-    """One scope being changed. Build it in a transaction, `apply`, then `finish` before the commit."""
+    """One scope being changed. Create it in a transaction, `apply`, then `finish` before the commit."""
 
     def __init__(self, connection: apsw.Connection, scope: Scope, index: Index) -> None:
         self._connection = connection

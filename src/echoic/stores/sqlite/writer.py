@@ -3,7 +3,7 @@ file can no longer be trusted.
 
 After a failed write or sync nothing is acknowledged until the whole log was copied into the file and emptied,
 and the file reopened and checked: the kernel may have marked pages clean that never reached the disk, and
-whatever is appended after such a hole would be lost with it.
+whatever is appended after such a gap would be lost with it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from echoic.stores.sqlite import schema
 
 
 def create_private(path: Path) -> None:
-    """Create `path`, empty, for its owner alone; nothing happens if it is there.
+    """Create an empty `path`, readable only by its owner, unless it exists.
 
-    SQLite gives its log and its shared memory the mode of the file they belong to, each time it makes them.
+    SQLite gives its log and its shared memory the mode of this file each time it creates them.
     """
     # never opened where it is there: closing a descriptor of a database would drop SQLite's locks on it
     with contextlib.suppress(FileExistsError):
@@ -46,7 +46,7 @@ def create_private(path: Path) -> None:
 
 
 def tighten(path: Path) -> None:
-    """Apply `without_others` to `path` if it is there; a warning where this user may not."""
+    """Apply `without_others` to `path`, if it exists; warn if this user may not."""
     if os.name == "nt":  # there, a mode says nothing of others
         return
     with contextlib.suppress(FileNotFoundError):
@@ -62,11 +62,11 @@ def tighten(path: Path) -> None:
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
-    """Copy what `source` sees to `path` in one step, which is one read transaction; then check the copy.
+    """Copy what `source` sees to `path` in one read transaction; then check the copy.
 
     Raises:
         StoreUnavailable: `path` could not be written.
-        StoreCorrupt: the copy is not whole.
+        StoreCorrupt: the copy is damaged.
     """
     create_private(path)
     try:
@@ -127,15 +127,13 @@ class Writer:
         self._lock_file: int | None = None
         self._log_pages = 0
         self.suspect: str | None = None
-        """Why nothing is acknowledged at the moment; None while all is well."""
+        """Why nothing is acknowledged at the moment; None if all is well."""
         self._forked = False
         _writers.add(self)
 
     def start(self) -> Future[None]:
-        """Open the file, creating or upgrading it.
-
-        Raises:
-            NotOpen: this process was forked off one in which the file is open.
+        """Open the file, creating or upgrading it. Raises NotOpen in a child forked while the file was
+        open.
         """
         self.check_process()
         with self._waking:
@@ -144,10 +142,9 @@ class Writer:
             return self._thread.submit(self._open)
 
     def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work` in a transaction of its own or shared with others; done once it is on the disk.
+        """Run `work` in a transaction, perhaps shared with other jobs; done once it is on the disk.
 
-        Raises:
-            NotOpen: the writer was not started, or stopped.
+        Raises NotOpen if the writer is not running.
         """
         job = _Job(work)
         with self._waking:
@@ -158,10 +155,8 @@ class Writer:
         return job.done
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work`, which handles transactions itself, between other jobs.
-
-        Raises:
-            NotOpen: the writer was not started, or stopped.
+        """Run `work`, which handles transactions itself, between other jobs. Raises NotOpen if the writer is
+        not running.
         """
         with self._waking:
             return self._running().submit(self._alone, work)
@@ -188,10 +183,8 @@ class Writer:
             self._lock_file = None
 
     def check_process(self) -> None:
-        """See that this is the process that opened the file: SQLite does not survive a fork.
-
-        Raises:
-            NotOpen: it is a child of it.
+        """Raise NotOpen in a forked child of the process that opened the file: SQLite does not survive a
+        fork.
         """
         if self._forked:
             raise NotOpen(
@@ -246,7 +239,7 @@ class Writer:
         connection.execute("commit")
 
     def _sound(self) -> apsw.Connection:
-        """The connection, opened again and checked if the file was suspect."""
+        """The connection, reopened and checked if the file was suspect."""
         if self.suspect is not None:
             try:
                 self._verify()
@@ -357,7 +350,7 @@ class Writer:
             schema.close(connection)
 
     def _checkpoint_if_due(self) -> None:
-        """After the answers went out, so that nobody waits for it but the next writer."""
+        """Checkpoint after the answers went out, so that only the next writer waits for it."""
         if self._connection is None or self.suspect is not None:
             return
         if self._log_pages < CHECKPOINT_PAGES:
@@ -371,9 +364,9 @@ class Writer:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Our turn among the processes on this file: the kernel's queue is fair, SQLite's waiting is not.
+        """Hold the file's lock among processes: the kernel's queue is fair, SQLite's waiting is not.
 
-        A file of its own: closing any descriptor of the database would drop SQLite's locks on it.
+        It is a file of its own: closing any descriptor of the database would release SQLite's locks on it.
         """
         if fcntl is None or self._lock_file is None:
             yield
