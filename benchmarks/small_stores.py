@@ -2,6 +2,7 @@
 
     python -m benchmarks.small_stores                      # the stores that choices are made on
     python -m benchmarks.small_stores --split test
+    python -m benchmarks.small_stores --data dev.json --sessions 1      # LoCoMo, a store for each session
 
 `small_stores/` holds twelve short memories, written for this by one author in different styles: chats between
 people, calls, notes. Each has questions in other words than the turn that answers, questions about what was
@@ -15,8 +16,11 @@ never told, and general ones. A store is a file:
     - What did Zoe earn?         a question that nothing here answers
     ~ How tall is Everest?       a question that no memory answers
 
-Asked is through `recall` at the default floor. Every store is asked twice: as it was written, and told as the
-other kind, with names for roles or roles for names.
+Questions go through `recall` at the default threshold, or at `--min-relevance`. Every store is asked twice:
+as it was written, and told as the other kind, with names for roles or roles for names. Of LoCoMo, every
+second session (or run of `--sessions`) is a store. It is asked the questions whose evidence it holds, as many
+about the other conversations with names replaced, and four general questions and remarks of each kind; only
+sums are printed.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +39,9 @@ from echoic.embedding import embedder_from
 from echoic.types import Turn
 from echoic_bench.corpus import DEPLOYMENT, Corpus, corpus_of, ids_of
 from echoic_bench.labelled import Dataset, Labelled, Question
+from echoic_bench.locomo import users_of
+from echoic_bench.offtopic import CHOOSING
+from echoic_bench.silence import about_others
 
 FOLDER = Path(__file__).with_name("small_stores")
 OWN, UNTOLD, GENERAL = "own", "never told", "general"
@@ -101,6 +109,34 @@ def stores(split: str) -> dict[str, Told]:
     return {name: told for name, told in every.items() if told.split == split}
 
 
+def parts_of_locomo(path: Path, sessions: int) -> dict[str, Told]:
+    """By name, runs of so many sessions of each conversation, every second run, as stores of their own."""
+    draw = random.Random(sessions)
+    users = list(users_of(json.loads(path.read_text("utf-8")), "turns"))
+    told: dict[str, Told] = {}
+    for whose in users:
+        others = [other for other in users if other is not whose]
+        order = list(dict.fromkeys(whose.sessions.values()))
+        for first in range(0, len(order) - sessions + 1, 2 * sessions):
+            name = f"{whose.user}-{first}"
+            turns = [
+                replace(item, id=f"{name}/{item.id}")
+                for item in whose.items
+                if isinstance(item, Turn) and item.conversation in order[first : first + sessions]
+            ]
+            here = {turn.id for turn in turns}
+            own = [
+                replace(each, evidence=frozenset(f"{name}/{one}" for one in each.evidence))
+                for each in whose.questions
+            ]
+            asked = [(OWN, each) for each in own if each.evidence <= here]
+            beside = [(UNTOLD, text) for text in about_others(whose, others, max(4, len(asked)), draw)]
+            beside += [(GENERAL, text) for lines in CHOOSING.values() for text in draw.sample(lines, 4)]
+            asked += [(kind, Question(text=text, evidence=frozenset())) for kind, text in beside]
+            told[name] = Told("people", "locomo", tuple(turns), tuple(asked))
+    return told
+
+
 def dataset_of(told: dict[str, Told], name: str) -> Dataset:
     """The stores as users of one deployment."""
     users = tuple(
@@ -115,8 +151,10 @@ def dataset_of(told: dict[str, Told], name: str) -> Dataset:
     return Dataset(name=name, users=users)
 
 
-async def ask(corpus: Corpus, told: dict[str, Told]) -> list[dict[str, Any]]:
-    """How each question fared at the default floor: a row a store."""
+async def ask(
+    corpus: Corpus, told: dict[str, Told], min_relevance: float | None = None
+) -> list[dict[str, Any]]:
+    """How each question fared at the default threshold, or another: a row a store."""
     rows = []
     async with corpus.opened() as memory:
         for name, each in told.items():
@@ -124,7 +162,7 @@ async def ask(corpus: Corpus, told: dict[str, Told]) -> list[dict[str, Any]]:
             answered: dict[str, list[bool]] = {OWN: [], UNTOLD: [], GENERAL: []}
             found: list[bool] = []
             for kind, question in each.asked:
-                recall = await user.recall(question.text, limit=10)
+                recall = await user.recall(question.text, limit=10, min_relevance=min_relevance)
                 answered[kind].append(bool(recall.hits))
                 if kind == OWN:
                     found.append(any(question.evidence & {*ids} for ids in ids_of(recall)))
@@ -162,19 +200,21 @@ def lines_of(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     ]
     for row in [*rows, *sums]:
         silent, asked = row["silent"], row["questions"]
+        untold = f"{silent[UNTOLD]:10} of {asked[UNTOLD]:3}"
         yield (
-            f"{row['store']:16} {row['kind']:7} {row['turns']:5}  {silent[OWN]:4} of {asked[OWN]:3}  {row['found']:6}"
-            f"  {silent[UNTOLD]:10} of {asked[UNTOLD]:3}  {silent[GENERAL]:7} of {asked[GENERAL]:3}"
+            f"{row['store']:16} {row['kind']:7} {row['turns']:5}  {silent[OWN]:4} of {asked[OWN]:3}"
+            f"  {row['found']:6}  {untold}  {silent[GENERAL]:7} of {asked[GENERAL]:3}"
         )
 
 
-async def measure(split: str, embedder: str) -> list[dict[str, Any]]:
-    """Ask every store of `split`, as it was written and as the other kind."""
+async def measure(
+    tellings: Sequence[dict[str, Told]], embedder: str, min_relevance: float | None
+) -> list[dict[str, Any]]:
+    """Ask every store of each telling."""
     rows = []
-    written = stores(split)
-    for told in (written, {name: as_other_kind(each) for name, each in written.items()}):
-        async with corpus_of(dataset_of(told, f"small-{split}"), embedder_from(embedder)) as corpus:
-            rows += await ask(corpus, told)
+    for told in tellings:
+        async with corpus_of(dataset_of(told, "small-stores"), embedder_from(embedder)) as corpus:
+            rows += await ask(corpus, told, min_relevance)
     return rows
 
 
@@ -182,11 +222,24 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--split", choices=("develop", "test"), default="develop")
+    parser.add_argument("--data", type=Path, help="LoCoMo's JSON, instead of small_stores/")
+    parser.add_argument("--sessions", type=int, default=1, help="of LoCoMo, how many are one store")
+    parser.add_argument("--min-relevance", type=float, help="instead of the default threshold")
     parser.add_argument("--embedder", default="local", help='as for echoic.open; default "local"')
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
-    rows = asyncio.run(measure(args.split, args.embedder))
-    print(json.dumps(rows, indent=1) if args.json else "\n".join(lines_of(rows)))
+    if args.data:
+        tellings = [parts_of_locomo(args.data, args.sessions)]
+    else:
+        written = stores(args.split)
+        tellings = [written, {name: as_other_kind(each) for name, each in written.items()}]
+    rows = asyncio.run(measure(tellings, args.embedder, args.min_relevance))
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        print(
+            "\n".join(line for line in lines_of(rows) if not args.data or line.startswith(("store ", "all ")))
+        )
 
 
 if __name__ == "__main__":
