@@ -47,7 +47,7 @@ class BlockingMemoryService(Protocol):
         """Open store and embedder, and resume what an earlier process left unfinished."""
 
     def aclose(self) -> None:
-        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice."""
+        """Embed new records, for at most `SETTLE_S`, and close. May be called twice."""
 
     @property
     def embedder(self) -> BlockingEmbedder:
@@ -58,41 +58,41 @@ class BlockingMemoryService(Protocol):
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
-        """Register `hook` for memories learned from turns. Returns `hook`, so that this can be a"""
+        """Call `hook` with memories learned from turns. Returns `hook`, so that this can be a decorator."""
 
     def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
-        """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
+        """Call `hook` with every search and its outcome, including those on partial transcripts."""
 
     def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
-        """Tell `hook` of every erasure, with its receipt."""
+        """Call `hook` with every erasure and its receipt."""
 
     def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
-        """Tell `hook` of every failure to embed or to distil."""
+        """Call `hook` with every failure to embed or to distil."""
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
-        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+        """Call `hook` with every use of a memory tool by a model: its arguments and its result."""
 
     def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
-        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+        """Call `hook` with every stored turn, and every record of how it was answered."""
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
-        """Tell `hook` of nothing more."""
+        """Stop calling `hook`."""
 
     def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> BlockingUserMemory:
         """The memory of one user."""
 
     def enforce_retention(self, deployment: str | None = None) -> int:
-        """Destroy now what is older than `keep_for` says, as the background does; how much that was."""
+        """Destroy now what is older than `keep_for`, as the background work does; returns how many items."""
 
     def pseudonym(self, user: str, deployment: str = "default") -> str:
         """The pseudonym of a user in receipts and in the audit log; "" without a compliance folder."""
 
     def users(self, deployment: str = "default") -> list[str]:
-        """Every user that something is kept about. For operators."""
+        """Every user with stored data. For operators."""
 
     @property
     def assurance(self) -> Mapping[str, str]:
-        """The most that each level is told; see docs/assurance.md."""
+        """The most sensitive content each level is told; see docs/assurance.md."""
 
     def proposals(self, deployment: str = "default") -> BlockingProposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""
@@ -101,7 +101,7 @@ class BlockingMemoryService(Protocol):
         """The global facts of a deployment, to write, list and withdraw. For operators."""
 
     def revocations(self, deployment: str = "default") -> BlockingRevocations:
-        """The tokens of a deployment that are revoked. For whoever issues tokens."""
+        """The revoked tokens of a deployment. For code that issues tokens."""
 
     def keys(self, deployment: str = "default") -> BlockingDeploymentKeys:
         """The keys of a deployment, each with a role. For operators."""
@@ -112,7 +112,7 @@ class BlockingMemoryService(Protocol):
         """The lessons an agent learned by serving this deployment's users, to read and to add to."""
 
     def agents_with_lessons(self, deployment: str = "default") -> list[str]:
-        """The agents that learned anything from this deployment's users. For operators."""
+        """The agents that have lessons from this deployment's users. For operators."""
 
     def conversations(
         self,
@@ -138,25 +138,25 @@ class BlockingMemoryService(Protocol):
         limit: int = 50,
         before: str | None = None,
     ) -> ConversationPage:
-        """The latest conversations of a deployment, page by page, newest first. For operators."""
+        """The latest conversations of a deployment, newest first, at most `limit`. For operators."""
 
     def distil(self, deployment: str | None = None, *, parked: bool = False) -> Distilled:
         """Extract memories now from every conversation with unread turns."""
 
     def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation that is due; a worker calls it again and again."""
+        """Learn from every conversation that is due; a worker calls it repeatedly."""
 
     def jobs(self, deployment: str | None = None) -> Jobs:
-        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
+        """The conversations to be distilled, and those parked. For operators; reads every conversation."""
 
     def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
-        """Have a model read what is new in a conversation now, in the background."""
+        """Have a model read the new turns of a conversation now, in the background."""
 
     def settle(self, timeout_s: float = ..., *, progress: Callable[[int, int], None] | None = None) -> bool:
-        """Wait until everything written has its vector and no model is being asked; whether that was so."""
+        """Wait until everything written has its vector and no model is running; returns whether that was"""
 
     def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
-        """Embed everything again with the embedder this service was opened with; how many records."""
+        """Embed everything again with this service's embedder; returns the number of records."""
 
     def check(self) -> Mapping[str, Any]:
         """Facts about store and embedder for `echoic doctor`. No contents."""
@@ -173,7 +173,7 @@ class BlockingUserMemory(Protocol):
         """The same memory, limited to what a caller of `level` may be told; see docs/assurance.md."""
 
     def step_up(self, level: Level) -> None:
-        """Raise the assurance level of this handle, and of everything that was given it."""
+        """Raise the assurance level of this handle, including for all code that already holds it."""
 
     def withholds(self) -> bool:
         """Whether something is withheld from this caller, and they may know that."""
@@ -187,26 +187,26 @@ class BlockingUserMemory(Protocol):
         context: str | None = None,
         visibility: Sharing = "auto",
     ) -> Memory:
-        """Keep `value` under `key`. The earlier value is superseded and stays in `history`."""
+        """Store `value` under `key`. The earlier value is superseded and stays in `history`."""
 
     def get(self, key: str) -> Memory | None:
         """The current memory under `key`: the user's own, else a global, else a shared one."""
 
     def delete(self, key: str | None = None, *, id: str | None = None) -> bool:
-        """Retract what the user keeps under `key`, or one memory or turn by its id."""
+        """Retract the user's memory under `key`, or one memory or turn by its id."""
 
     def find_memory(self, memory_id: str) -> Memory | None:
         """The memory with that id: any version of the user's own, or a current global one."""
 
     def find_turns(self, ids: Collection[str]) -> list[Turn]:
-        """The user's turns with those ids, in the order they were said: what is in `Memory.source`."""
+        """The user's turns with those ids, in spoken order: the turns that `Memory.source` names."""
 
     @property
     def sees_everything(self) -> bool:
-        """Whether whoever has this handle may be told all that is kept."""
+        """Whether nothing is withheld from the holder of this handle."""
 
     def history(self, key: str) -> list[Memory]:
-        """Every version the user kept under `key`, oldest first, retracted ones included."""
+        """Every version stored under `key`, oldest first, including retracted ones."""
 
     def remember(
         self,
@@ -216,10 +216,10 @@ class BlockingUserMemory(Protocol):
         context: str | None = None,
         said_at: datetime | None = None,
     ) -> Memory:
-        """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
+        """Store one sentence about the user, without a key. Repeating the call changes nothing."""
 
     def facts(self, *, with_global: bool = False) -> list[Memory]:
-        """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
+        """Every current memory of the user, oldest first; `with_global` adds the global ones."""
 
     def past(self) -> list[Memory]:
         """Every memory of the user that was corrected or retracted and not destroyed, oldest first."""
@@ -253,7 +253,7 @@ class BlockingUserMemory(Protocol):
         """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
 
     def check_loop(self) -> None:
-        """Check that the memory is open in the running event loop, before starting work that uses it later."""
+        """Raise NotOpen if the memory is not open in the running event loop."""
 
     def listen(
         self,
@@ -263,7 +263,7 @@ class BlockingUserMemory(Protocol):
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> BlockingSpeculation:
-        """Search on interim transcripts while the user speaks, so that the answer is ready when they stop."""
+        """Search on interim transcripts while the user speaks, so that the result is ready when they stop."""
 
     def brief(
         self,
@@ -280,7 +280,7 @@ class BlockingUserMemory(Protocol):
     def pack(
         self, recall: Recall, *, budget_tokens: int = ..., timezone: str | tzinfo | None = None
     ) -> Packed:
-        """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives."""
+        """An earlier recall, such as from `listen`, as the prompt text that `brief` returns."""
 
     def block(
         self,
@@ -293,14 +293,14 @@ class BlockingUserMemory(Protocol):
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> Block:
-        """The memory a session starts with, as prompt text; the same bytes while nothing changed."""
+        """The memory that a session starts with, as prompt text; identical bytes while nothing changed."""
 
     @overload
     def profile(self) -> Profile: ...
     @overload
     def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
     def directives(self, *, for_agent: str | None = None, for_conversation: str | None = None) -> Directives:
-        """How the user wants to be served, including what is set for this agent or this conversation"""
+        """How the user wants to be served, including directives for this agent or this conversation alone."""
 
     def set_directives(
         self, *, for_agent: str | None = None, for_conversation: str | None = None, **directives: str | None
@@ -310,7 +310,7 @@ class BlockingUserMemory(Protocol):
     def conversation(
         self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
     ) -> BlockingOpenConversation:
-        """Open a conversation, or continue the one with that id. Without an id a new one is made."""
+        """Open a conversation, or continue the one with that id. Without an id a new one is created."""
 
     def conversations(
         self,
@@ -320,16 +320,16 @@ class BlockingUserMemory(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Conversation]:
-        """The user's conversations, oldest first; all, or those that match every argument."""
+        """The user's conversations, oldest first; each argument that is given narrows the list."""
 
     def find_conversation(self, conversation_id: str) -> Conversation | None:
-        """The conversation with that id; None: there is none, or it was forgotten."""
+        """The conversation with that id; None if there is none or it was forgotten."""
 
     def recall_conversation(self, key: str) -> Transcript | None:
-        """The conversation stored under a key like `key`, in words, spelling or sound."""
+        """The conversation stored under a key like `key`, in words, spelling or sound; None if no key is"""
 
     def task(self, conversation_id: str) -> Task | None:
-        """A conversation with its turns and results; None: there is none with that id."""
+        """A conversation with its turns and results, or None."""
 
     def add_result(
         self,
@@ -341,19 +341,19 @@ class BlockingUserMemory(Protocol):
         arguments: Mapping[str, Any] | None = None,
         at: datetime | None = None,
     ) -> Result:
-        """Keep the result of a step of a task, such as a tool's. Durable when it returns."""
+        """Store the result of a step of a task, such as a tool's. Durable when it returns."""
 
     def fail(self, conversation_id: str) -> Conversation:
-        """Mark a task as failed. Its turns stay, and are learned from like any others."""
+        """Mark a task as failed. Its turns stay and are learned from like any others."""
 
     def jobs(self) -> Jobs:
-        """Which of the user's conversations still have to be learned from, and which were given up."""
+        """Which of the user's conversations are still to be learned from, and which are parked."""
 
     def export(self) -> dict[str, Any]:
         """Everything kept about the user, as JSON: every version of every memory, every conversation."""
 
     def restore(self, exported: Mapping[str, Any]) -> int:
-        """Import what `export` returned, of any user; records that are there already stay as they are."""
+        """Import what `export` returned, for any user; existing records stay unchanged."""
 
     def forget(
         self,
@@ -369,39 +369,39 @@ class BlockingUserMemory(Protocol):
         """Destroy everything stored about the user, or only what one argument selects."""
 
     def hold(self, *, on: bool = True) -> None:
-        """Put everything kept about the user on hold, or release it: for operators, as when a court asks."""
+        """Put the user's data on hold, or release it: for operators, as when a court orders it."""
 
     def held(self) -> bool:
-        """Whether everything kept about the user is on hold."""
+        """Whether the user's data is on hold."""
 
     def consent(self) -> Consent:
-        """Whether anything the user says may be kept."""
+        """Whether what the user says may be stored."""
 
     def set_consent(self, consent: Consent) -> None:
-        """Set whether anything the user says may be stored, in every process, from the next write on."""
+        """Set whether what the user says may be stored, in every process, from the next write on."""
 
     def keeps_nothing(self, conversation: str) -> bool:
-        """Whether nothing may be kept of a conversation, at least not before the user was asked."""
+        """Whether nothing may be stored of a conversation, at least until the user is asked."""
 
     def asks_first(self, conversation: str | None = None) -> bool:
-        """Whether the user is still to be asked if the conversation may be kept; None: the one going on."""
+        """Whether the user has yet to say if the conversation may be kept; None: the current one."""
 
     def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
-        """The turns that a request to forget in `turn` means; None: it holds no such request."""
+        """The turns that a request to forget in `turn` refers to; None if it has no such request."""
 
     def items(self, kind: str, *, searchable: bool = False, conversation: str | None = None) -> BlockingItems:
-        """Records of a kind of your own: JSON values under names, which no recall finds; see `Items`."""
+        """Your own records of one kind: JSON values under names, which no recall finds; see `Items`."""
 
     @property
     def backing_store(self) -> BlockingStore:
-        """The store, for records of another kind that are kept beside the memories, in `scope`."""
+        """The store, for records of another kind beside the memories, in `scope`."""
 
     @property
     def visible_store(self) -> BlockingStore:
-        """The store to read from: it gives what may be told at this level."""
+        """The store limited to what may be told at this level."""
 
     def tell_tool_use(self, used: ToolUsed) -> None:
-        """Tell hooks that a model used a tool of this memory. For whoever makes such tools."""
+        """Call hooks with a model's use of a tool of this memory. For code that makes such tools."""
 
 class BlockingSpeculation(Protocol):
     """`Speculation`, blocking."""
@@ -409,7 +409,7 @@ class BlockingSpeculation(Protocol):
     on_found: Callable[[Recall], None] | None
 
     def partial(self, text: str, alternatives: Sequence[str] = ...) -> None:
-        """Take in the interim transcript of the utterance so far. Never waits, and never fails on a text."""
+        """Take the interim transcript of the utterance so far. Never waits, and never fails on a text."""
 
     def final(
         self, text: str, *, alternatives: Sequence[str] = ..., deadline_ms: float | None = None
@@ -417,7 +417,7 @@ class BlockingSpeculation(Protocol):
         """The results for the whole utterance; at once, if a partial transcript asked the same."""
 
     def peek(self) -> Recall | None:
-        """The results for what was heard so far, if they are ready; otherwise None."""
+        """The results for the words so far, if they are ready; otherwise None. Never waits for a search."""
 
     def reset(self) -> None:
         """Drop the utterance and its results. Its embeddings stay cached."""
@@ -441,16 +441,16 @@ class BlockingOpenConversation(Protocol):
 
     @property
     def asking(self) -> bool:
-        """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
+        """Whether the user has yet to agree. Until then turns wait in this process."""
 
     def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Store turns. Durable when it returns; appending a turn whose id exists changes nothing."""
 
     def off_the_record(self) -> Receipt:
-        """Store nothing of this conversation from now on, and destroy what was stored of it."""
+        """Stop storing this conversation and destroy what was stored of it, with memories learned from it"""
 
     def remember(self) -> None:
-        """The user agreed that this conversation is kept: what waits is, and what is said from now on."""
+        """Note that the user agreed: waiting turns are stored, and those that follow."""
 
     def truncate(
         self,
@@ -460,28 +460,28 @@ class BlockingOpenConversation(Protocol):
         fraction: float | None = None,
         words: int | None = None,
     ) -> list[Turn]:
-        """Record a barge-in: only part of what the agent said last was heard. Durable when it returns."""
+        """Record a barge-in: only part of the agent's last answer was heard. Durable when it returns."""
 
     def turns(self) -> list[Turn]:
-        """Everything said so far, in order; what waits for the user's answer included, in this process."""
+        """Everything said so far, in order, including turns that wait for consent in this process."""
 
     def info(self) -> Conversation:
         """The conversation's current state."""
 
     def store(self, key: str, summary: str | None = None) -> Conversation:
-        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has."""
+        """Store it under a spoken key, with a summary; None keeps the existing summary."""
 
     def complete(self) -> Conversation:
-        """The call is over. It is distilled after this, here or by any worker."""
+        """Mark the call as over. It is distilled afterwards, here or by another worker."""
 
     def distil(self) -> Distilled:
-        """Extract memories from the turns since the last run, now."""
+        """Extract memories now from the turns since the last run."""
 
     def learn(self) -> Distilled:
-        """Extract memories by rules, now, from the turns since the last run; a model reads them later."""
+        """Extract memories now, by rules, from the turns since the last run; a model reads them later."""
 
     def learn_soon(self) -> None:
-        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
+        """Have a model read the new turns in the background, as when an agent hands over."""
 
     def begin(self) -> None:
         """Create the conversation, or continue it if it exists."""
@@ -490,22 +490,22 @@ class BlockingItems(Protocol):
     """`Items`, blocking."""
 
     def set(self, name: str, value: Any, *, text: str | None = None) -> Item:
-        """Keep `value` under `name`, in place of the one before. Durable when it returns."""
+        """Store `value` under `name`, replacing the previous one. Durable when it returns."""
 
     def append(self, values: Sequence[Any]) -> None:
-        """Keep `values` in this order behind all others, under names made for them: all of them, or none."""
+        """Store `values` in this order after all others, under generated names: all of them, or none."""
 
     def get(self, name: str) -> Item | None:
-        """The item under `name`; None: there is none."""
+        """The item under `name`, or None."""
 
     def delete(self, *names: str) -> None:
         """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes."""
 
     def all(self, *, newest: int | None = None) -> list[Item]:
-        """All items in the order in which they were first kept, or the `newest` so many of them."""
+        """All items in the order in which they were first stored, or only the `newest`."""
 
     def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
-        """The best `limit` items for `text`, ranked as memories are, by meaning, words and near words."""
+        """The best `limit` items for `text`, ranked like memories."""
 
 class BlockingProposals(Protocol):
     """`Proposals`, blocking."""
@@ -517,7 +517,7 @@ class BlockingProposals(Protocol):
         """Make a proposal global, replacing what was approved under its key before."""
 
     def reject(self, proposal_id: str, *, by: str | None = None) -> None:
-        """Remove it. Its author keeps it as their own."""
+        """Reject a proposal; its author keeps it as a private memory. Otherwise as `approve`."""
 
     def decisions(self) -> Sequence[Decision]:
         """Everything operators decided in this deployment about facts and lessons, oldest first."""
@@ -540,19 +540,19 @@ class BlockingGlobalFacts(Protocol):
         """Write a global fact: `value` under `key`, for everyone in the deployment."""
 
     def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
-        """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays."""
+        """Write all of `facts`; repeating it changes nothing. Global facts that are not among them stay."""
 
     def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Withdraw a global fact and its history: nobody is told it from the next question on."""
+        """Withdraw a global fact and its history, effective from the next search."""
 
 class BlockingRevocations(Protocol):
     """`Revocations`, blocking."""
 
     def revoke(self, token_id: str, until: datetime) -> None:
-        """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error."""
+        """Refuse the token with this id, and its renewals, from now on. Durable when it returns; may be"""
 
     def revoked(self, token_id: str, renewals: int | None = None, until: datetime | None = None) -> bool:
-        """Whether the token of this id was revoked, or ended because it was renewed."""
+        """Whether the token with this id was revoked, or ended because it was renewed."""
 
 class BlockingDeploymentKeys(Protocol):
     """`DeploymentKeys`, blocking."""
@@ -560,19 +560,19 @@ class BlockingDeploymentKeys(Protocol):
     def create(
         self, role: Role, *, name: str = "", lifetime: timedelta | None = None
     ) -> tuple[str, DeploymentKey]:
-        """A new key, and what is listed of it. The key is returned here and nowhere else."""
+        """Create a key; returns its secret, which is not stored, and its listed form."""
 
     def list(self) -> list[DeploymentKey]:
         """Every key, oldest first, including expired and revoked ones."""
 
     def revoke(self, key_id: str) -> DeploymentKey:
-        """Have a key open nothing from now on, in every process; revoking it again changes nothing."""
+        """Make a key invalid in every process; revoking it again changes nothing."""
 
     def of(self, given: str) -> DeploymentKey | None:
-        """The key that `given` is, if it is good."""
+        """The key with the secret `given`, if it is valid; after StoreUnavailable refuse access."""
 
     def named(self, key_id: str) -> DeploymentKey | None:
-        """The key of this id, if it is good, for somebody who gave the key itself before."""
+        """The key with this id, if it is valid, for a caller who proved to have it before. Raises as `of`."""
 
 class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
@@ -581,39 +581,39 @@ class BlockingAgentExperience(Protocol):
         """Every lesson, including pending and withdrawn ones. For operators."""
 
     def seen_by(self, user: Scope) -> Experience:
-        """The lessons the agent may use with this user: those that were approved, whoever taught them."""
+        """The lessons the agent may use with this user: the approved ones, whoever taught them."""
 
     def add(
         self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ...
     ) -> Lesson:
-        """Keep a lesson. The same again, in other order or form, counts and is kept once."""
+        """Store a lesson. The same lesson in another order or form is counted and stored once."""
 
     def adopt(self, lesson_id: str, *, by: str | None = None) -> Lesson:
         """Approve a lesson for use with every user, whoever taught it. For operators."""
 
     def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Withdraw a lesson from the next prompt on, even if it is taught again."""
+        """Remove a lesson from prompts, even if it is taught again; otherwise as `adopt`."""
 
     def remove(self, lesson_id: str, *, by: str | None = None) -> None:
-        """Delete a lesson, as when a pending one is rejected. It may be taught again. For operators."""
+        """Delete a lesson, as when rejecting a pending one. It may be taught again. For operators."""
 
 class BlockingStore(Protocol):
     """`Store`, blocking."""
 
     def open(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Open the store, creating or upgrading what is there; a second call changes nothing."""
+        """Open the store, creating or upgrading it if needed; a second call changes nothing."""
 
     def aclose(self) -> None:
         """Finish writing and close. May be called twice."""
 
     def write(self, scope: Scope, changes: Sequence[Change]) -> None:
-        """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read."""
+        """Apply `changes` in order: all or none, durable when it returns, visible to the next read."""
 
     def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         """The records of `kind` among `ids`, in the order asked."""
 
     def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        """The searchable records at these rows, in the order asked: what a search's hits are."""
+        """The searchable records at these rows, in the order asked, such as the hits of a search."""
 
     def scan(
         self,
@@ -634,16 +634,16 @@ class BlockingStore(Protocol):
         """Searchable records without a vector, the longest-waiting first."""
 
     def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
-        """Destroy records, or with None the whole scope, and verify that nothing of them can be read back."""
+        """Destroy records, or with None the whole scope, and verify that they cannot be read back."""
 
     def scopes(self, deployment: str | None = None) -> list[Scope]:
-        """Every scope that holds a record, in order of first writing. For operators and workers."""
+        """Every scope that has a record, in order of first writing. For operators and workers."""
 
     def reindex(self, embedding: EmbeddingSpec) -> int:
-        """Change the embedding model: old vectors are dropped, and every searchable record waits."""
+        """Change the embedding model: all vectors are dropped; returns how many records now wait for one."""
 
     def check(self) -> Mapping[str, Any]:
-        """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
+        """Facts for `echoic doctor`, such as size and pending records. No contents."""
 
 class BlockingEmbedder(Protocol):
     """`Embedder`, blocking."""
@@ -654,10 +654,10 @@ class BlockingEmbedder(Protocol):
 
     @property
     def semantic(self) -> bool:
-        """Whether it knows meaning. False for "lexical", which knows only words, spelling and sound."""
+        """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
 
     def open(self) -> None:
-        """Make ready."""
+        """Prepare it for use."""
 
     def aclose(self) -> None:
         """Release what `open()` acquired."""

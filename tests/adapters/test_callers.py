@@ -182,8 +182,8 @@ async def test_a_link_can_be_undone_from_the_other_side(line):
     callers = (phone := await line(parrot)).phone.callers
     await callers.link(await callers.identify("+15550100001", VOUCHED), "browser-ana")
     assert (await callers.identify("+15550100001", VOUCHED)).user == "browser-ana"
-    assert await callers.unlink_user("browser-ana") == 1
-    assert await callers.unlink_user("browser-ana") == 0
+    assert await callers.lines.unlink_user("browser-ana") == 1
+    assert await callers.lines.unlink_user("browser-ana") == 0
     assert (await callers.identify("+15550100001", VOUCHED)).user == phone.phone.callers.line_of(
         "+15550100001"
     )

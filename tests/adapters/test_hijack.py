@@ -143,7 +143,7 @@ async def test_whoever_calls_next_is_told_that_the_line_was_linked_once_and_not_
     await first.hang_up()
     second = await phone.caller(attestation=A)
     assert "linked" not in await second.dial()
-    assert await phone.phone.callers.unlink_user("web-ana") == 1
+    assert await phone.phone.callers.lines.unlink_user("web-ana") == 1
     third = await phone.caller(attestation=A)
     assert "link was undone" in await third.dial()
 

@@ -1,5 +1,5 @@
-"""Channels a caller comes in by, each translated to memory and an agent, and back. They decide nothing.
+"""Channels by which callers arrive, each translated to memory and an agent. They decide nothing.
 
-`echoic.adapters.twilio` is the telephone, `echoic.adapters.browser` a web page. They do not know one
-another's protocols, nor the HTTP server above them.
+`echoic.adapters.twilio` is the telephone, `echoic.adapters.browser` a web page. They know neither each
+other's protocols nor the HTTP server above them.
 """

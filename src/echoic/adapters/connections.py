@@ -1,4 +1,4 @@
-"""How uvicorn serves what others reach: it waits for nobody for ever, and logs neither paths nor words."""
+"""How uvicorn serves public connections: with time limits, and without paths or content in logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
-"""What has room of its own."""
+"""Paths with reserved connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +32,24 @@ class Limits:
     """
 
     connections: int = 896
-    """Sockets in all. When they are used up, idle ones go first: those of the address that has most."""
+    """Total connections. At the limit, idle ones are closed first: those of the address with the most."""
     connections_per_address: int = 384
-    """Sockets of one address; a trusted proxy may have any number."""
+    """Connections of one address; a trusted proxy may have any number."""
     health_connections: int = 16
-    """Sockets beyond `connections`, on which health is asked for and nothing else is answered."""
+    """Additional connections, on which only health checks are answered."""
     requests_per_address: int = 128
-    """Being answered, event streams included; more are refused with 429."""
+    """Concurrent requests of one address, event streams included; more are refused with 429."""
     requests_per_identity: int = 32
-    """Requests of one caller being answered at once; more are refused with 429."""
+    """Concurrent requests of one caller; more are refused with 429."""
     streams: int = 128
     """Event streams. One more closes the oldest stream of the address with the most."""
     streams_per_address: int = 64
     streams_per_identity: int = 8
-    """One more ends the oldest of the same identity, as for a page that was left open elsewhere."""
+    """Event streams of one identity; one more closes the oldest, such as that of a forgotten page."""
     calls_per_address: int = 20
-    """Live calls and unused tickets for them; an unused ticket makes room for the next."""
+    """Live calls and unused tickets; an unused ticket makes room for the next call."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks ("10.0.0.0/8") whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    """Addresses or networks ("10.0.0.0/8") whose X-Forwarded-For and X-Forwarded-Proto are trusted."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -59,11 +60,12 @@ class Limits:
             _network(proxy)
 
     def trusts(self, host: str) -> bool:
-        """Whether `host`, the other end of a socket, is one of the proxies."""
+        """Whether `host`, the other end of a socket, is a trusted proxy."""
         address = _address(host)
         return address is not None and any(address in _network(proxy) for proxy in self.trusted_proxies)
 
 
+@lru_cache(maxsize=4096)
 def address_of(host: str | None) -> str:
     """The address or network under which `host` is counted."""
     address = _address(host or "")
@@ -93,34 +95,34 @@ def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 HEAD_S: Final = 10.0
-"""How long the head of a request may take to arrive, from the connection or its own first byte on."""
+"""How long the head of a request may take to arrive, from the connection or its first byte on."""
 _HEAD_BYTES: Final = 16 * 1024
 _AHEAD: Final = 16
-"""Requests that one connection may send before the answer to an earlier one."""
+"""Pipelined requests of one connection."""
 READ_S: Final = 60.0
-"""How long somebody may take nothing of an answer that waits for them."""
+"""How long a client may read nothing of an answer."""
 
 
 class Gate:
-    """The connections a server holds: so many of an address, so many in all, and idle ones go first.
+    """The connections of a server: limited per address and in total, closing idle ones first.
 
-    uvicorn counts idle connections like busy ones and refuses everybody when there are too many, so that one
-    address that opens sockets and says nothing shuts the server.
+    uvicorn counts idle connections like busy ones and refuses everybody at its limit, so that one address
+    with idle sockets could block the server.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._most = _openable(limits.connections)
         self._of: dict[str, dict[GuardedConnection, None]] = {}
-        """By address, oldest first; "" is every trusted proxy."""
+        """By address, oldest first; "" stands for all trusted proxies."""
         self._spare: dict[GuardedConnection, None] = {}
         self._held = 0
 
     def enter(self, connection: GuardedConnection, host: str) -> str | None:
-        """Take a connection from `host`, in place of an idle one where there is no room.
+        """Admit a connection from `host`, in place of an idle one if there is no room.
 
         Returns:
-            "full": it may ask for everything. "health": for health alone. None: there is no room for it.
+            "full", "health" for health checks only, or None if there is no room.
         """
         address = "" if self._limits.trusts(host) else address_of(host)
         own = self._of.get(address, {})
@@ -128,7 +130,7 @@ class Gate:
         if address and len(own) >= self._limits.connections_per_address:
             crowds = [own]
         elif self._held >= self._most:
-            # of strangers first, and of whoever has most: nobody pushes out somebody who has less
+            # trusted proxies last, and the address with the most connections first
             busiest = sorted(self._of, key=lambda name: (name == "", -len(self._of[name])))
             crowds = [self._of[name] for name in busiest]
         connection.address = address
@@ -142,7 +144,7 @@ class Gate:
         return None
 
     def leave(self, connection: GuardedConnection) -> None:
-        """Count a connection no longer. May be called twice."""
+        """Stop counting a connection. May be called twice."""
         self._spare.pop(connection, None)
         own = self._of.get(connection.address, {})
         if connection in own:
@@ -156,7 +158,7 @@ class Gate:
         return self._one_out([spare for spare in self._spare if spare.address == busiest])
 
     def _one_out(self, crowd: Iterable[GuardedConnection]) -> bool:
-        """Close the oldest idle connection of `crowd`; whether there was one."""
+        """Close the oldest idle connection of `crowd`; returns whether there was one."""
         idle = next((connection for connection in crowd if connection.is_idle), None)
         if idle is None:
             return False
@@ -166,19 +168,19 @@ class Gate:
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """uvicorn's, which would wait for a head, and for its answer to be read, for ever: as many connections as
-    it serves, of somebody who does neither, would shut it for everybody else.
+    """uvicorn's connection with time limits for heads and for reading answers, without which a few clients
+    could block the server.
 
-    It also takes a request that names two hosts, a head of any size, and any number of requests sent ahead.
+    It also limits heads and pipelining, and refuses requests with several hosts.
     """
 
     gate: ClassVar[Gate | None] = None
-    """The gate of the server these connections belong to; None: they are not counted."""
+    """The gate of the server; None if connections are not counted."""
     address: str = ""
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _in_head: bool = False
-    """Whether a part of a head came, and not all of it."""
+    """Whether a head has arrived in part."""
     _head_bytes: int = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
@@ -199,13 +201,13 @@ class GuardedConnection(HttpToolsProtocol):
         return self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body
 
     def handle_websocket_upgrade(self) -> None:
-        """Stop counting a connection that became a WebSocket: sockets are counted by what admits them."""
+        """Stop counting a connection that became a WebSocket: those are limited when they are admitted."""
         self._leave()
         self._in_time()
         super().handle_websocket_upgrade()
 
     def data_received(self, data: bytes) -> None:
-        """Whatever arrives, the head must be whole in time; of what follows it the guards take care."""
+        """Require the head within its time limit; later data is limited by the guards."""
         began = self._in_head
         super().data_received(data)
         if self.transport.get_protocol() is not self:
@@ -220,44 +222,40 @@ class GuardedConnection(HttpToolsProtocol):
             self._late = self.loop.call_later(HEAD_S, self.timeout_keep_alive_handler)
 
     def on_message_begin(self) -> None:
-        """A head begins."""
         self._in_head, self._head_bytes = True, 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """White space around a value is no part of it (RFC 9110)."""
+        """Strip white space around the value (RFC 9110)."""
         super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
-        """Refuse what `HttpToolsProtocol` takes; what is raised here is answered 400.
-
-        Raises:
-            InvalidInput: another protocol, not one host, or too many requests ahead.
+        """Refuse other protocols, several hosts, and too many pipelined requests; errors here are answered
+        with 400.
         """
         self._in_head = False
         hosts = sum(name == b"host" for name, _ in self.headers)
         version = self.parser.get_http_version()
         if version not in {"1.0", "1.1"} or hosts > 1 or hosts < (version == "1.1"):
-            raise InvalidInput("a request of HTTP/1 names one host")
+            raise InvalidInput("an HTTP/1 request must have exactly one Host header")
         if len(self.pipeline) >= _AHEAD:
-            raise InvalidInput("too many requests were sent ahead")
+            raise InvalidInput("too many pipelined requests")
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop counting the connection."""
         self._leave()
         self._in_time()
         self._read_on()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """More of an answer waits than is sent ahead."""
+        """Start a timer: the client must read on."""
         super().pause_writing()
         self._read_on()
         self._unread = self.loop.call_later(READ_S, self._look, self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Stop the timer: the peer has read what was sent."""
+        """Stop the timer: the client has read."""
         super().resume_writing()
         self._read_on()
 
@@ -265,7 +263,7 @@ class GuardedConnection(HttpToolsProtocol):
         left = self.transport.get_write_buffer_size()
         if left >= before:
             self.transport.abort()
-        else:  # whoever reads slowly reads
+        else:  # slow, but reading
             self._unread = self.loop.call_later(READ_S, self._look, left)
 
     def _read_on(self) -> None:
@@ -284,7 +282,7 @@ class GuardedConnection(HttpToolsProtocol):
 
 
 class _HealthAlone:
-    """An application of which there is only room for health checks."""
+    """An application that only answers health checks."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -315,10 +313,10 @@ def _openable(wanted: int) -> int:
 
 
 def guarded(limits: Limits | None = None) -> dict[str, Any]:
-    """Options of `uvicorn.Config`: so many connections at once, and neither a path (it may hold a ticket) nor
-    a word in a log.
+    """Options of `uvicorn.Config`: limited connections, and no paths (which may contain a ticket) or content
+    in logs.
     """
-    # `access_log=False` only takes its handlers away; one that is added later would get paths again
+    # `access_log=False` only removes its handlers; one that is added later would log paths again
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").addFilter(_wordless)
     return {
@@ -333,7 +331,7 @@ def guarded(limits: Limits | None = None) -> dict[str, Any]:
 
 
 def _wordless(record: logging.LogRecord) -> bool:
-    """Whether uvicorn's record holds no content: of a socket it would log the path with its ticket and, where
-    everything is logged, each message.
+    """Whether uvicorn's record has no content: for sockets it would log the path with its ticket, and at
+    debug level each message.
     """
     return record.levelno > logging.DEBUG and "WebSocket %s" not in str(record.msg)

@@ -1,8 +1,8 @@
-"""Memory for any PydanticAI agent: one object gives it the block, the tools, and capture of what is said.
+"""Memory for any PydanticAI agent: the memory block, the tools, and storing what is said.
 
     agent = Agent("openai:gpt-5", deps_type=Caller, capabilities=[Memory(service, user="user_id")])
 
-Needs the extra "agents". It stores nothing by itself; see `echoic.memory`.
+Needs the extra "agents".
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Memory as a PydanticAI capability, for text runs and for realtime sessions alike.
+"""Memory as a PydanticAI capability, for text runs and realtime sessions.
 
-The instructions hold Echoic's own words alone, the same for everybody. The block is told in the user's role,
-as a message that nobody said: before the prompt of a run, and in a realtime session as an item of its own. A
-section that changes is appended: what the model was sent before stays a prefix of what it is sent next. In a
-realtime session nothing is captured here: what of the agent's words was heard only the session knows.
+The instructions contain only Echoic's own words, the same for everybody. The memory block is sent in the
+user's role: before the prompt of a run, and in a realtime session as an item of its own. A section that
+changes is appended, so that each prompt stays a prefix of the next. In a realtime session nothing is captured
+here, since only the session knows what was heard of the agent's words.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from echoic.prompt.block import ASKING, OPENING, changed_parts, framed, is_memor
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
-"""The longest turn: 8,000 characters are at most 32,000 bytes, which a turn may have. A longer text becomes
-several turns."""
+"""Characters of a turn at most, which are at most the 32,000 bytes that a turn may have. A longer text
+becomes several turns."""
 
 
 def prompt_turns(
@@ -62,9 +62,9 @@ def prompt_turns(
 
 
 def unanswered(messages: Sequence[ModelMessage]) -> list[UserContent] | None:
-    """What the user said at the end of a history that no run has been asked about: None where nothing.
+    """What the user said at the end of a history and no run has answered; None if nothing.
 
-    So the adapters of web front ends hand over new words: as the last message, with no prompt beside it.
+    Adapters of web front ends pass new words that way: as the last message, without a prompt.
     """
     last = messages[-1] if messages else None
     if not isinstance(last, ModelRequest) or last.run_id is not None:
@@ -74,7 +74,7 @@ def unanswered(messages: Sequence[ModelMessage]) -> list[UserContent] | None:
 
 
 def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str) -> list[Turn]:
-    """The agent's turns among the new `messages` of this run: one for each response with words."""
+    """The agent's turns among the new `messages` of this run, one per response with text."""
     turns: list[Turn] = []
     responses = (message for message in messages if isinstance(message, ModelResponse))
     for number, response in enumerate(responses):
@@ -87,9 +87,8 @@ def reply_turns(messages: Sequence[ModelMessage], *, conversation: str, run: str
 def tool_results(
     messages: Sequence[ModelMessage], *, conversation: str, run: str, without: Collection[str]
 ) -> Iterator[Result]:
-    """Results of tools among the new `messages` of this run, with their arguments.
-
-    Not those named in `without`, nor what stands in place of a result: a failure, a refusal.
+    """Successful results of tools among the new `messages` of this run, with arguments, except of tools in
+    `without`.
     """
     asked = {
         part.tool_call_id: part.args_as_dict(raise_if_invalid=False)
@@ -106,7 +105,7 @@ def tool_results(
     for number, part in enumerate(given):
         value = part.model_response_object()
         bare = value["return_value"] if value.keys() == {"return_value"} else value
-        # the id of the call is its provider's: some count anew in every response, others never give one twice
+        # not the call's id: some providers count from the start in every response
         name = memory_id("result", conversation, run, str(number))
         yield Result(
             id=name,
@@ -125,7 +124,7 @@ def _text_of(prompt: str | Sequence[UserContent] | None) -> str:
 
 
 def _turns(text: str, speaker: str, said_at: datetime, name: str) -> list[Turn]:
-    # what cannot be stored exactly is stored as nearly as can be: it was said, and must not be lost for it
+    # what cannot be stored exactly is stored as closely as possible rather than lost
     storable = text.replace("\0", "").encode(errors="replace").decode()
     pieces = [storable[at : at + _CHARACTERS] for at in range(0, len(storable), _CHARACTERS)]
     return [
@@ -136,14 +135,14 @@ def _turns(text: str, speaker: str, said_at: datetime, name: str) -> list[Turn]:
 
 
 Named = str | Callable[[Any], str | None]
-"""The path of an attribute of the dependencies ("user_id", "caller.id"), or a function of them."""
+"""Path of an attribute of `deps` ("user_id", "caller.id"), or a function of `deps`."""
 
 
 def caller_of(deps: Any, named: Named) -> str:
-    """The user a run is for.
+    """The user of a run.
 
     Raises:
-        NotAllowed: the dependencies name nobody; the run must not begin.
+        NotAllowed: the dependencies name no user; the run must not begin.
     """
     user = named(deps) if callable(named) else _attribute(deps, named)
     if not isinstance(user, str) or not user.strip():
@@ -169,7 +168,7 @@ _LOOK_S: Final = 0.002
 
 
 def told_in(messages: Sequence[ModelMessage]) -> dict[str, str]:
-    """The sections of the block that a model was told in `messages`, each as it was told last."""
+    """The sections of the block in `messages`, each in its latest version."""
     told: dict[str, str] = {}
     for message in messages:
         for part in message.parts if isinstance(message, ModelRequest) else ():
@@ -179,7 +178,7 @@ def told_in(messages: Sequence[ModelMessage]) -> dict[str, str]:
 
 
 def _with(messages: Sequence[ModelMessage], told: ModelRequest) -> list[ModelMessage]:
-    """`messages` with what is told before the prompt they end with, or behind what tools gave."""
+    """`messages` with `told` before the prompt they end with, or after tool results."""
     *before, last = messages
     asked = {type(part) for part in last.parts} <= {UserPromptPart, SystemPromptPart}
     return [*before, told, last] if asked else [*messages, told]
@@ -187,40 +186,34 @@ def _with(messages: Sequence[ModelMessage], told: ModelRequest) -> list[ModelMes
 
 @dataclass(kw_only=True)
 class MemoryCapability(AbstractCapability[Any]):
-    """Gives an agent the memory of whoever a run is for.
+    """Gives an agent the memory of the user of a run.
 
-    Before each run the user's words are kept, and the block is read; after it the agent's words and what its
-    tools gave. A run whose dependencies name no user does not begin.
+    Before each run the user's words are stored and the block is read; after it the agent's words and tool
+    results are stored. A run whose dependencies name no user does not begin.
     """
 
     service: MemoryService = field(kw_only=False)
-    """Opened by whoever made it, and closed by them after the last run."""
+    """An open service; you close it after the last run."""
     user: Named
     """The user: a path to an attribute of `deps`, or a function of them."""
     deployment: str | Callable[[Any], str] = "default"
     """The deployment itself, or a function of `deps`."""
     level: Level | Callable[[Any], Level] = "account"
-    """How sure the user's identity is, or a function of `deps`; it limits what they are told."""
+    """How certain the user's identity is, or a function of `deps`; it limits what they are told."""
     agent: str | None = None
-    """Under which name experience and conversations are kept; None: the agent's own name."""
+    """Name under which experience and conversations are stored; by default the agent's own name."""
     budget_tokens: int = DEFAULT_BUDGET_TOKENS
     recall_on_prompt: bool = True
-    """Whether what the user just said calls further memories to mind, at the end of the block."""
+    """Whether the block ends with memories related to what the user just said."""
     capture: bool = True
-    """Whether text runs are stored as turns. Channels that know what was heard store their own."""
+    """Whether text runs are stored as turns. Channels that know what was heard store turns themselves."""
     timeout_s: float = 3.0
-    """The timeout of each tool call, and of reading the block."""
+    """Time limit of each tool call, and of reading the block."""
     min_relevance: float | None = None
-    """The least relevance of what the tool finds and of what a prompt calls to mind; as for
-    `UserMemory.recall`."""
+    """Minimum relevance of what is found for tools and prompts; see `UserMemory.recall`."""
     id: str | None = "memory"
 
     def __post_init__(self) -> None:
-        """Refuse at once what could only fail in a run.
-
-        Raises:
-            InvalidInput: a time-out that leaves no time, a budget that holds nothing, or no name of an agent.
-        """
         if not self.timeout_s > 0:
             raise InvalidInput(f"timeout_s must be above 0, not {brief(self.timeout_s)}")
         checked_relevance(self.min_relevance)
@@ -233,14 +226,12 @@ class MemoryCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """Return None: a service cannot be serialised."""
+        """None: a service cannot be serialised."""
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:
-        """This capability, bound to the caller of one run.
-
-        Raises:
-            NotAllowed: the dependencies name nobody.
+        """This capability, bound to the user of one run; raises `NotAllowed` if the dependencies name no
+        user.
         """
         deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
         user = caller_of(ctx.deps, self.user)
@@ -252,42 +243,44 @@ class MemoryCapability(AbstractCapability[Any]):
 
 @dataclass(kw_only=True)
 class CallerMemory(MemoryCapability):
-    """`MemoryCapability` in one run, of one caller. Made by `MemoryCapability.for_run`."""
+    """`MemoryCapability` in one run, for one user. Made by `MemoryCapability.for_run`."""
 
     memory: UserMemory
     _asks: bool = field(default=False, init=False, repr=False)
-    """Whether the user wants to be asked before a conversation is kept."""
+    """Whether the user wants to be asked before a conversation is stored."""
     _run: RunContext[Any] | None = field(default=None, init=False, repr=False)
-    """The context of the run. Of the hooks only `for_run` is given one; later it holds a realtime session."""
+    """The context of the run, which later holds the realtime session."""
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _moment: str | None = field(default=None, init=False, repr=False)
     _name: str | None = field(default=None, init=False, repr=False)
     _conversation: str | None = field(default=None, init=False, repr=False)
     _unkept: list[Turn] = field(default_factory=list, init=False, repr=False)
     _held: bool = field(default=False, init=False, repr=False)
-    """Whether the conversation was there in this run: gone at its end, it was forgotten."""
+    """Whether the conversation was stored in this run: if it is gone at the end, it was forgotten."""
     _told: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    """Sections that a realtime session was told, which are in its history only once a turn follows."""
+    """Sections sent to a realtime session, which are in its history only once a turn follows."""
     _telling: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
     _outputs: set[str] = field(default_factory=set, init=False, repr=False)
-    """Tools a model answers with, which give nothing."""
+    """Names of output tools, which have no result."""
 
     async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:
-        """Itself: a run that was handed a bound capability stays with its caller."""
+        """Itself: a bound capability stays with its user."""
         self._run = ctx
         return self
 
     def get_instructions(self) -> Sequence[InstructionPart | Callable[[RunContext[Any]], Awaitable[None]]]:
-        """What memory marks mean, and what a realtime session resolves before each turn: see `tell`."""
+        """The meaning of memory marks, and for a realtime session a hook before each turn; see `tell`."""
         return [InstructionPart(OPENING.text, name=OPENING.name), self._tell_session]
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """The block as it was read last, by the name of the section."""
+        """The block as last read, by section."""
         return self._texts
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """`agentMemory`, `store_conversation`, `recall_conversation`; for some `remember_conversation`."""
+        """`agentMemory`, `store_conversation`, `recall_conversation`, and for some users
+        `remember_conversation`.
+        """
         tools = MemoryTools(
             self.memory,
             lambda: self._conversation,
@@ -300,7 +293,7 @@ class CallerMemory(MemoryCapability):
         return tools.toolset()
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Run; a realtime session is told the block as soon as it is connected."""
+        """Run; a realtime session gets the block as soon as it is connected."""
         opening = asyncio.create_task(self._open()) if ctx.realtime else None
         try:
             return await handler()
@@ -309,7 +302,7 @@ class CallerMemory(MemoryCapability):
                 opening.cancel()
 
     async def before_run(self, ctx: RunContext[Any]) -> None:
-        """Keep what the user said, then read the block."""
+        """Store what the user said, then read the block."""
         self._conversation = ctx.conversation_id
         self._name = self.agent or (ctx.agent.name if ctx.agent else None)
         said = prompt_turns(
@@ -326,22 +319,24 @@ class CallerMemory(MemoryCapability):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put what the model was not told yet before the prompt, or behind what tools gave."""
+        """Add new or changed sections before the prompt, or after tool results."""
         text = changed_parts(told_in(request_context.messages), self._texts)
         if text:
             told = ModelRequest(
                 parts=[UserPromptPart(text)], run_id=ctx.run_id, conversation_id=ctx.conversation_id
             )
             request_context.messages = _with(request_context.messages, told)
-            ctx.messages[:] = _with(ctx.messages, told)  # it stays in the history, and what was sent a prefix
+            ctx.messages[:] = _with(ctx.messages, told)  # so that each prompt stays a prefix of the next
         return request_context
 
     def _realtime_uncalled_hooks(self) -> tuple[str, ...]:
-        # what `before_model_request` does in a run `_tell_session` does in a session: no warning is due
+        # `_tell_session` does for a session what `before_model_request` does for a run: no warning is needed
         return self._realtime_uncalled_hooks_overriding(CallerMemory)
 
     async def tell(self, session: RealtimeSession) -> None:
-        """Have a realtime session told, in the user's role, what of the block it was not told yet."""
+        """Send a realtime session, in the user's role, the sections of the block that it does not have
+        yet.
+        """
         async with self._telling:
             told = told_in(session.all_messages()) | self._told
             text = changed_parts(told, self._texts)
@@ -349,7 +344,10 @@ class CallerMemory(MemoryCapability):
                 if text:
                     await session.send(text, respond=False)
                     self._told |= parts_in(text)
-            except (RealtimeError, UserError) as error:  # the line may be gone; the next turn tells it
+            except (
+                RealtimeError,
+                UserError,
+            ) as error:  # the next turn tries again
                 log.warning("a session could not be told the memory block: %s", type(error).__name__)
 
     async def prepare_output_tools(
@@ -357,21 +355,21 @@ class CallerMemory(MemoryCapability):
         ctx: RunContext[Any],  # noqa: ARG002 - as every hook
         tool_defs: list[ToolDefinition],
     ) -> list[ToolDefinition]:
-        """All of them; what they are called is noted."""
+        """Record the names of output tools."""
         self._outputs.update(tool.name for tool in tool_defs)
         return tool_defs
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Keep what the agent said and what its tools gave."""
+        """Store what the agent said, and tool results."""
         captured = self.capture and not ctx.realtime and self._conversation is not None
         if captured and not (self._held and await self._is_forgotten()):
             await self._keep_outcome(ctx, result.new_messages())
         return result
 
     async def refresh(self) -> None:
-        """Read the block anew, as after something was learned. What cannot be read in time stays as it was.
+        """Read the block again, for example after something was learned. On failure the last version stays.
 
-        A realtime session may call this whenever a turn is complete: the next response has it.
+        In a realtime session, call this when a turn is complete: the next response has it.
         """
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -385,19 +383,19 @@ class CallerMemory(MemoryCapability):
                 )
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)
-            # what was read earlier in this run is still true; of an unread past nothing may be claimed
+            # what was read earlier in this run still counts; otherwise the model is told of the failure
             self._texts = self._texts or {STATUS: framed(STATUS, [UNREAD])}
         else:
             self._texts = {section.name: section.text for section in block.sections}
             self._asks = self._asks or ASKING in block.section("directives")
 
     async def _is_forgotten(self) -> bool:
-        """Whether the conversation, which was there when the run began, is there no more."""
+        """Whether the conversation existed when the run began and is gone now."""
         try:
             async with asyncio.timeout(self.timeout_s):
                 return await self.memory.find_conversation(self._conversation or "") is None
         except (EchoicError, TimeoutError):
-            return False  # could not look: then keeping fails as well, and says so
+            return False  # unknown: then storing fails as well, and is logged
 
     async def _keep_outcome(self, ctx: RunContext[Any], new: Sequence[ModelMessage]) -> None:
         await self._keep(reply_turns(new, conversation=self._conversation or "", run=ctx.run_id or ""))
@@ -415,13 +413,13 @@ class CallerMemory(MemoryCapability):
             await self.tell(ctx.realtime_session)
 
     async def _open(self) -> None:
-        """Tell the block to a realtime session once it is there: nothing says when it is."""
+        """Send the block to a realtime session once it exists: no hook is called then."""
         while self._run is None or self._run.realtime_session is None:  # noqa: ASYNC110 - see above
             await asyncio.sleep(_LOOK_S)
         await self.tell(self._run.realtime_session)
 
     async def _keep(self, turns: Sequence[Turn]) -> None:
-        """Store `turns`, and those that failed before; what fails again waits for the next time."""
+        """Store `turns` and those that failed before; what fails again waits for the next time."""
         self._unkept += turns
         if self._conversation is None:
             return
@@ -439,7 +437,7 @@ class CallerMemory(MemoryCapability):
 
     async def _keep_result(self, result: Result) -> None:
         if result.arguments is not None and not fits(result.arguments):
-            result = replace(result, arguments=None)  # what came out is worth more than what was asked
+            result = replace(result, arguments=None)  # the result is worth more than the arguments
         try:
             async with asyncio.timeout(self.timeout_s):
                 await self.memory.add_result(

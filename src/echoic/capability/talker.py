@@ -1,7 +1,7 @@
-"""A ready-made agent that talks with callers from memory: a language model behind `MemoryCapability`.
+"""A ready-made agent that talks with callers from memory: a language model with `MemoryCapability`.
 
-For the page, the terminal and examples. It keeps no history of its own: what was said is read from memory at
-every turn, so a conversation goes on in any process, and what was forgotten is in no prompt.
+For the page, the terminal and examples. It keeps no history of its own but reads what was said from memory at
+every turn, so that a conversation continues in any process, and forgotten words are in no prompt.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A piece of the answer, as it came."""
+    """A piece of the answer."""
 
     text: str
 
@@ -60,7 +60,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """A tool answered."""
+    """A tool returned."""
 
     call: str
     outcome: str
@@ -72,19 +72,16 @@ class Sent:
 
     messages: Sequence[ModelMessage]
     block: Mapping[str, str]
-    """The memory block, by the name of the section."""
+    """The memory block, by section."""
 
 
 async def pieces(
     events: AsyncIterable[Any], *, after: str = ""
 ) -> AsyncGenerator[TextPiece | ToolCall | ToolAnswer, None]:
-    """The words of a run, and the tools it calls, as they come.
+    """The words of a run and its tool calls, as they come.
 
-    Pass what `run_stream_events` gives: PydanticAI's own text stream ends at the first words, before a tool.
-
-    Args:
-        events: of the run.
-        after: the last character that was said before them; empty: nothing was.
+    Pass the events of `run_stream_events`: PydanticAI's own text stream ends before the first tool. `after`
+    is the last character said before them, if any.
     """
     async for event in events:
         if isinstance(event, FunctionToolCallEvent):
@@ -96,14 +93,15 @@ async def pieces(
             continue
         apart = after.isspace() or text[0].isspace()
         if isinstance(event, PartStartEvent) and after and not apart:
-            text = f" {text}"  # what was said before a tool and what is said after it are two sentences
+            text = f" {text}"  # what is said after a tool begins a new sentence
         after = text[-1]
         yield TextPiece(text)
 
 
 def history_of(turns: Sequence[Turn]) -> list[ModelMessage]:
-    """What was said, as the history of a run: of the agent's words those that were heard. It begins with the
-    user's first turn, since several providers take no conversation that a model begins.
+    """Turns as the history of a run, with the heard part of the agent's words.
+
+    It begins with the user's first turn, since several providers reject a history that begins with the model.
     """
     messages: list[ModelMessage] = []
     for turn in turns:
@@ -123,7 +121,7 @@ def _text_of(event: object) -> str:
 
 
 NAME: Final = "assistant"
-"""The name it serves conversations under, unless it is given another."""
+"""Default name of the agent."""
 INSTRUCTIONS: Final = (
     "You talk with one person, as if on the phone: short sentences, no lists, no markup. Use what you "
     "remember of them without being asked, and do not invent memories. What they tell you of themselves is "
@@ -133,30 +131,30 @@ INSTRUCTIONS: Final = (
 TIMEOUT_S: Final = 60.0
 RECALL_DEADLINE_MS: Final = 400.0
 _TURNS: Final = 60
-"""How many of the last turns the model is shown; it knows of earlier ones from memory."""
+"""How many recent turns the model is shown."""
 _REQUESTS: Final = 8
-"""To the model, for one answer: tools may be called and looked at in between."""
+"""Requests to the model for one answer, with tools called in between."""
 _HITS: Final = 8
 
 
 class ModelFailed(Exception):
-    """The language model gave no answer. What the user said is kept."""
+    """The language model gave no answer. What the user said is stored."""
 
 
 Piece = TextPiece | ToolCall | ToolAnswer | Sent | Reply
-"""What an answer comes in; the `Reply` is the last, and whole."""
+"""A piece of an answer; the last one is the complete `Reply`."""
 
 
 class Talker:
     """Talks with any caller of one service. Use with `async with`.
 
     Args:
-        service: opened and closed by whoever made it.
-        model: "provider:model" as PydanticAI names it, or a model of PydanticAI's, which stays its owner's.
-        name: under which conversations and experience are kept.
-        instructions: how it talks.
-        timeout_s: how long one answer may take.
-        recall_deadline_ms: how long the recall that is shown with an answer waits for its embedding.
+        service: the open memory service.
+        model: "provider:model" as PydanticAI names it, or a PydanticAI model, which you close.
+        name: the name under which conversations and experience are stored.
+        instructions: instructions for the model.
+        timeout_s: time limit of an answer.
+        recall_deadline_ms: how long the recall shown with an answer waits for its embedding.
     """
 
     def __init__(
@@ -171,7 +169,7 @@ class Talker:
     ) -> None:
         self.name = name
         self.model = model if isinstance(model, str) else model.model_id
-        """What it is called: "provider:model"."""
+        """"provider:model"."""
         self._service = service
         self._model = model
         self._instructions = instructions
@@ -180,14 +178,14 @@ class Talker:
         self._agent: Agent[None, str] | None = None
 
     async def __aenter__(self) -> Self:
-        """Make the client. Nothing is contacted.
+        """Create the model's client. Nothing is contacted.
 
         Raises:
-            InvalidInput: the model cannot be used as it was named: a key or a package is missing.
+            InvalidInput: the model cannot be used: a key or a package is missing.
         """
         # importing a provider's client and reading certificates takes up to a second
         agent = await asyncio.to_thread(self._made)
-        if isinstance(self._model, str):  # its client is ours to close
+        if isinstance(self._model, str):  # we made its client, so we close it
             await agent.__aenter__()
         self._agent = agent
         return self
@@ -202,17 +200,17 @@ class Talker:
     async def reply(
         self, memory: UserMemory, conversation: OpenConversation, text: str
     ) -> AsyncIterator[Piece]:
-        """Keep `text` as the user's turn, answer it as the model speaks, then learn from it.
+        """Store `text` as the user's turn, stream the model's answer, then learn from it.
 
         Args:
-            memory: of whoever speaks.
-            conversation: the one it is said in.
+            memory: the speaker's memory.
+            conversation: the conversation.
             text: what they say.
 
         Raises:
-            InvalidInput: `text` cannot be kept.
-            ModelFailed: the model could not be reached, or gave nothing; the turn is kept.
-            StoreUnavailable: could not look.
+            InvalidInput: `text` cannot be stored.
+            ModelFailed: the model could not be reached, or gave no answer; the turn is stored.
+            StoreUnavailable: the store could not be read or written.
         """
         checked_text(text, "text")
         steps = Steps()
@@ -229,7 +227,7 @@ class Talker:
                 said.append(piece.text)
             yield piece
         heard = await _heard(conversation, text, {turn.id for turn in turns})
-        if heard is None:  # forgotten meanwhile: nothing is to be learned
+        if heard is None:  # forgotten meanwhile: nothing is learned
             yield Reply(text="".join(said), query=text, recall=recall, timings=steps.timings_ms)
             return
         learned = await learn(memory, conversation, heard, ours=(), before=before, steps=steps)
@@ -254,7 +252,7 @@ class Talker:
             raise InvalidInput("the talker is not open: use it with `async with`")
         started = time.perf_counter()
         spoken = False
-        # the memory as it was handed over: the caller may be told less than all of it
+        # the memory passed in: the caller may not be allowed to see all of it
         told = CallerMemory(service=self._service, user="", memory=memory, agent=self.name)
         run = self._agent.run_stream_events(
             text,
@@ -272,9 +270,9 @@ class Talker:
                         steps.timings_ms["first words"] = (time.perf_counter() - started) * 1000
                     yield piece
                 yield Sent(events.new_messages(), dict(told.texts))
-        except EchoicError:  # could not look: that says nothing of the model
+        except EchoicError:  # the store failed, not the model
             raise
-        except Exception as error:  # whatever a model, its driver or its answer brings about
+        except Exception as error:  # whatever a model or its client raises
             raise ModelFailed(type(error).__name__) from error
         steps.timings_ms["answer"] = (time.perf_counter() - started) * 1000
         if not spoken:
@@ -295,18 +293,5 @@ class Talker:
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:
     turns = await conversation.turns()
     new = [turn for turn in turns if turn.speaker == "user" and turn.id not in known]
-    # something else may have been said meanwhile; a long text is several turns, the last of which is answered
+    # something else may have been said meanwhile; of a long text, the last turn is answered
     return next((turn for turn in reversed(new) if turn.text.strip() and text.endswith(turn.text)), None)
-
-
-__all__ = [
-    "INSTRUCTIONS",
-    "NAME",
-    "ModelFailed",
-    "Piece",
-    "Sent",
-    "Talker",
-    "TextPiece",
-    "ToolAnswer",
-    "ToolCall",
-]

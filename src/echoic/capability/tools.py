@@ -20,6 +20,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, NotKept
+from echoic.memory.concurrency import noted
 from echoic.memory.consent import within
 from echoic.memory.conversation import Transcript
 from echoic.memory.hooks import ToolUsed
@@ -41,7 +42,7 @@ UNPROVEN: Final = "I can't do that before you prove who you are, by your PIN or 
 MISSING: Final = "I have nothing stored under that name."
 _HITS: Final = 6
 _TRANSCRIPT_TOKENS: Final = 1500
-"""The tokens of a recalled conversation that are shown: its end, where it is longer."""
+"""Token budget of a recalled conversation; of a longer one the end is shown."""
 
 Operation = Literal["get", "set", "delete", "query"]
 Answer = dict[str, Any]
@@ -51,13 +52,13 @@ class MemoryTools:
     """The tools of one run.
 
     Args:
-        user: whose memory.
-        conversation: the id of the one being held; None: there is none to store.
-        agent: who serves.
-        timeout_s: how long a tool may take before it answers that it could not.
-        changed: called once memory was changed.
-        min_relevance: of what is found, as for `UserMemory.recall`.
-        asks: whether the user wants to be asked if the conversation may be kept; the answer has a tool then.
+        user: the user's memory.
+        conversation: returns the id of the current conversation, or None.
+        agent: returns the name of the agent that serves.
+        timeout_s: time limit of a tool.
+        changed: called after memory was changed.
+        min_relevance: minimum relevance of what is found, as for `UserMemory.recall`.
+        asks: whether the user wants to be asked if the conversation may be stored, which adds a tool.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class MemoryTools:
         self._writing: set[asyncio.Task[Answer]] = set()
 
     def toolset(self) -> FunctionToolset[Any]:
-        """All of them."""
+        """All tools."""
         methods = ("store_conversation", "recall_conversation")
         tools = [self.tool("agent_memory", "agentMemory"), *map(self.tool, methods)]
         return FunctionToolset(
@@ -89,13 +90,13 @@ class MemoryTools:
         )
 
     async def _if_asked(self, _ctx: Any, definition: ToolDefinition) -> ToolDefinition | None:
-        """The tool for the answer, where the user wants to be asked."""
+        """Offer the tool only if the user wants to be asked."""
         return definition if self._asks() else None
 
     def tool(
         self, method: str, name: str | None = None, description: str | None = None, *, prepare: Any = None
     ) -> Tool[Any]:
-        """`method` as a tool, called `name`, said to do what its docstring or `description` says."""
+        """`method` as a tool called `name`, described by its docstring or `description`."""
         schema = replace(_schema(getattr(type(self), method)), function=getattr(self, method))
         return Tool(
             schema.function,
@@ -168,7 +169,7 @@ class MemoryTools:
         return await self._write(self._answer_consent(remember=remember))
 
     async def _watched(self, work: Awaitable[Answer], seen: ToolUse) -> Answer:
-        """Do `work`, and tell those who watch memory at work."""
+        """Await `work`, then report the use of the tool to hooks."""
         began = time.perf_counter()
         answer = await work
         result = answer.get("result")
@@ -190,7 +191,7 @@ class MemoryTools:
         )
         return answer
 
-    # -- what they do
+    # -- the tools
 
     async def _set(self, key: str, value: str, visibility: Sharing, seen: ToolUse) -> Answer:
         kept = seen.memory = await self._user.set(key, value, visibility=visibility)
@@ -218,7 +219,7 @@ class MemoryTools:
         return {"success": True, "result": found, "note": DATA}
 
     async def _query(self, query: str, seen: ToolUse) -> Answer:
-        deadline_ms = self._timeout_s * 500  # half of what there is: reading what was found takes the rest
+        deadline_ms = self._timeout_s * 500  # half of it: reading what was found takes the rest
         recall = await self._user.recall(
             query,
             limit=_HITS,
@@ -226,7 +227,7 @@ class MemoryTools:
             min_relevance=self._min_relevance,
             besides=self._conversation(),
         )
-        if "own" in recall.cut:  # not looked at in time: that is not "nothing found"
+        if "own" in recall.cut:  # not searched in time, which is not "nothing found"
             raise TimeoutError
         seen.recall = recall
         found = [told for hit in recall.hits for told in _told(hit)]
@@ -257,7 +258,7 @@ class MemoryTools:
             return {"success": True, "result": None, "say": MISSING}
         return {"success": True, "result": _recalled(transcript), "note": DATA}
 
-    # -- how they fail
+    # -- failures
 
     async def _read(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return await self._answer(work, UNREADABLE, UNREADABLE)
@@ -266,13 +267,9 @@ class MemoryTools:
         with within(self._conversation()):
             task = asyncio.ensure_future(work)
         self._writing.add(task)
-        task.add_done_callback(self._written)
+        task.add_done_callback(self._writing.discard)
+        task.add_done_callback(noted)
         return await self._answer(asyncio.shield(task), UNWRITTEN, WRITING)
-
-    def _written(self, task: asyncio.Task[Answer]) -> None:
-        self._writing.discard(task)
-        if not task.cancelled():
-            task.exception()  # a late failure is nobody's any more; asking keeps the loop from complaining
 
     async def _answer(self, work: Awaitable[Answer], failed: str, late: str) -> Answer:
         try:
@@ -306,12 +303,14 @@ class ToolUse:
 
 @cache
 def _schema(method: Callable[..., Any]) -> Any:
-    """A tool's schema, cached for all runs: building it takes longer than the rest of a run's set-up."""
+    """A tool's schema, cached for all runs because building it is slow."""
     return Tool(MethodType(method, object()), takes_ctx=False).function_schema
 
 
 def _told(hit: Hit) -> list[Answer]:
-    """What is known, each with the sentence that said it where that was found too; else what was said."""
+    """The memories of a hit, the first with the sentence it was found with; without memories, what was
+    said.
+    """
     if not hit.memories:
         return [{"said_by": hit.turn.speaker if hit.turn else "", "text": hit.text}]
     answers = []
@@ -326,7 +325,7 @@ def _told(hit: Hit) -> list[Answer]:
 
 
 def _recalled(transcript: Transcript) -> Answer:
-    """The end of a conversation, as much as its budget holds, and how much was left out."""
+    """The end of a conversation within the token budget, and how many turns were left out."""
     turns: list[Answer] = []
     room = _TRANSCRIPT_TOKENS
     for turn in reversed(transcript.turns):

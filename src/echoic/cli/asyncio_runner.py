@@ -81,7 +81,7 @@ def run_apart(
 
 
 def _act(ctx: click.Context, settings: Settings) -> None:
-    """Say for the audit log who uses the command line."""
+    """Record the user of the command line for the audit log."""
     if settings.audit:
         import getpass
 
@@ -96,10 +96,8 @@ def memory_at(
     model: str | Model | None = None,
     quota: Quota | None = None,
 ) -> MemoryService:
-    """The memory `settings` name, not yet open. With `model`, it joins the rules in forming memories.
-
-    Raises:
-        InvalidInput: an invalid store, mode, fusion, model or share.
+    """The memory service of `settings`, not open yet; raises `InvalidInput`. A `model` extracts memories,
+    too.
     """
     import echoic
 
@@ -123,15 +121,21 @@ def memory_at(
 
 
 def embedder_at(settings: Settings) -> DeferredEmbedder:
-    """The embedder `settings` name, not yet open.
-
-    Raises:
-        InvalidInput: an unknown embedder.
-    """
+    """The embedder of `settings`, not open yet; raises `InvalidInput`."""
     from echoic.embedding import embedder_from
 
     local = settings.embedder.partition("?")[0].partition(":")[0] == "local"
     return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
+
+
+async def ready_embedder(settings: Settings, output: Output) -> DeferredEmbedder:
+    """`embedder_at`, ready; if it fails, a note says so, and turns are stored and found by their words."""
+    embedder = embedder_at(settings)
+    try:
+        await embedder.ready()
+    except EmbedderError as error:
+        output.note(words_only(error))
+    return embedder
 
 
 def store_path(settings: Settings) -> Path | None:
@@ -149,10 +153,8 @@ def words_only(error: EmbedderError) -> str:
 
 
 def text_or_stdin(value: str) -> str:
-    """`value`, or the text on stdin if it is "-", without its final line break.
-
-    Raises:
-        InvalidInput: stdin is not UTF-8.
+    """`value`, or stdin without its final line break if it is "-"; raises `InvalidInput` if that is not
+    UTF-8.
     """
     if value != "-":
         return value
@@ -173,13 +175,13 @@ async def _with_memory(settings: Settings, output: Output, work: Work, model: st
             output.say(f"created a store at {path}, for {_whose(settings)}")
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
-    if embedder.failure is not None:  # nothing is lost: what was written waits to be embedded
+    if embedder.failure is not None:  # nothing is lost: written records wait to be embedded
         output.note(words_only(embedder.failure))
     return result
 
 
 def _whose(settings: Settings) -> str:
-    """The user, and how to name another: a wrong user or folder would otherwise go unnoticed."""
+    """The user, and how to name another: a wrong user would otherwise go unnoticed."""
     name = f"user {settings.user!r}"
     return name if "user" in settings.named else f"{name} (--user or ECHOIC_USER names another)"
 
@@ -189,7 +191,7 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> Co
 
     if settings.debug:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
-    # without a handler Python prints warnings to stderr; the result already reports them
+    # without a handler, Python prints warnings to stderr, which the result already reports
     logging.getLogger("echoic").addHandler(logging.NullHandler())
     return asyncio.run(work)
 
@@ -198,7 +200,6 @@ class DeferredEmbedder:
     """Opens an embedder on first use; `failure` says why it could not be used."""
 
     def __init__(self, embedder: Embedder) -> None:
-        """Opens nothing."""
         self._embedder = embedder
         self._claims: EmbeddingSpec | None = None
         self._honest = asyncio.Event()
@@ -206,7 +207,7 @@ class DeferredEmbedder:
         self._opening = asyncio.Lock()
         self._ready = False
         self.failure: EmbedderError | None = None
-        """The last error while opening or using it; None if there was none."""
+        """The last error while opening or using it, if any."""
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -263,22 +264,12 @@ class DeferredEmbedder:
         await self._embedder.aclose()
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Embed `texts`, opening the embedder first.
-
-        Raises:
-            EmbedderMissing: it cannot be opened.
-            EmbedderUnavailable: it could not be reached.
-        """
+        """Embed `texts`, opening the embedder first; raises as `ready`."""
         return (await self.embed_pieces(texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """Embed `texts` with their word pieces, if the embedder has any.
-
-        Raises:
-            EmbedderMissing: it cannot be opened.
-            EmbedderUnavailable: it could not be reached.
-        """
-        from echoic.embedding.base import embedded  # with numpy, which `--help` spares
+        """Embed `texts` with their word pieces, if the embedder has any; raises as `ready`."""
+        from echoic.embedding.base import embedded  # imports numpy, which `--help` does not need
 
         await self._honest.wait()
         await self.ready()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def audit_group() -> None:
     """Read and check the audit log, and receipts of erasures.
 
-    The log is in the compliance folder: who read, wrote, exported or erased which kind of thing of whom, when
-    and why, without content. It is kept by services started with --audit.
+    The log is in the compliance folder. It records who read, wrote, exported or erased which kind of record
+    of which user, when and why, without content. Services that you start with --audit write it.
     """
 
 
@@ -37,7 +37,7 @@ def audit_group() -> None:
 def list_command(ctx: click.Context, user: str | None, limit: int) -> int:
     """Print the newest entries, oldest first.
 
-    Columns: number, time, role, who, what they did, kind of thing, pseudonym of the user, why.
+    Columns: number, time, role, who, action, kind of record, pseudonym of the user, reason.
     """
 
     async def work(settings: Settings, _output: Output) -> CommandResult:
@@ -59,13 +59,15 @@ def list_command(ctx: click.Context, user: str | None, limit: int) -> int:
 
 @command("verify")
 @click.option("--receipt", type=click.Path(path_type=Path), help="Check a receipt instead, as JSON.")
-@click.option("--head", metavar="HASH", help="Also check that the log still contains the line of this hash.")
+@click.option(
+    "--head", metavar="HASH", help="Also check that the log still contains the line with this hash."
+)
 @click.pass_context
 def verify_command(ctx: click.Context, receipt: Path | None, head: str | None) -> int:
     """Check that no line of the audit log or of the list of erasures was changed, removed or inserted.
 
-    Prints the hash of the last line. Keep it elsewhere, and pass it as --head later: lines cut off the end
-    can only be noticed that way. With --receipt, checks the signature of a receipt of this deployment.
+    Prints the hash of the last line. Keep it elsewhere, and pass it as --head later: only then are lines that
+    were cut off the end noticed. With --receipt, checks the signature of a receipt of this deployment.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
@@ -76,7 +78,7 @@ def verify_command(ctx: click.Context, receipt: Path | None, head: str | None) -
         compliance.log.entries()
         entries, last = log.read()
         if head is not None and head not in {last, *(entry["prev"] for entry in entries)}:
-            raise InvalidInput("the log holds no line of that hash: its end was cut off, or it was pruned")
+            raise InvalidInput("the log has no line with that hash: its end was cut off, or it was pruned")
         output.say(f"{len(entries)} entries, none changed, removed or inserted")
         return CommandResult(data={"entries": len(entries), "head": last}, text=last, count=len(entries))
 
@@ -106,7 +108,7 @@ def export_command(ctx: click.Context, file: Path) -> int:
 )
 @click.pass_context
 def prune_command(ctx: click.Context, before: str) -> int:
-    """Remove old entries of the audit log. The removal is logged, and the rest stays as it is."""
+    """Remove old entries of the audit log. The removal is logged, and other entries stay unchanged."""
 
     async def work(settings: Settings, output: Output) -> CommandResult:
         import getpass
@@ -130,7 +132,7 @@ def prune_command(ctx: click.Context, before: str) -> int:
 @command("key")
 @click.pass_context
 def key_command(ctx: click.Context) -> int:
-    """Print the public key of receipts and exports, in base64. Give it to auditors by a way they trust."""
+    """Print the public key of receipts and exports, in base64, for auditors."""
 
     async def work(settings: Settings, _output: Output) -> CommandResult:
         compliance, _ = _log(settings)
@@ -156,32 +158,28 @@ def _log(settings: Settings) -> tuple[Compliance, ChainedLog]:
 
 
 def _exported(compliance: Compliance, log: ChainedLog, file: Path) -> tuple[Mapping[str, str], int]:
-    """Copy the log to `file` and sign where it ends; what was signed, and how many entries there are.
+    """Copy the log to `file` and sign its last line; returns the signed statement and the number of entries.
 
     Raises:
-        InvalidInput: a file is there already, or nothing can be signed.
+        InvalidInput: a file exists already, or nothing can be signed.
     """
     from echoic.memory.compliance import ChainedLog
 
     signed = Path(f"{file}.signed")
     if file.exists() or signed.exists():
-        raise InvalidInput(f"{str(file)!r} or its .signed is there already: name another file")
+        raise InvalidInput(f"{str(file)!r} or its .signed file exists already: name another file")
     file.write_bytes(log.path.read_bytes() if log.path.exists() else b"")
     entries, head = ChainedLog(file).read()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     told = compliance.signed({"type": "echoic.audit-log", "at": now, "lines": len(entries), "head": head})
     if not told:
-        raise InvalidInput("to sign needs cryptography: pip install 'echoic[signing]'")
+        raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
     signed.write_text(json.dumps(told) + "\n", encoding="utf-8")
     return told, len(entries)
 
 
 def _verified(path: Path, compliance: Compliance) -> Mapping[str, Any]:
-    """The statement of a receipt that was signed with this folder's key.
-
-    Raises:
-        InvalidInput: it is no receipt, or the signature is not good.
-    """
+    """The statement of a receipt that was signed with this folder's key, or `InvalidInput`."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

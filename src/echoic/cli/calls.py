@@ -166,7 +166,7 @@ def _span(began: float, ended: float | None) -> str:
 
 
 def _waterfall(stages: dict[str, float]) -> list[str]:
-    """One line for each stage, with a bar since the stage before it."""
+    """One line for each stage, with a bar that begins at the previous stage."""
     if len(stages) < 2:
         return []
     ordered = sorted(stages.items(), key=lambda stage: stage[1])

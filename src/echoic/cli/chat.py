@@ -1,4 +1,4 @@
-"""`echoic chat`: a conversation with an agent, by rules or by a model, in a terminal."""
+"""`echoic chat`: a conversation in the terminal with an agent, by rules or by a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class TypedLines:
     """Lines from stdin, read by a thread so that neither the loop nor the exit waits for one."""
 
     def __init__(self) -> None:
-        """Start reading; create it inside the event loop."""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -81,7 +80,7 @@ Anything else is said to the agent."""
 _SILENT = "I can't answer just now. What you said is stored."
 _YES = {"y", "yes"}
 _FOUND = 3
-"""Hits printed for an answer; `echoic query --explain` prints all."""
+"""Hits printed per answer; `echoic query --explain` prints all."""
 
 
 @command("chat")
@@ -113,14 +112,13 @@ class ChatExchange:
     you: str
     agent: str
     reply: Any = None
-    """The reply, and what memory did for it; None for a line that starts with "/"."""
+    """The reply; None for a line that starts with "/"."""
 
 
 class Chat:
     """One conversation at a terminal; the first thing you say begins it."""
 
     def __init__(self, desk: Desk, talker: Talker | None = None) -> None:
-        """Without `talker`, rules answer."""
         from echoic.memory.keyless import KeylessAgent
 
         self._desk = desk

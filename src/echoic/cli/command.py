@@ -1,7 +1,4 @@
-"""Echoic's click commands: the global options on each, one line for an error, a meaningful exit code.
-
-`running` runs them.
-"""
+"""Echoic's click commands: global options on each command, one line for an error, a meaningful exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class CommandGroup(click.Group):
 
     def __init__(self, *args: Any, hide_global: bool = True, **kwargs: Any) -> None:
         kwargs["params"] = [*(kwargs.get("params") or []), *global_options(hidden=hide_global)]
-        # otherwise click would print the whole help as its error
+        # otherwise click prints the whole help as its error
         super().__init__(*args, **{"no_args_is_help": False, **kwargs})
         self._sections: list[tuple[str, list[str]]] = []
 
@@ -66,7 +63,7 @@ class CommandGroup(click.Group):
         )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, loaded from another package if it is not one of Echoic's own."""
+        """The command with this name, loaded from another package if it is not one of Echoic's own."""
         return super().get_command(ctx, cmd_name) or _installed_command([*_path(ctx), cmd_name])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -107,10 +104,7 @@ def _providers() -> dict[str, EntryPoint | None]:
 
 
 def _installed_command(path: Sequence[str]) -> click.Command | None:
-    """The command at `path` of another package.
-
-    A command that cannot be loaded says what to install when it runs.
-    """
+    """The command at `path` of another package. If it cannot be loaded, running it says what to install."""
     name = ".".join(path)
     providers = _providers()
     if name not in providers:
@@ -172,7 +166,7 @@ _EXTRAS = {
     "uvicorn": "server",
     "websockets": "server",
 }
-"""The extra that installs a package, for an import that no command reports itself."""
+"""The extra that installs a package, for import errors that no command reports itself."""
 
 
 def report(output: Output, settings: Settings, error: BaseException) -> int:
@@ -184,11 +178,11 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
     kind = type(error).__name__
     if isinstance(error, (click.Abort, KeyboardInterrupt)):
         kind, message = INTERRUPTED_KIND, "interrupted; everything acknowledged is stored"
-    elif isinstance(error, click.ClickException):  # whose types differ between releases of click
+    elif isinstance(error, click.ClickException):  # types differ between releases of click
         kind, message = "UsageError", error.format_message()
     elif isinstance(error, EchoicError):
         message = str(error)
-    else:  # the message may hold what a caller said, so only the type is printed
+    else:  # the message may contain what a caller said, so only the type is printed
         message = f"unexpected {kind}; run the command again with --debug to see where"
     if settings.debug:
         traceback.print_exception(error, file=sys.stderr)

@@ -1,6 +1,6 @@
-"""`echoic doctor`: try each thing a memory is for, in a scope of its own, and say how to fix what fails.
+"""`echoic doctor`: use everything once, under a user of its own, and say how to fix what fails.
 
-A step passes only if its effect was seen. Reading a setting proves nothing and is no step.
+A step passes only if its effect was observed; reading a setting proves nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ADVICE: dict[type[Exception], str] = {
 
 
 def advice_on(error: Exception, settings: Settings) -> str:
-    """Advice on `error`; "" if its message is enough."""
+    """Advice on `error`; empty if its message is enough."""
     for kind, text in _ADVICE.items():
         if isinstance(error, kind):
             return text.format(embedder=settings.embedder, store=settings.store)
@@ -68,11 +68,7 @@ def advice_on(error: Exception, settings: Settings) -> str:
 
 
 async def examined(url: str, embedding: EmbeddingSpec) -> list[Finding]:
-    """The findings about the server of the store at `url`; empty if it has none.
-
-    Args:
-        url: as `--store` takes it.
-        embedding: the embedder of its vectors.
+    """Findings about the server of the store at `url`, with vectors of `embedding`; empty if it has none.
 
     Raises:
         StoreError: the store cannot be opened, or its server cannot be asked.
@@ -97,7 +93,7 @@ VECTORS_S = 30.0
 _MEANT = "What did I do with my automobile?"
 _SPELT = "What is parked in the blue garage?"
 _STEPS = ("distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone")
-"""The steps once embedder and store are open."""
+"""The steps after embedder and store are open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +110,9 @@ class DoctorStep:
 
 
 class Unwell(Exception):
-    """A step had the wrong effect, although nothing was raised."""
+    """A step had the wrong effect without an error."""
 
     def __init__(self, detail: str, advice: str) -> None:
-        """The failure, and how to fix it."""
         super().__init__(detail)
         self.advice = advice
 
@@ -126,7 +121,6 @@ class Checkup:
     """Runs the steps and collects their results in `steps`."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create a checkup that has opened nothing yet."""
         self._settings = settings
         self._name = f"echoic-doctor-{secrets.token_hex(6)}"
         self._said = f"I parked my car in the blue garage, bay {secrets.token_hex(8)}."
@@ -153,7 +147,7 @@ class Checkup:
                 await self._memory.aclose()
 
     async def _examine(self) -> None:
-        """Add a step for each setting of a server that its operator may have got wrong."""
+        """Add a step for each server setting that an operator may have got wrong."""
         try:
             found = await examined(self._settings.store, self._service.embedder.spec)
         except EchoicError as error:

@@ -151,7 +151,7 @@ def _why(memory: Memory) -> str:
     return REASONS.get(memory.reason or "", "")
 
 
-# -- a file of facts: a line each, as plain text, Markdown bullets or JSON. Headings, rules and comments of
+# -- a file of facts: one per line, as plain text, Markdown bullets or JSON. Headings, rules and comments of
 # Markdown are skipped; an indented line continues the bullet above it.
 
 _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -159,21 +159,19 @@ _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ 
 _NO_FACT: Final = re.compile(r"#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|<!--.*-->$|-$")
 _EMPHASIS: Final = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
-"""The longest line; what is longer is no fact."""
+"""Length limit of a line."""
 _FIELDS: Final = frozenset({"key", "text", "value", "category", "context"})
 
 
 def read_facts(source: ImportSource) -> Iterator[GlobalFact | Skipped]:
-    """The facts of `source`, in its order. A second fact under a key that says something else is left out."""
+    """The facts of `source`, in order. A second fact under the same key with another text is skipped."""
     under: dict[str, tuple[int, GlobalFact]] = {}
     for number, line in _lines(source):
         try:
             fact = _fact(line)
             first, known = under.setdefault(fact.key, (number, fact)) if fact.key is not None else (0, fact)
             if known != fact:
-                raise InvalidInput(
-                    f"its key {brief(fact.key)} stands on line {first} already, with another text"
-                )
+                raise InvalidInput(f"its key {brief(fact.key)} is already on line {first}, with another text")
         except FLAWS as error:
             yield Skipped(where=f"line {number}", reason=reason_of(error))
         else:
@@ -209,11 +207,7 @@ def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
 
 
 def _fact(line: str | bytes) -> GlobalFact:
-    """The fact on one line.
-
-    Raises:
-        InvalidInput: the line holds no fact.
-    """
+    """The fact on one line, or `InvalidInput`."""
     from echoic.memory.global_facts import GlobalFact
 
     if isinstance(line, bytes):
@@ -229,7 +223,7 @@ def _of_json(line: str) -> GlobalFact:
     except json.JSONDecodeError as error:
         raise InvalidInput(f"it is not JSON at column {error.colno}: {error.msg}") from error
     if not isinstance(fields, dict) or not _FIELDS.issuperset(fields):
-        raise InvalidInput(f"it may have {', '.join(sorted(_FIELDS))}, and nothing else")
+        raise InvalidInput(f"it may only have {', '.join(sorted(_FIELDS))}")
     from echoic.memory.global_facts import GlobalFact
 
     key, context = fields.get("key"), fields.get("context")
@@ -246,8 +240,8 @@ def _of_json(line: str) -> GlobalFact:
 def proposals_group(ctx: click.Context) -> int:
     """List, approve or reject proposed global memories (operators).
 
-    A proposal is something a caller said that is about no person. Without a subcommand, lists them. `echoic
-    global` shows what is global already.
+    A proposal is something a caller said that is not about a person. Without a subcommand, lists them.
+    `echoic global` lists what is global already.
     """
     return DONE if ctx.invoked_subcommand else cast("int", ctx.invoke(list_proposals))
 
@@ -388,11 +382,7 @@ def _decide(
 
 
 async def _learned(desk: Desk, lesson_id: str) -> AgentExperience:
-    """The experience of the agent that has this lesson.
-
-    Raises:
-        InvalidInput: no agent has it.
-    """
+    """The experience of the agent that has this lesson, or `InvalidInput`."""
     for agent in await desk.memory.agents_with_lessons(desk.settings.deployment):
         learned = desk.memory.experience(agent, desk.settings.deployment)
         if any(lesson.id == lesson_id for lesson in (await learned.get()).lessons):

@@ -1,6 +1,6 @@
 """`echoic import` and `echoic export`: counted first, then written in batches; importing again adds nothing.
 
-An import becomes one user's own data. What it means is decided where live turns are read.
+An import is stored as data of one user and read like live turns.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
 
 BATCH = 200
-"""Items of one write to the store."""
+"""Items per write to the store."""
 LISTED = 1000
 """Reasons that are kept for skipped items; the count is always complete."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """Counts of what a source holds."""
+    """Counts of the contents of a source."""
 
     turns: int = 0
     memories: int = 0
@@ -112,11 +112,7 @@ class Whose:
     """Whether the user was given, rather than left at the default."""
 
     def check(self, survey: Survey) -> None:
-        """Refuse to merge several people into one memory.
-
-        Raises:
-            InvalidInput: a user was given, and the source names several.
-        """
+        """Raise `InvalidInput` rather than merge several users of a source into one."""
         named = sorted(name for name in survey.users if name is not None)
         if self.chosen and len(named) > 1:
             raise InvalidInput(
@@ -144,7 +140,7 @@ class Importer:
         """Memories that the rules extracted from the turns."""
 
     async def take_in(self, items: Iterable[Item], progress: ProgressReport, total: int) -> None:
-        """Store `items`, leaving known ones as they are. A batch is durable before the next is read.
+        """Store `items`, leaving known ones unchanged. A batch is durable before the next is read.
 
         Raises:
             InvalidInput: an export that cannot be read.
@@ -181,7 +177,7 @@ class Importer:
         self.new += await _directed(self._user(user), [item for item in items if isinstance(item, Directed)])
 
     async def _remember(self, user: UserMemory, items: Sequence[ImportedMemory]) -> int:
-        """Store `items`; the number of new ones."""
+        """Store `items`; returns the number of new ones."""
         name = user.scope.user or ""
         before = self._known.get(name) or {memory.id for memory in await user.facts()}
         # concurrently: the store's writer commits waiting writes together
@@ -194,7 +190,7 @@ class Importer:
 
 
 async def _directed(user: UserMemory, items: Sequence[Directed]) -> int:
-    """Set the directives that are not set yet, since newer ones win; the number of new ones."""
+    """Set directives that are not set yet, since newer ones win; returns the number of new ones."""
     if not items:
         return 0
     there = await user.directives()
@@ -218,7 +214,7 @@ async def _remembered(user: UserMemory, item: ImportedMemory) -> str:
 
 
 def survey_of(items: Iterable[Item], progress: ProgressReport) -> Survey:
-    """Counts of `items`, none of which is stored."""
+    """Counts of `items`, without storing them."""
     survey = Survey()
     for number, item in enumerate(items, 1):
         survey.add(item)
@@ -396,11 +392,7 @@ def _export_counts(path: Path, exported: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically and durably.
-
-    Raises:
-        InvalidInput: it cannot be written there.
-    """
+    """Write `text` to `path` atomically and durably, or raise `InvalidInput`."""
     try:
         # NamedTemporaryFile creates files that only their owner can read
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".echoic-", delete=False) as scratch:

@@ -236,7 +236,7 @@ def query_command(
     asked = text_or_stdin(text)
 
     async def work(desk: Desk) -> CommandResult:
-        with contextlib.suppress(EmbedderError):  # then the search uses words alone, and a note says so
+        with contextlib.suppress(EmbedderError):  # then the search uses words only, and a note says so
             await desk.embedder.ready()
         ask = partial(
             desk.user.recall,
@@ -260,7 +260,7 @@ def query_command(
 async def _recalled(desk: Desk, ask: Callable[[], Awaitable[Recall]]) -> Recall:
     """The hits of `ask`; if there are none, ask again once every record has its vector.
 
-    Records that were stored while the embedder was unavailable are embedded beside this command.
+    Records that were stored while the embedder was unavailable are embedded in the background.
     """
     recall = await ask()
     if recall.hits or recall.outcome == "deadline" or "vector" in recall.cut:
@@ -270,12 +270,7 @@ async def _recalled(desk: Desk, ask: Callable[[], Awaitable[Recall]]) -> Recall:
 
 
 def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> None:
-    """Say which part of the search is missing.
-
-    Raises:
-        EmbedderError: nothing was found by words, and a search by meaning was not possible.
-        StoreUnavailable: nothing was found, and the newest records could not be read.
-    """
+    """Say which part of the search is missing; raises an error if nothing was found because of it."""
     if recall.outcome == "unavailable" and "vector" not in recall.cut:
         missed = f"the search was incomplete ({', '.join(recall.cut)})"
         if not recall.hits:
@@ -389,11 +384,7 @@ def forget_command(
 
 
 def _moment(option: str, text: str | None) -> datetime | None:
-    """The time that `text` names.
-
-    Raises:
-        InvalidInput: it names none.
-    """
+    """The time that `text` names, or `InvalidInput`."""
     if text is None:
         return None
     try:
@@ -404,11 +395,7 @@ def _moment(option: str, text: str | None) -> datetime | None:
 
 
 def _ask_first(what: str) -> None:
-    """Ask for confirmation; without a terminal, destroy nothing.
-
-    Raises:
-        InvalidInput: stdin is not a terminal.
-    """
+    """Ask for confirmation; without a terminal, raises `InvalidInput`."""
     if not sys.stdin.isatty():
         raise InvalidInput(
             f"this would destroy {what} for good, and there is no terminal to confirm on: add --yes"

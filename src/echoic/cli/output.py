@@ -150,7 +150,7 @@ def state_of(memory: Memory) -> str:
 
 
 def columns_of(row: Row, widths: Sequence[int]) -> str:
-    """`row` in columns so wide, cut where it is longer."""
+    """`row` in columns of these widths, cut where it is longer."""
     cut = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
     padded = [cell + " " * (width - _columns(cell)) for cell, width in zip(cut, widths, strict=True)]
     return "  ".join(padded).rstrip()
@@ -162,7 +162,7 @@ def _cut(text: str, width: int) -> str:
     taken = 0
     for place, character in enumerate(text):
         taken += _width(character)
-        if taken > width - 1:  # its last column is the mark's
+        if taken > width - 1:  # the last column is for the mark
             return f"{text[:place]}…"
     return text
 
@@ -202,13 +202,8 @@ class CommandResult:
 
 
 def listing(data: Any, headings: str, rows: Sequence[Row], **more: Any) -> CommandResult:
-    """The result of a command that lists: a table, with exit code 1 where it is empty.
-
-    Args:
-        data: what is listed, for the JSON document.
-        headings: the columns', separated by spaces.
-        rows: a cell for each heading.
-        more: other fields of `CommandResult`.
+    """The result of a command that lists `data`: a table with space-separated headings; exit code 1 if it is
+    empty.
     """
     table = Table(headings=headings.split(), rows=rows)
     return CommandResult(data=data, text=table, count=len(rows), code=DONE if rows else NOTHING_KNOWN, **more)
@@ -230,12 +225,8 @@ class Output:
     """Prints for one command."""
 
     def __init__(self, settings: Settings, command: str, started: float) -> None:
-        """Nothing is printed yet.
-
-        Args:
-            settings: whether to print JSON, and whether to be quiet.
-            command: its name, as in "proposals approve".
-            started: when it began, by `time.perf_counter`.
+        """Print for `command` (such as "proposals approve"), which began at `started`, by
+        `time.perf_counter`.
         """
         self._settings = settings
         self._command = command
@@ -257,12 +248,12 @@ class Output:
         _print(click.style(line, dim=True) if dim else line, sys.stderr)
 
     def answer(self, text: str) -> None:
-        """Print one answer of several; the JSON document holds them all at the end."""
+        """Print one answer of several; the JSON document has all of them at the end."""
         if not self._settings.json:
             _print(harmless_lines(text) if sys.stdout.isatty() else text, sys.stdout)
 
     def line(self, text: str) -> None:
-        """Print one line of something that goes on, as it is."""
+        """Print one line of a stream unchanged."""
         _print(text, sys.stdout)
 
     def ask(self, prompt: str) -> None:
@@ -271,7 +262,7 @@ class Output:
             print(prompt, end="", file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
-        """Print what limits the answer, once; it is also in the JSON document's `notes`."""
+        """Print a limitation of the answer, once; it is also in the JSON document's `notes`."""
         if text in self._notes:
             return
         self._notes.append(text)
@@ -279,7 +270,7 @@ class Output:
             _print(harmless(text), sys.stderr)
 
     def finish(self, result: CommandResult) -> int:
-        """Print `result`, unless an answer was printed before; the exit code."""
+        """Print `result`, unless an answer was printed before; returns the exit code."""
         if self._answered:
             return result.code
         self._answered = True
@@ -298,7 +289,7 @@ class Output:
         if self._settings.json and not self._answered:
             self._document("error", error={"type": kind, "message": message})
         else:
-            # a terminal has just shown ^C, and the cursor stands behind it
+            # a terminal has just shown ^C
             start = "\n" if kind == INTERRUPTED_KIND and sys.stderr.isatty() else ""
             _print(f"{start}echoic: {harmless(message)}", sys.stderr)
 
@@ -341,7 +332,7 @@ class Output:
             "scope": scope,
         }
         notes = {"notes": self._notes} if self._notes else {}
-        # what `harmless` writes in place of a control character is JSON's own way to write it
+        # `harmless` escapes control characters as JSON does
         _print(harmless(json.dumps({**head, **more, **notes}, ensure_ascii=False)), sys.stdout)
 
 
@@ -349,7 +340,7 @@ def use_utf8() -> None:
     """Read and write UTF-8, whatever the locale is."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # a lone surrogate can stand in an argument that is not UTF-8, and so in a message about it
+            # an argument that is not UTF-8 contains lone surrogates, and so does a message about it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
@@ -357,6 +348,6 @@ def _print(text: str, stream: Any, end: str = "\n") -> None:
     try:
         print(text, file=stream, flush=True, end=end)
     except BrokenPipeError:
-        # what is left in the buffer must not fail again when the interpreter ends
+        # the rest of the buffer must not fail again when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise Exit(PIPE_CLOSED) from None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from echoic.checks import checked_secrets
-from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.asyncio_runner import Desk, memory_at, ready_embedder, run, run_apart
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.server_process import (
@@ -31,7 +31,7 @@ from echoic.cli.server_process import (
     url_of,
 )
 from echoic.cli.settings import Settings
-from echoic.errors import EmbedderError, InvalidInput
+from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -95,10 +95,8 @@ def _callers(desk: Desk) -> Callers:
 
 
 def _secret(settings: Settings, missing: str) -> str:
-    """The secret that numbers are hashed with.
-
-    Raises:
-        InvalidInput: there is none; the message is `missing`.
+    """The secret that numbers are hashed with; raises `InvalidInput` with the message `missing` if there is
+    none.
     """
     path = secret_file(settings)
     secret = given_secret() or (kept_secret(path) if path is not None else None)
@@ -284,11 +282,7 @@ async def _serve(
 
     from echoic.adapters.twilio import phone_app, uvicorn_options
 
-    embedder = embedder_at(settings)
-    try:
-        await embedder.ready()
-    except EmbedderError as error:
-        output.note(words_only(error))
+    embedder = await ready_embedder(settings, output)
     url = url_of(*listening.getsockname()[:2])
 
     async with memory_at(settings, embedder, quota=quota) as memory:
@@ -307,7 +301,7 @@ async def _serve(
 
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
-    """Name the extra to install if an import inside fails."""
+    """Report which extra to install if an import inside fails."""
     try:
         yield
     except ImportError as error:
@@ -315,11 +309,7 @@ def installed() -> Iterator[None]:
 
 
 def auth_token() -> str:
-    """The Auth Token that signs Twilio's requests.
-
-    Raises:
-        InvalidInput: it is not set.
-    """
+    """The Auth Token that signs Twilio's requests, or `InvalidInput`."""
     token = os.environ.get(AUTH_TOKEN)
     if not token:
         raise InvalidInput(f"set {AUTH_TOKEN} to the account's Auth Token, which verifies Twilio's requests")

@@ -1,4 +1,4 @@
-"""The servers: `echoic serve` with its page and webhooks, `echoic mcp`; and the definitions of tools."""
+"""The servers `echoic serve` and `echoic mcp`, and the definitions of tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.checks import checked_secrets, is_loopback
-from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.asyncio_runner import embedder_at, memory_at, ready_embedder, run_apart
 from echoic.cli.command import command, output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.server_process import (
@@ -40,7 +40,7 @@ from echoic.cli.server_process import (
     voice_transport_option,
 )
 from echoic.cli.settings import Settings, model_option, variable
-from echoic.errors import EmbedderError, InvalidInput
+from echoic.errors import InvalidInput
 from echoic.integrations.tools import FORMATS, exported
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def webhook_options(command: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PlatformHooks:
-    """The platforms that are served, by their secrets."""
+    """The secrets of the hosted platforms to serve."""
 
     vapi_secret: str
     vapi_assistant: str
@@ -79,7 +79,7 @@ class PlatformHooks:
     elevenlabs_secret: str
 
     def router(self, memory: MemoryService, settings: ServerSettings) -> APIRouter | None:
-        """The routes; None: no platform has a secret."""
+        """The routes; None if no platform has a secret."""
         if not self.urls(""):
             return None
         from echoic.integrations.hosted_agents import by_number, webhooks
@@ -110,8 +110,8 @@ def account_options(command: Any) -> Any:
     """Add the options for an application's own tokens to `command`."""
     for name, metavar, text in (
         ("jwks", "FILE", "Its public keys, a JSON Web Key Set: RS256, ES256 or EdDSA."),
-        ("jwt-audience", "TEXT", "Whom its tokens must be for (`aud`)."),
-        ("jwt-issuer", "TEXT", "Who signs in your users (`iss`): its tokens act for the user in `sub`."),
+        ("jwt-audience", "TEXT", "The audience its tokens must have (`aud`)."),
+        ("jwt-issuer", "TEXT", "The issuer (`iss`) of your users' tokens, which act for the user in `sub`."),
     ):
         envvar = variable(name.replace("-", "_"))
         command = click.option(f"--{name}", metavar=metavar, envvar=envvar, show_envvar=True, help=text)(
@@ -153,9 +153,9 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @webhook_options
 @account_options
 @click.option("--mcp", is_flag=True, help="Also speak the Model Context Protocol, at /mcp.")
-@click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp takes as well.")
+@click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp also accepts.")
 @click.option("--mcp-jwks", metavar="FILE", help="Its public keys, a JSON Web Key Set.")
-@click.option("--mcp-resource", metavar="URL", help="The URL of /mcp, which its tokens must be for.")
+@click.option("--mcp-resource", metavar="URL", help="The URL of /mcp, which must be its tokens' audience.")
 @click.pass_context
 def serve_command(
     ctx: click.Context,
@@ -181,19 +181,19 @@ def serve_command(
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
     store. ECHOIC_OPERATOR_KEY enables the operator's routes. ECHOIC_AGENT_KEY lets a backend act for its own
-    users; separate several keys by commas. To listen on other than loopback addresses, set ECHOIC_SECRET;
+    users; separate several keys with commas. To listen on addresses other than loopback, set ECHOIC_SECRET;
     there, secrets and keys that are easy to guess are refused. The URL is printed to stdout once the server
     is ready.
 
-    Callers talk to rules, or to the model that --model names, whose answers are streamed. --voice enables
-    voice calls with a realtime model. Both read their provider's own variables, such as OPENAI_API_KEY and
-    OPENAI_BASE_URL. --mcp gives MCP clients the memory of whoever holds the identity that they send as a
-    bearer token; with --mcp-issuer, --mcp-jwks and --mcp-resource also of whoever has a token of your
-    authorization server, whose subject is the user. With --jwt-issuer, --jwt-audience and --jwks every route
-    takes your application's own tokens for the user in their subject.
+    Callers are answered by rules, or by the model that --model names, whose answers are streamed. --voice
+    enables voice calls with a realtime model. Both read their provider's own variables, such as
+    OPENAI_API_KEY and OPENAI_BASE_URL. --mcp gives MCP clients the memory of the identity that they send as a
+    bearer token; with --mcp-issuer, --mcp-jwks and --mcp-resource, also of the subject of a token of your
+    authorization server. With --jwt-issuer, --jwt-audience and --jwks, every route accepts your application's
+    own tokens, whose subject is the user.
 
-    With the secret of a hosted voice platform its webhooks are served, and their URLs printed. Callers are
-    known by their number where the agent called them; with --phone-trust any, also where they call.
+    If you set the secret of a hosted voice platform, its webhooks are served and their URLs printed. Callers
+    are identified by number if the agent called them; with --phone-trust any, also if they called.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
@@ -307,11 +307,7 @@ async def _serve(
 ) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
-    embedder = embedder_at(settings)
-    try:
-        await embedder.ready()
-    except EmbedderError as error:  # meanwhile turns are stored, and found by their words
-        output.note(words_only(error))
+    embedder = await ready_embedder(settings, output)
     host, port = listening.getsockname()[:2]
 
     def announce() -> None:
@@ -333,7 +329,7 @@ async def _serve(
 
 
 def _public(hosts: Sequence[str], url: str) -> str:
-    """The base of URLs that others are given: of the first host name that --allow-host gave, else `url`."""
+    """The base of public URLs: the first host name of --allow-host, otherwise `url`."""
     from echoic.server.settings import LOOPBACK
 
     named = next((host for host in hosts if host not in LOOPBACK and "*" not in host and "." in host), None)
@@ -345,9 +341,9 @@ def _public(hosts: Sequence[str], url: str) -> str:
 def mcp_command(ctx: click.Context) -> int:
     """Serve one user's memory to an MCP client over stdin and stdout.
 
-    A client that starts programs, such as a desktop assistant or an editor, is given this command. It offers
-    four tools (search_memory, get_memory, set_memory, delete_memory), the memory block as a resource, and a
-    prompt. Whose memory it is comes from --user alone. `echoic serve --mcp` serves many users over HTTP.
+    Configure it in a client that starts programs, such as a desktop assistant or an editor. It offers four
+    tools (search_memory, get_memory, set_memory, delete_memory), the memory block as a resource, and a
+    prompt. --user alone determines whose memory is served. `echoic serve --mcp` serves many users over HTTP.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
@@ -357,7 +353,7 @@ def mcp_command(ctx: click.Context) -> int:
         from echoic.memory.concurrency import noted
 
         if "user" not in settings.named:
-            raise InvalidInput("whose memory should be served? Name the user with --user or ECHOIC_USER")
+            raise InvalidInput("name the user whose memory to serve with --user or ECHOIC_USER")
         async with memory_at(settings, embedder_at(settings)) as memory:
             output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
             user = memory.user(settings.user, settings.deployment)
@@ -382,7 +378,7 @@ def mcp_command(ctx: click.Context) -> int:
 def tools_command(ctx: click.Context, shape: str) -> int:
     """Print the definitions of the memory tools for a provider or framework, as JSON.
 
-    Your code passes them to the model and carries its calls out with echoic.integrations.tools.call.
+    Your code passes them to the model and runs its calls with echoic.integrations.tools.call.
     """
     made = exported(shape)
     text = json.dumps(made, indent=2, ensure_ascii=False)

@@ -112,10 +112,8 @@ STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket, so that a port in use is reported before anything is opened.
-
-    Raises:
-        InvalidInput: the port is taken, or this machine does not have the address.
+    """A listening socket, so that a port in use is reported before anything is opened; raises
+    `InvalidInput`.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -155,13 +153,7 @@ def is_wildcard(host: str) -> bool:
 
 
 def announced(server: type[S], config: uvicorn.Config, announce: Callable[[], None]) -> S:
-    """A server that calls `announce` once it is ready, and ends normally on a signal.
-
-    Args:
-        server: its class.
-        config: what it serves, and how.
-        announce: called once it can be used.
-    """
+    """A server of this class that calls `announce` once it is ready, and ends normally on a signal."""
 
     class Announced(server):  # type: ignore[misc, valid-type]  # a base that is an argument
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -211,7 +203,7 @@ def kept_secret(path: Path) -> str:
     """The secret in `path`, created if there is none. Two processes that start together get the same one.
 
     Raises:
-        InvalidInput: the file cannot be read or created, others may read it, or it is empty.
+        InvalidInput: the file cannot be read or created, other users can read it, or it is empty.
     """
     try:
         _make(path)

@@ -1,4 +1,4 @@
-"""Options of every command, on the line before or after its name, else from an ECHOIC_* variable.
+"""Options of every command, given before or after its name, or in an ECHOIC_* variable.
 
 Only this module and `server_process` read the environment.
 """
@@ -40,7 +40,7 @@ class Settings:
     third_parties: Literal["keep", "adults", "drop"] = "keep"
     audit: bool = False
     compliance: Path | None = None
-    """The compliance folder; None: the one beside a local store."""
+    """The compliance folder; by default the one beside a local store."""
     json: bool = False
     quiet: bool = False
     debug: bool = False
@@ -73,7 +73,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "global_writes": (
         "--global-writes",
         "MODE",
-        "What happens to memories that are about no person: propose, or auto.",
+        "What happens to memories that are not about a person: propose, or auto.",
     ),
     "global_kinds": (
         "--global-kinds",
@@ -89,7 +89,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "assurance": (
         "--assurance",
         "TABLE",
-        "What callers of a level are told at most, as attested=sensitive,device=open.",
+        "What callers of each level may be told, as attested=sensitive,device=open.",
     ),
     "keep_for": (
         "--keep-for",
@@ -109,7 +109,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "third_parties": (
         "--third-parties",
         "",
-        "What is kept of other people a user tells of; adults: nothing about children.  [default: keep]",
+        "What is stored about other people; adults: nothing about children.  [default: keep]",
     ),
     "compliance": (
         "--compliance",
@@ -189,6 +189,5 @@ model_option = click.option(
     metavar="PROVIDER:MODEL",
     envvar=variable("model"),
     show_envvar=True,
-    help="A language model that talks, and joins the rules in forming memories.",
+    help="A language model that answers, and extracts memories in addition to the rules.",
 )
-"""The options of the commands that talk."""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
 
 _LOOK_S = 1.0
-"""How often it is checked whether records still wait; each check is a small write to the store."""
+"""How often waiting records are counted; each check is a small write to the store."""
 
 
 @command("hold")
@@ -67,11 +67,10 @@ async def hold_command(desk: Desk, /, *, release: bool) -> CommandResult:
 )
 @with_memory
 async def consent_command(desk: Desk, /, *, whose: str, choice: Consent | None) -> CommandResult:
-    """Print or set whether anything USER says may be kept.
+    """Print or set whether anything USER says may be stored.
 
-    With never, agents work on, and nothing of what USER says is kept beyond the running call. With ask, so it
-    is in each call until USER agrees to have it kept. What is kept already stays until `echoic forget`
-    destroys it.
+    With never, nothing that USER says is stored after the current call. With ask, nothing is stored until
+    USER agrees, in each call. What is stored already stays until `echoic forget` destroys it.
     """
     memory = desk.memory.user(whose, desk.settings.deployment)
     if choice is not None:
@@ -98,7 +97,7 @@ async def consent_command(desk: Desk, /, *, whose: str, choice: Consent | None) 
     metavar="PROVIDER:MODEL",
     envvar=variable("model"),
     show_envvar=True,
-    help="A language model that extracts memories beside the rules.",
+    help="A language model that extracts memories in addition to the rules.",
 )
 @click.pass_context
 def distil_command(
@@ -142,13 +141,13 @@ async def _distil(
 
 
 async def _watch(memory: MemoryService, settings: Settings, output: Output, every_s: float) -> CommandResult:
-    """Work until interrupted. Its messages hold no contents: they may go to a log for months."""
+    """Work until interrupted. Its messages have no content, since they may be kept in logs."""
     deployment = settings.deployment if "deployment" in settings.named else None
     output.say(f"watching {deployment or 'all deployments'}, every {every_s:g} s")
     while True:
         try:
             distilled = await memory.distil_due(deployment)
-        except StoreUnavailable as error:  # a worker outlives a restart of its database
+        except StoreUnavailable as error:  # a worker survives a restart of its database
             output.say(f"the store is unavailable, trying again: {error}")
         else:
             if distilled.turns or distilled.kept or distilled.retracted or distilled.confirmed:
@@ -199,17 +198,17 @@ async def _reindex(settings: Settings, output: Output) -> CommandResult:
 
 
 def _size(spec: EmbeddingSpec) -> str:
-    """The size of a record."""
+    """The size of a record's vectors, as text."""
     vector = f"a vector of {spec.dimensions} dimensions takes {4 * spec.dimensions:,} bytes a record"
     if not spec.model.startswith("local:"):
         return vector
-    from echoic.partition import AXES, MAX_BYTES  # with numpy, which `--help` spares
+    from echoic.partition import AXES, MAX_BYTES  # imports numpy, which `--help` does not need
 
     return f"{vector}, and each of its word pieces {AXES} more, {MAX_BYTES:,} at most"
 
 
 async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
-    """The memory, open, whatever embedder made its vectors."""
+    """The open memory service, whatever embedder made its vectors."""
     memory = memory_at(settings, embedder)
     try:
         return await memory.open()
@@ -221,7 +220,7 @@ async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> 
 
 
 async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int:
-    """Wait until every record is embedded or embedding fails; the number that are left."""
+    """Wait until every record is embedded or embedding fails; returns the number left."""
     facts, before = await memory.check(), 0
     with output.progress(what) as progress:
 
@@ -276,11 +275,7 @@ async def _copied(settings: Settings, source: str, target: str, progress: Progre
 
 
 def _check(settings: Settings, source: str, target: str) -> None:
-    """Refuse a copy that makes no sense.
-
-    Raises:
-        InvalidInput: a store is missing or does not outlast this command, or both are the same.
-    """
+    """Raise `InvalidInput` if a store is missing, does not outlast this command, or both are the same."""
     from echoic.stores import store_from
 
     for url in (source, target):
@@ -338,15 +333,15 @@ def _told_copied(done: CopiedMemory) -> dict[str, Any]:
 def keys_group() -> None:
     """Create, list and revoke keys for the HTTP API.
 
-    A key opens what its role allows, in one deployment: agent gets tokens for users, operator opens every
-    operator's route, auditor the audit log, read-only what only reads. Servers of the store accept a new
-    key, and refuse a revoked one, at once and without a restart.
+    A key allows what its role allows, in one deployment: agent gets tokens for users, operator uses every
+    operator's route, auditor reads the audit log, read-only uses routes that only read. Servers of the store
+    accept a new key, and refuse a revoked one, at once and without a restart.
     """
 
 
 @command("create")
 @click.option("--role", required=True, type=click.Choice(["agent", "operator", "auditor", "read-only"]))
-@click.option("--name", default="", metavar="NAME", help="What you call it, such as who holds it.")
+@click.option("--name", default="", metavar="NAME", help="A name for the key, such as its holder's.")
 @click.option("--days", type=click.IntRange(1), metavar="N", help="Expire after N days; default: never.")
 @with_memory
 async def create_command(desk: Desk, role: Any, name: str, days: int | None) -> CommandResult:
@@ -377,7 +372,7 @@ async def list_command(desk: Desk) -> CommandResult:
 @click.argument("key_id", metavar="ID")
 @with_memory
 async def revoke_command(desk: Desk, key_id: str) -> CommandResult:
-    """Revoke a key: from now on it opens nothing. Tokens that it got are good until they end."""
+    """Revoke a key. Tokens that were issued with it stay valid until they expire."""
     revoked = await desk.memory.keys(desk.settings.deployment).revoke(key_id)
     desk.output.say(f"revoked {revoked.role} key {revoked.id}")
     return CommandResult(data=revoked, count=1)
@@ -442,7 +437,7 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
             f"then made {again} erasures again"
         )
         if not listed:
-            output.note("no list of erasures was found: whoever was erased since the backup is back")
+            output.note("no list of erasures was found: what was erased since the backup is restored")
         data: dict[str, Any] = {"records": copied.records, "erasures_again": again, "erasures_listed": listed}
         return CommandResult(data=data, count=copied.records, code=DONE)
 
@@ -450,7 +445,7 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
 
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
-    """Open the restored store, which forgets again; how many erasures, and how many are listed."""
+    """Open the restored store, which repeats erasures; returns how many, and how many are listed."""
     from echoic.factory import compliance_folder
     from echoic.memory.compliance import Compliance
 

@@ -1,4 +1,4 @@
-"""The command watch: what happens in the calls of a running server, line by line."""
+"""`echoic watch`: what happens in the calls of a running server, line by line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from urllib.error import HTTPError
 
 _TIMEOUT_S: Final = 60.0
-"""The server sends a sign of life more often."""
+"""The server sends heartbeats more often."""
 _LONGEST_WAIT_S: Final = 10.0
 _RECALLS_KEPT: Final = 1000
 """Turns whose line is remembered, so that it is not printed twice."""
@@ -43,21 +43,22 @@ _COLOURS: Final = {"caller": "cyan", "agent": "blue", "recall": "yellow", "kept"
 )
 @click.pass_context
 def watch_command(ctx: click.Context, url: str) -> int:
-    """Show what happens in calls, as it happens, until interrupted.
+    """Show what happens in calls, live, until interrupted.
 
-    It listens to a running `echoic serve`: what is said, how memory was recalled for it (ready when the turn
-    ended or not, how long it took), and what is kept, corrected or destroyed. --user narrows it to one user,
-    --deployment names another deployment. ECHOIC_OPERATOR_KEY is the server's operator key, or a key with the
-    role operator or read-only (`echoic keys create`): what callers say is shown to nobody else.
+    It listens to a running `echoic serve`: what is said, how memory was recalled for it (whether it was
+    ready when the turn ended, and how long it took), and what is stored, corrected or destroyed. --user
+    limits it to one user, --deployment names another deployment. Since it shows what callers say, set
+    ECHOIC_OPERATOR_KEY to the server's operator key, or to a key with the role operator or read-only
+    (`echoic keys create`).
 
-    Columns: time, user, what, and the words or figures. With --json, one JSON object a line.
+    Columns: time, user, event, details. With --json, one JSON object per line.
     """
     settings, output = settings_of(ctx), output_of(ctx)
     key = operator_key()
     if key is None:
         raise InvalidInput(
-            f"watch shows what callers say: put the server's operator key, or a key with the role read-only, "
-            f"into {OPERATOR_KEY}"
+            f"watch shows what callers say: set {OPERATOR_KEY} to the server's operator key, or to a key "
+            "with the role read-only"
         )
     lines = _Lines(settings, output)
     for event in _events(url, key, settings, output):
@@ -66,7 +67,7 @@ def watch_command(ctx: click.Context, url: str) -> int:
 
 
 def _events(url: str, key: str, settings: Settings, output: Output) -> Iterator[dict[str, Any]]:
-    """What the server tells, over as many connections as it takes; the first must be made."""
+    """The server's events, reconnecting if necessary; the first connection must succeed."""
     from urllib.error import HTTPError
 
     wait_s, was_there = 1.0, False
@@ -96,13 +97,13 @@ def _events(url: str, key: str, settings: Settings, output: Output) -> Iterator[
 
 
 def _connected(url: str, key: str, settings: Settings) -> Iterator[dict[str, Any] | None]:
-    """The events of one connection; None: a sign of life."""
+    """The events of one connection; None for a heartbeat."""
     from urllib.error import HTTPError
     from urllib.parse import urlencode
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
     class Nowhere(HTTPRedirectHandler):
-        """Follows no redirect: the key is for the server that was named."""
+        """Follows no redirect: the key is only for the named server."""
 
         def redirect_request(self, *_: Any) -> None:
             return None
@@ -132,7 +133,7 @@ def _connected(url: str, key: str, settings: Settings) -> Iterator[dict[str, Any
 
 
 def _detail(error: HTTPError) -> str:
-    """The status of an answer, and what the server says about it."""
+    """The status of an answer, and the server's error."""
     try:
         told = json.loads(error.read(4096)).get("error")
     except (ValueError, OSError, AttributeError):
@@ -152,7 +153,7 @@ class _Lines:
         self._recalls: dict[tuple[str, str, int], str] = {}
 
     def show(self, event: dict[str, Any]) -> None:
-        """Print what there is to say of `event`."""
+        """Print the lines of `event`."""
         if self._json:
             self._output.line(harmless(json.dumps(event, ensure_ascii=False)))
             return
@@ -181,7 +182,7 @@ class _Lines:
             case "exchange":
                 words = _exchange_words(data)
                 known = (event["user"], event["conversation"], data["number"])
-                if words and self._recalls.get(known) != words:  # it is told again when more is known
+                if words and self._recalls.get(known) != words:  # it is sent again when more is known
                     if len(self._recalls) >= _RECALLS_KEPT:
                         self._recalls.clear()
                     self._recalls[known] = words

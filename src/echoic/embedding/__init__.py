@@ -1,4 +1,4 @@
-"""Embedders: texts in, unit vectors out. `embedder_from` makes one from its name.
+"""Embedders: texts in, unit vectors out. `embedder_from` creates one from its name.
 
 Importing this loads no model runtime, no provider and no HTTP client; opening an embedder does.
 """
@@ -35,32 +35,32 @@ _LAZY = {
     "LocalEmbedder": "echoic.embedding.local",
     "VoyageEmbedder": "echoic.embedding.remote",
 }
-"""Imported when they are named: a program uses one of them."""
+"""Imported on first use: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _SHIPPED = _LOCAL | {"questions"}
 _REMOTE = frozenset({"dimensions", "api_key", "base_url", "timeout_s", "attempts", "backoff_s"})
 _CUSTOM = frozenset({"query_prefix", "document_prefix", "pooling"})
 _IN_NAME = ("dimensions", "base_url", "questions", *sorted(_CUSTOM))
-"""What a name may carry: all there is to say where a program takes no more than a name."""
+"""Options that a name may contain, for programs that take only a name."""
 
 
 class EmbedderOptions(TypedDict, total=False):
     """Options of `embedder_from`. None is the same as leaving an option out.
 
     Attributes:
-        model_dir: local: where the weights are.
-        cache_dir: local: where converted weights are kept.
+        model_dir: local: the folder of the weights.
+        cache_dir: local: the folder of converted weights.
         threads: local: how many one run may use.
         questions: local: "int8" embeds questions in less than half the time (docs/ranking.md).
-        dimensions: lexical and hosted: of the vectors.
-        api_key: hosted; else the provider's usual environment variable is read when it is opened.
+        dimensions: lexical and hosted: dimensions of the vectors.
+        api_key: hosted; by default the provider's usual environment variable is read on opening.
         base_url: hosted: another address of the service.
-        timeout_s: hosted: of one request.
-        attempts: hosted: how often a request is made before it is given up.
+        timeout_s: hosted: time limit of one request.
+        attempts: hosted: attempts of a request.
         backoff_s: hosted: the longest pause after the first failure.
-        query_prefix: a model you bring: stands before a question, where its files do not say it.
-        document_prefix: likewise before a text.
+        query_prefix: your own model: text before a question, if its files do not state it.
+        document_prefix: likewise before a document.
         pooling: likewise "mean" or "cls".
     """
 
@@ -80,48 +80,48 @@ class EmbedderOptions(TypedDict, total=False):
 
 
 def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> Embedder:
-    """The embedder that `spec` names, not yet open. An embedder is handed back as it is.
+    """The embedder that `spec` names, not opened yet. An embedder is returned unchanged.
 
-    What a store has recorded as `EmbeddingSpec.model` is a name, too.
+    The `EmbeddingSpec.model` that a store has recorded is a name too.
 
     Args:
         spec: "local", "local:int8", "local:<folder or hub id>" (docs/ranking.md), "lexical",
-            "voyageai:<model>" or "<provider>:<model>". A hosted one may carry dimensions and base_url:
+            "voyageai:<model>" or "<provider>:<model>". A hosted one may contain dimensions and base_url:
             "openai:my-model?dimensions=768&base_url=http://127.0.0.1:8080/v1".
         options: see `EmbedderOptions`.
 
     Raises:
         InvalidInput: the name is unknown, or an option does not belong to it.
-        EmbedderMissing: a model you bring is not there, or cannot be read.
+        EmbedderMissing: your own model does not exist or cannot be read.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(spec, str):
         return _as_it_is(spec, given)
     name, carried = _parted(spec)
     for option in carried.keys() & given.keys():
-        raise InvalidInput(f"embedder {spec!r}: {option} was passed beside it as well; say it once")
+        raise InvalidInput(f"embedder {spec!r}: {option} was passed as an argument as well; pass it once")
     given |= carried
     make, allowed = _maker(name)
     foreign = sorted(given.keys() - allowed)
     if foreign:
         raise InvalidInput(
-            f"embedder {spec!r} takes no {' and no '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
+            f"embedder {spec!r} does not take {' or '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
         )
     return make(**given)
 
 
 def _parted(spec: str) -> tuple[str, dict[str, Any]]:
-    """The name alone, and the options behind its question mark."""
+    """The name alone, and the options after its question mark."""
     name, mark, query = spec.partition("?")
     carried: dict[str, Any] = {}
     for option, value in parse_qsl(query, keep_blank_values=True):
         if option not in _IN_NAME or option in carried or not (value or option in _CUSTOM):
-            raise InvalidInput(f"embedder {spec!r}: a name may carry {', '.join(_IN_NAME)}, each once")
+            raise InvalidInput(f"embedder {spec!r}: a name may contain {', '.join(_IN_NAME)}, each once")
         if option == "dimensions" and not (value.isascii() and value.isdigit()):
             raise InvalidInput(f"embedder {spec!r}: dimensions must be a whole number, not {value!r}")
         carried[option] = int(value) if option == "dimensions" else value
     if mark and not carried:
-        raise InvalidInput(f"embedder {spec!r}: nothing is said behind the question mark")
+        raise InvalidInput(f"embedder {spec!r}: nothing follows the question mark")
     return name, carried
 
 
@@ -155,7 +155,7 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
 
 
 def _known() -> str:
-    """The names there are."""
+    """The known names."""
     from echoic.embedding.hosted_model import KEYS
 
     return (
@@ -167,10 +167,10 @@ def _known() -> str:
 
 def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
     if not isinstance(embedder, Embedder):
-        raise InvalidInput(f"an embedder or its name is needed, not {type(embedder).__name__}: {_known()}")
+        raise InvalidInput(f"expected an embedder or its name, not {type(embedder).__name__}: {_known()}")
     if given:
         raise InvalidInput(
-            f"the embedder was passed ready-made: set {', '.join(sorted(given))} on it instead"
+            f"the embedder was passed as an object: set {', '.join(sorted(given))} on it instead"
         )
     return embedder
 

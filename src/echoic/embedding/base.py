@@ -1,7 +1,7 @@
 """The embedder seam: texts in, unit vectors out; and a cache of recent queries.
 
-In a call the same words come back: the last partial transcript equals the final one, tools ask again. The
-cache is for one event loop, and its texts are what people said: `clear()` forgets them.
+In a call the same texts are embedded again: the last partial transcript equals the final one, and tools
+repeat questions. The cache is for one event loop and holds what users said: `clear()` forgets it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Embedder(Protocol):
 
     @property
     def semantic(self) -> bool:
-        """Whether it knows meaning. False for "lexical", which knows only words, spelling and sound."""
+        """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
         ...
 
     async def open(self) -> None:
-        """Make ready.
+        """Prepare it for use.
 
         Raises:
             EmbedderMissing: packages or weights are not on this machine.
@@ -66,30 +66,30 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Everything an embedder makes of some texts."""
+    """Vectors and word pieces of some texts."""
 
     vectors: Vectors
     """[texts, dimensions], unit length."""
     pieces: Sequence[Pieces] | None = None
-    """One a text; None where the embedder does not hand them out, as no remote one does."""
+    """One for each text; None if the embedder returns none, as remote ones do."""
 
 
 @runtime_checkable
 class PieceEmbedder(Embedder, Protocol):
-    """An embedder that hands out its word pieces too. They cost it nothing: the vector is their mean."""
+    """An embedder that also returns its word pieces, at no extra cost: the vector is their mean."""
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """`embed`, with the word pieces that the vectors were made of; under the same rules."""
+        """As `embed`, with the word pieces of the vectors."""
         ...
 
 
 async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embedded:
-    """All that `embedder` makes of `texts`: with word pieces where it has them.
+    """The vectors of `texts`, with word pieces if `embedder` returns them.
 
     Raises:
-        EmbedderUnavailable: after retries, or what it made is not of its `spec`; nothing was embedded.
+        EmbedderUnavailable: it failed, or its result does not match its `spec`; nothing was embedded.
     """
-    # not isinstance: against a protocol it takes as long as a quarter of a search
+    # not isinstance, which on a protocol takes as long as a quarter of a search
     with_pieces: PieceEmbedder | None = embedder if hasattr(embedder, "embed_pieces") else None  # type: ignore[assignment]
     if with_pieces is None:
         made = Embedded(await embedder.embed(texts, kind))
@@ -101,29 +101,24 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
 
 
 def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
-    """Anybody's embedder may be at fault: one vector of other dimensions, and a scope is read no more."""
+    """Validate the result: one vector with other dimensions would make a scope unreadable."""
     if np.shape(vectors) != shape:
         raise EmbedderUnavailable(
-            f"{model!r} made vectors of shape {np.shape(vectors)} where its spec promises {shape}"
+            f"{model!r} made vectors of shape {np.shape(vectors)} instead of {shape}, as in its spec"
         )
     if not np.isfinite(vectors).all():
-        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is not a finite number")
+        raise EmbedderUnavailable(f"{model!r} made a vector with a number that is not finite")
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def checked_texts(texts: Sequence[str], kind: Kind, *, blank: bool = True) -> list[str]:
-    """`texts` as a list of strings that can be encoded.
-
-    Args:
-        texts: any Unicode, of any length.
-        kind: what they are.
-        blank: whether a text without a visible character is let through.
+    """`texts` as a list of strings that can be encoded; with `blank`, blank ones are allowed.
 
     Raises:
-        InvalidInput: a single string was given, a value is no string or holds half a character, a text is
-            blank where that is not allowed, or `kind` is neither "query" nor "document".
+        InvalidInput: a single string was given, a value is not a string or has a lone surrogate, a text is
+            blank though that is not allowed, or `kind` is neither "query" nor "document".
     """
     if kind not in KINDS:
         raise InvalidInput(f"unknown kind {kind!r}: use one of {', '.join(KINDS)}")
@@ -144,12 +139,12 @@ def _checked(text: object, position: int, *, blank: bool) -> str:
             raise InvalidInput(
                 f"text {position} holds half a character (a lone surrogate) at position {error.start}. "
                 "Decode it again, with errors='replace' if need be."
-            ) from None  # the cause would carry the text itself
+            ) from None  # the cause would contain the text
     return text
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """`vectors` [n, dimensions] with each row at length 1. A row of zeros has no direction and stays zero."""
+    """`vectors` [n, dimensions] with each row at length 1. A row of zeros stays zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Vectors = np.divide(vectors, np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)
     return scaled
@@ -158,10 +153,11 @@ def unit(vectors: Vectors) -> Vectors:
 log = logging.getLogger(__name__)
 
 NOTHING_SAID = "(silence)"
-"""Embedded for what has no words that a model takes: it is found by its words alone, but waits no longer."""
+"""Embedded in place of a text without usable words, so that it is not pending for ever; words still find it.
+"""
 BEGINNINGS = (2_000, 400)
-"""Characters of a refused text that are tried then: 400 are fewer than the 512 tokens that the smallest
-models read, whatever the language."""
+"""Characters of a refused text that are tried instead: 400 are fewer than the 512 tokens that the smallest
+models read, in any language."""
 
 
 async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedded:
@@ -170,13 +166,13 @@ async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedd
 
     Raises:
         EmbedderUnavailable: after retries; nothing was embedded.
-        InvalidInput: it refuses not a text but the request, whatever the text.
+        InvalidInput: it refuses the request whatever the text.
     """
     given = [text if text.strip() else NOTHING_SAID for text in texts]
     try:
         return await embedded(embedder, given, "document")
     except InvalidInput:
-        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then it is not for the text
+        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then not because of the text
     made = await _halved(embedder, given)
     pieces = [piece for one in made for piece in one.pieces or ()]
     whole = len(pieces) == len(texts)
@@ -184,7 +180,7 @@ async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedd
 
 
 async def _halved(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
-    """All that is not refused in as few requests as that takes."""
+    """Embed everything that is not refused, in few requests."""
     try:
         return [await embedded(embedder, texts, "document")]
     except InvalidInput:
@@ -209,18 +205,13 @@ async def _instead(embedder: Embedder, refused: str) -> Embedded:
 
 
 class CachedEmbedder:
-    """An embedder that asks `inner` once for each query among the last `entries` different ones."""
+    """An embedder that calls `inner` once for each query among the last `entries` different ones."""
 
     def __init__(self, inner: Embedder, entries: int = 1024) -> None:
-        """Takes `inner` over: opening and closing this opens and closes it.
+        """Take over `inner`: opening and closing this opens and closes it.
 
-        Args:
-            inner: who makes the vectors.
-            entries: how many are remembered; the one unused for longest goes first. Each takes 4 bytes a
-                dimension, once for the text and, where `inner` hands them out, once for each word piece.
-
-        Raises:
-            InvalidInput: fewer than one entry.
+        An entry takes 4 bytes a dimension, for the text and for each word piece. Raises InvalidInput if
+        `entries` is below 1.
         """
         if entries < 1:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
@@ -235,28 +226,23 @@ class CachedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """The spec of `inner`: the vectors are its own."""
+        """The spec of `inner`."""
         return self._inner.spec
 
     def count_tokens(self, text: str) -> int | None:
-        """How many tokens the model of `inner` makes of `text`; None where it cannot say."""
+        """How many tokens the model of `inner` makes of `text`; None if it cannot say."""
         counting = getattr(self._inner, "count_tokens", None)
         return counting(text) if counting else None
 
     def hold_documents(self) -> Callable[[], None]:
-        """Have `inner` begin no documents until what is returned is called, where it works on this machine.
+        """Have `inner`, if it runs on this machine, start no documents until the returned function is called.
 
-        For a recall: whoever ranks needs the processor, and somebody waits.
+        For a recall: ranking needs the processor while a caller waits.
         """
         return self._hold() if self._hold is not None else _nothing
 
     async def open(self) -> None:
-        """Open `inner`.
-
-        Raises:
-            EmbedderMissing: as `inner` does.
-            EmbedderUnavailable: likewise.
-        """
+        """Open `inner`, and raise what it raises."""
         await self._inner.open()
 
     async def aclose(self) -> None:
@@ -265,7 +251,7 @@ class CachedEmbedder:
         await self._inner.aclose()
 
     async def stop(self) -> None:
-        """Embed no more of what is under way, and forget everything; `inner` stays open."""
+        """Cancel the embeddings in progress and forget everything; `inner` stays open."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -278,14 +264,9 @@ class CachedEmbedder:
         self._cleared += 1
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
+        """See `Embedder`. Equal queries that arrive while the first is being embedded wait for it.
 
-        Equal queries that come while the first is being embedded wait for it. A caller who gives up does not
-        stop it: the answer will be there when it is asked for again.
-
-        Raises:
-            InvalidInput: `texts` are not strings that can be encoded.
-            EmbedderUnavailable: as `inner` does; every caller who waits for the same query gets it.
+        Cancelling a caller does not stop the embedding: its result is cached for the next one.
         """
         checked = checked_texts(texts, kind)
         if kind != "query" or not checked:
@@ -293,7 +274,7 @@ class CachedEmbedder:
         return (await self._joined(checked)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """`embed`, with the word pieces of each text where `inner` hands them out."""
+        """As `embed`, with the word pieces of each text if `inner` returns them."""
         checked = checked_texts(texts, kind)
         if kind != "query" or not checked:
             return await embedded(self._inner, checked, kind)
@@ -316,7 +297,7 @@ class CachedEmbedder:
         return Embedded(vectors, pieces if len(pieces) == len(found) else None)
 
     def _ask(self, texts: list[str]) -> None:
-        """See to it that each of `texts` is known or under way."""
+        """Ensure that each of `texts` is cached or in progress."""
         missing = [t for t in dict.fromkeys(texts) if t not in self._known and t not in self._coming]
         if not missing:
             return
@@ -330,7 +311,7 @@ class CachedEmbedder:
     def _ended(self, task: asyncio.Task[None], coming: Mapping[str, asyncio.Future[Embedded]]) -> None:
         self._tasks.discard(task)
         for text, one in coming.items():
-            if not one.done():  # it was cancelled before it began
+            if not one.done():  # cancelled before it started
                 one.cancel()
                 if self._coming.get(text) is one:
                     del self._coming[text]
@@ -356,12 +337,12 @@ class CachedEmbedder:
             for text in texts:
                 coming = self._coming.pop(text)
                 coming.set_exception(error)
-                coming.exception()  # seen, when nobody waits any more
+                coming.exception()  # mark the exception as retrieved if nobody waits any more
             return
         for i, text in enumerate(texts):
-            # a copy: a row would keep the whole batch in memory
+            # a copy, since a view would keep the whole batch in memory
             one = Embedded(made.vectors[i : i + 1].copy(), [made.pieces[i]] if made.pieces else None)
-            if self._cleared == cleared:  # else it was to be forgotten while it was under way
+            if self._cleared == cleared:  # otherwise it was cleared while in progress
                 self._known[text] = one
             self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:

@@ -1,7 +1,7 @@
-"""Encoders that you bring: BERT models as their makers publish them, from a folder or from the model hub.
+"""Your own encoders: BERT models as published, from a folder or from the model hub.
 
-Read are a model's own files: how its token vectors become one (`modules.json`, `1_Pooling`), what stands
-before a question and before a text (`config_sentence_transformers.json`), how much of a text is read, and for
+A model's own files are read: how its token vectors become one (`modules.json`, `1_Pooling`), which text
+precedes a question and a document (`config_sentence_transformers.json`), how much of a text is read, and for
 ColBERT its projection and marks (`artifact.metadata`, or PyLate's `1_Dense`). A text has one vector, and each
 of its word pieces `AXES` numbers: the directions in which this encoder's pieces of random words differ most.
 """
@@ -33,21 +33,21 @@ from echoic.partition import AXES, Pieces
 from echoic.types import EmbeddingSpec
 
 Pooling = Literal["mean", "cls", "tokens"]
-"""How one vector is made of many: their mean, that of [CLS], or the mean of ColBERT's projected ones."""
+"""How token vectors become one: their mean, that of [CLS], or the mean of ColBERT's projected ones."""
 
 _FOR_SEARCH: Final = "Represent this sentence for searching relevant passages: "
 _PREFIXES: Final = (
     (re.compile(r"\be5-"), ("query: ", "passage: ")),
     (re.compile(r"\bbge-(?:small|base|large)-en"), (_FOR_SEARCH, "")),
 )
-"""What their makers have put before questions and texts, where only a README says it."""
+"""Prefixes of models that state them only in a README."""
 _POOLINGS: Final[Mapping[str, Pooling]] = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
 }
 _TOKENS: Final = 512
 _LINES, _WORDS = 128, 20
-"""Lines of random words, and words of each, that the axes are found with."""
+"""Lines of random words, and words in each, used to find the axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,16 @@ class Described:
     dimensions: int
     pooling: Pooling
     tokens: int
-    """The most of a text that are read, marks included."""
+    """Tokens of a text that are read, marks included."""
     query_prefix: str = ""
     document_prefix: str = ""
     query_mark: str = ""
-    """The token behind [CLS] of a question, as ColBERT has it."""
+    """The token after [CLS] of a question, in ColBERT."""
     document_mark: str = ""
 
     @classmethod
     def read(cls, model: PublishedModel, given: Mapping[str, str]) -> Described:
-        """The description in the files of `model`; values in `given` override them.
-
-        Raises:
-            EmbedderMissing: they describe no encoder that can be read.
-        """
+        """The description in a model's files, overridden by `given`; EmbedderMissing if unsupported."""
         config = model.json("config.json")
         if not config:
             raise EmbedderMissing(f"{model.name} has no config.json: it is not a published model")
@@ -105,7 +101,7 @@ class Described:
         return cls(**fields)
 
     def fingerprint(self, weights: str) -> str:
-        """Eight digits that are others where anything differs that vectors depend on."""
+        """Eight digits that change with anything that vectors depend on."""
         told = json.dumps({**asdict(self), "weights": weights}, sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:8]
 
@@ -123,18 +119,14 @@ def _pooling(model: PublishedModel) -> Pooling:
 
 
 class CustomEncoder(Encoder):
-    """A published encoder, read as its files say."""
+    """A published encoder, used as its files describe."""
 
     _pools = False
 
     def __init__(
         self, files: ModelFiles, variant: Variant, threads: int, model: PublishedModel, described: Described
     ) -> None:
-        """Load the model.
-
-        Raises:
-            EmbedderMissing: as `Encoder`; or its tensors are not those that its files describe.
-        """
+        """Load the model; raises EmbedderMissing as `Encoder`, or if its tensors do not match its files."""
         self._about, self._name = described, model.name
         self._projection = _projection(model) if described.pooling == "tokens" else None
         self._marks: dict[Kind, TokenIds] = {"query": [], "document": []}
@@ -152,7 +144,7 @@ class CustomEncoder(Encoder):
         return [self._tokenizer.number(piece)] if piece else []
 
     def tokenise(self, text: str, kind: Kind = "query") -> CutText:
-        """`text` behind what the model wants before it; the spans are those of `text` alone."""
+        """`text` after the model's prefix; the spans are those of `text` alone."""
         about = self._about
         prefix = about.query_prefix if kind == "query" else about.document_prefix
         marks = self._marks[kind]
@@ -165,7 +157,7 @@ class CustomEncoder(Encoder):
         """The word pieces of a text without prefix and marks."""
         end = len(tokens.ids) - 1
         own = self._projected(hidden[end - len(tokens.spans) : end])
-        # a [CLS] vector is no mean of pieces: there is none without some of the words
+        # a [CLS] vector is not a mean of pieces, so there is none without some of the words
         kept = own if self._about.pooling != "cls" else own[:, :0]
         return Pieces(axes=unit(unit(own) @ self._axes), hidden=kept.copy(), spans=tokens.spans)
 
@@ -191,7 +183,7 @@ class CustomEncoder(Encoder):
             )
 
     def _kept_axes(self, files: ModelFiles) -> NDArray[np.float32]:
-        """[dimensions, AXES] Kept beside converted weights: finding them takes seconds."""
+        """[dimensions, AXES] Cached beside converted weights: finding them takes seconds."""
         kept = files.onnx.with_name(f"{files.onnx.stem}-{self._about.fingerprint('')}.npy")
         with contextlib.suppress(OSError, ValueError, EOFError):
             axes: NDArray[np.float32] = np.load(kept, allow_pickle=False)
@@ -216,7 +208,7 @@ class CustomEncoder(Encoder):
             assert hidden is not None
             rows.append(unit(self._projected(hidden[0, 1 : len(tokens.ids) - 1])))
         turned = np.linalg.svd(np.concatenate(rows), full_matrices=False)[2][:AXES]
-        # of a vector and its opposite always the same
+        # fix the sign, which the decomposition leaves open
         signs = np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])
         axes = np.zeros((turned.shape[1], AXES), np.float32)
         axes[:, : len(turned)] = (turned * signs[:, None]).T
@@ -237,7 +229,7 @@ def _projection(model: PublishedModel) -> NDArray[np.float32]:
 
 
 class CustomEmbedder(LocalEmbedder):
-    """A BERT model that you bring. Otherwise as `LocalEmbedder`."""
+    """Your own BERT model. Otherwise like `LocalEmbedder`."""
 
     def __init__(
         self,
@@ -248,20 +240,20 @@ class CustomEmbedder(LocalEmbedder):
         threads: int = 1,
         **given: str,
     ) -> None:
-        """Read what describes the model; where the hub alone has it, it is fetched. Weights come with `open`.
+        """Read the model's description, downloading it from the hub if needed. Weights are loaded by `open`.
 
         Args:
-            name: a folder, or an id of the model hub such as "BAAI/bge-small-en-v1.5"; behind a # the
+            name: a folder, or an id of the model hub such as "BAAI/bge-small-en-v1.5"; after a # the
                 fingerprint that a store recorded.
-            model_dir: the folder, where `name` is only what it is called.
+            model_dir: the folder, if `name` is only a name.
             variant: "fp32", or "int8".
-            cache_dir: where fetched and converted weights are kept; None is the user's cache directory.
+            cache_dir: the folder of downloaded and converted weights; None is the user's cache directory.
             threads: how many threads one run may use.
-            given: `query_prefix`, `document_prefix` and `pooling` ("mean" or "cls"), where no file says it.
+            given: `query_prefix`, `document_prefix` and `pooling` ("mean" or "cls"), if no file states them.
 
         Raises:
-            EmbedderMissing: it is not there, or no encoder that can be read.
-            InvalidInput: an unknown pooling, or another fingerprint than was recorded.
+            EmbedderMissing: it does not exist, or is no supported encoder.
+            InvalidInput: an unknown pooling, or a fingerprint other than the recorded one.
         """
         super().__init__(model_dir, variant, cache_dir, threads)
         if given.get("pooling", "mean") not in _POOLINGS.values():
@@ -269,7 +261,7 @@ class CustomEmbedder(LocalEmbedder):
         plain, _, recorded = name.partition("#")
         self._model = PublishedModel.find(str(model_dir or plain), cache_dir)
         self.described = Described.read(self._model, given)
-        """What the model's files say."""
+        """The description in the model's files."""
         fingerprint = self.described.fingerprint(self._model.digest())
         if recorded and recorded != fingerprint:
             raise InvalidInput(

@@ -1,10 +1,11 @@
-"""From an encoder's token vectors to the word pieces that are kept: projected to a few axes, unit length.
+"""From an encoder's token vectors to the stored word pieces: projected to a few axes, unit length.
 
-The axes are the first right singular vectors, not centred, of token vectors of lines of random words, which
-scripts/axes.py made: no conversation is in them. MiniLM's tokens live in far fewer directions than it has.
+The axes are the first right singular vectors, not centred, of token vectors of lines of random words, made by
+scripts/axes.py: they contain no conversation. MiniLM's tokens use far fewer directions than it has
+dimensions.
 
-`WordPieces` cuts a text into the pieces that a BERT model has numbers for (Devlin et al. 2018), as an uncased
-tokenizer.json says. "[SEP]" in a text is a word in brackets, no mark.
+`WordPieces` cuts a text into the pieces of a BERT vocabulary (Devlin et al. 2018), as an uncased
+tokenizer.json describes. "[SEP]" in a text is a word in brackets, not a mark.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from echoic.embedding.weights import MODEL, ModelFiles, Variant
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, Pieces
 
-_LONGEST_WORD = 100  # characters; a longer one is one unknown piece
-_INSIDE = "##"  # begins a piece that does not begin its word
+_LONGEST_WORD = 100  # characters; a longer word is one unknown piece
+_INSIDE = "##"  # prefix of a piece that does not begin its word
 _IDEOGRAPHS = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
     *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
@@ -71,14 +72,10 @@ def _is_punctuation(character: str) -> bool:
 
 
 class WordPieces:
-    """The pieces of one vocabulary. Any thread may ask."""
+    """The pieces of one vocabulary. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        """Read the vocabulary.
-
-        Raises:
-            ValueError: `file` is no tokenizer.json of an uncased WordPiece model.
-        """
+        """Raises ValueError if `file` is no tokenizer.json of an uncased WordPiece model."""
         try:
             stated = json.loads(file.read_text(encoding="utf-8"))
             model, normalizer = stated["model"], stated["normalizer"]
@@ -104,15 +101,11 @@ class WordPieces:
         ]
 
     def number(self, piece: str) -> int:
-        """The number of `piece`, which may be a mark.
-
-        Raises:
-            KeyError: it has none.
-        """
+        """The number of `piece`, which may be a mark; raises KeyError if it has none."""
         return self._vocabulary[piece]
 
     def cut(self, text: str) -> Iterator[Piece]:
-        """The pieces of `text` in order, made as they are asked for; [CLS] and [SEP] are not among them."""
+        """The pieces of `text` in order, created lazily, without [CLS] and [SEP]."""
         word: list[str] = []
         places: list[int] = []
         for place, character in enumerate(text):
@@ -156,13 +149,8 @@ def axes() -> NDArray[np.float32]:
 
 
 def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -> Pieces:
-    """The word pieces of one text.
-
-    Args:
-        hidden: [pieces, dimensions], as they leave the encoder, without those of [CLS] and [SEP].
-        spans: the characters each stands for.
-    """
-    # a copy: a view would keep the whole batch in memory
+    """The word pieces of encoder outputs [pieces, dimensions] without [CLS] and [SEP]."""
+    # a copy, since a view would keep the whole batch in memory
     return Pieces(axes=unit(hidden @ axes()), hidden=hidden.copy(), spans=spans)
 
 
@@ -171,11 +159,11 @@ if TYPE_CHECKING:
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-"""The tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
+"""Tokens of a text that are read, [CLS] and [SEP] included: the length the model was trained for."""
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"
-_HIDDEN = ("token_embeddings", "last_hidden_state")  # ours, and the name the Hugging Face exporters use
+_HIDDEN = ("token_embeddings", "last_hidden_state")  # our name, and that of the Hugging Face exporters
 
 _MARKS = 2  # [CLS] and [SEP]
 
@@ -198,7 +186,7 @@ class Aborted(Exception):
 
 
 class Abort:
-    """Stops one run, from any thread: it raises `Aborted` between two operators of the model."""
+    """Stops one run from any thread: it raises `Aborted` between two operators of the model."""
 
     def __init__(self, options: RunOptions) -> None:
         self.options = options
@@ -208,17 +196,17 @@ class Abort:
         self.options.terminate = True
 
     def is_set(self) -> bool:
-        """Whether it is to stop."""
+        """Whether it was stopped."""
         return bool(self.options.terminate)
 
 
 class CutText(NamedTuple):
-    """A text cut up."""
+    """A tokenised text."""
 
     ids: TokenIds
     """[CLS] and [SEP] included."""
     spans: tuple[tuple[int, int], ...]
-    """The span of the text that each word piece covers, without [CLS] and [SEP]."""
+    """The span of the text of each word piece, without [CLS] and [SEP]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,29 +214,20 @@ class Encoded:
     """The model's output for a batch of texts."""
 
     pooled: Vectors
-    """One vector a text: float32 [batch, 384], unit length."""
+    """One vector for each text: float32 [batch, 384], unit length."""
     hidden: NDArray[np.float32] | None
-    """One vector a token: float32 [batch, tokens, 384], as they leave the last layer; None unless asked for.
-    Of a text's row only the first len(ids) are its own; the rest is padding."""
+    """One vector for each token: float32 [batch, tokens, 384], of the last layer; None unless requested. Only
+    the first len(ids) of a text's row are its own; the rest is padding."""
 
 
 class Encoder:
-    """A loaded model. Any threads may use it."""
+    """A loaded model. Thread-safe."""
 
     _pools = True
     """Whether the graph's own pooled output is the vector of a text."""
 
     def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
-        """Load the model and make sure that it is the one it should be.
-
-        Args:
-            files: as `weights.find` found them.
-            variant: what `files.onnx` holds.
-            threads: how many threads one run may use.
-
-        Raises:
-            EmbedderMissing: packages are not installed, a file cannot be read, or it is another model.
-        """
+        """Load and check the model; EmbedderMissing without packages or files, or for another model."""
         try:
             import onnxruntime
         except ImportError as error:
@@ -270,8 +249,8 @@ class Encoder:
         self._recognise(files, variant)
 
     def tokenise(self, text: str, kind: Kind = "query") -> CutText:
-        """`text` cut up, at most `MAX_TOKENS`, [CLS] and [SEP] included. No more of it is read."""
-        del kind  # this model reads both alike
+        """The first `MAX_TOKENS` tokens of `text`, [CLS] and [SEP] included."""
+        del kind  # this model treats both kinds alike
         return self._cut(text, MAX_TOKENS)
 
     def _cut(self, text: str, most: int) -> CutText:
@@ -280,7 +259,7 @@ class Encoder:
         return CutText(ids, tuple(piece.span for piece in cut))
 
     def count(self, text: str) -> int:
-        """How many word pieces `text` has, all of them. Any thread may ask."""
+        """How many word pieces `text` has in full. Thread-safe."""
         return sum(1 for _ in self._tokenizer.cut(text))
 
     def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
@@ -288,22 +267,13 @@ class Encoder:
         return pieces_of(hidden[1 : len(tokens.ids) - 1], tokens.spans)
 
     def abortable(self) -> Abort:
-        """A handle that aborts a run it is passed to."""
+        """A handle that stops the run it is passed to."""
         options = self._run_options()
-        options.log_severity_level = 4  # that it was stopped is no error to be printed
+        options.log_severity_level = 4  # do not print an error when it is stopped
         return Abort(options)
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """Encode `batch`, shorter texts padded to the longest.
-
-        Args:
-            batch: token ids by text.
-            hidden: whether the token vectors are asked for too.
-            abort: stops the run.
-
-        Raises:
-            Aborted: `abort` was set before the run was over.
-        """
+        """Encode token ids by text, with token vectors if `hidden`; raises Aborted once `abort` is set."""
         longest = max(map(len, batch))
         ids = np.zeros((len(batch), longest), np.int64)
         mask = np.zeros_like(ids)
@@ -331,7 +301,7 @@ class Encoder:
         return _mean(hidden, mask)
 
     def _recognise(self, files: ModelFiles, variant: Variant) -> None:
-        # A file of another model would give vectors that look right and mean something else, under this
+        # A file of another model would give plausible vectors that mean something else, under this
         # model's name. The same run also makes the first real query as fast as the others.
         vector = self.run([self.tokenise(_PROBE).ids]).pooled[0]
         if vector.shape != (DIMENSIONS,):

@@ -1,6 +1,6 @@
-"""Any hosted embedding model that PydanticAI can reach: OpenAI, Google, Cohere, Bedrock, Ollama and others.
+"""Hosted embedding models that PydanticAI can reach: OpenAI, Google, Cohere, Bedrock, Ollama and others.
 
-It adds what PydanticAI leaves to its caller: batches, time-outs, retries, and errors in our own words.
+It adds what PydanticAI leaves to its caller: batches, time-outs, retries, and our own errors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DIMENSIONS: dict[str, int] = {
     "ollama:nomic-embed-text": 768,
     "ollama:mxbai-embed-large": 1024,
 }
-"""What common models make by themselves, as their providers document it."""
+"""Default dimensions of common models, as their providers document them."""
 
 KEYS: dict[str, str] = {
     "openai": "OPENAI_API_KEY",
@@ -56,10 +56,10 @@ KEYS: dict[str, str] = {
     "bedrock": "the AWS credentials",
     "vllm": "VLLM_API_KEY",
 }
-"""The providers offered, and where each looks for a key that was not passed."""
+"""The supported providers, and the environment variable of each one's key."""
 
 ALIASES = {"google-gla": "google", "google-vertex": "google-cloud"}
-"""Names that providers had before."""
+"""Former names of providers."""
 
 # Cohere takes 96 texts a request, Gemini 100, OpenAI 2,048. Gemini on Google Cloud takes a single one.
 _TEXTS_PER_REQUEST = 96
@@ -72,7 +72,7 @@ _BYTES_PER_TEXT = {"openai": 8191, "azure": 8191}
 
 
 class HostedEmbedder(RemoteEmbedder):
-    """A model of a provider that PydanticAI knows, named "provider:model"."""
+    """A model of a provider that PydanticAI supports, named "provider:model"."""
 
     def __init__(
         self,
@@ -85,20 +85,20 @@ class HostedEmbedder(RemoteEmbedder):
         attempts: int = 4,
         backoff_s: float = 0.25,
     ) -> None:
-        """Nothing is contacted.
+        """Connects to nothing yet.
 
         Args:
-            model: "provider:model", or an embedding model of PydanticAI's.
-            dimensions: of the vectors; None is what the model makes by itself. A model in `DIMENSIONS` is
-                asked for them. For any other they say what it makes, and are needed.
-            api_key: None leaves it to the provider's usual environment variable, read when it is opened.
-            base_url: of the service; None is the provider's own.
-            timeout_s: of one request.
-            attempts: how often a request is made before it is given up.
+            model: "provider:model", or a PydanticAI embedding model.
+            dimensions: dimensions of the vectors; None is its default. A model in `DIMENSIONS` is asked
+                for them. For any other they state what it makes, and are required.
+            api_key: None uses the provider's usual environment variable, read on opening.
+            base_url: address of the service; None is the provider's own.
+            timeout_s: time limit of one request.
+            attempts: attempts of a request.
             backoff_s: the longest pause after the first failure; it doubles with each further one.
 
         Raises:
-            InvalidInput: the provider is unknown, or the dimensions must be told and were not.
+            InvalidInput: the provider is unknown, or the dimensions are required and missing.
         """
         name = canonical(model) if isinstance(model, str) else f"{model.system}:{model.model_name}"
         made = DIMENSIONS.get(name)
@@ -144,7 +144,7 @@ class HostedEmbedder(RemoteEmbedder):
             ) from error
         except EchoicError:
             raise
-        # The rest are complaints of PydanticAI and of the provider's SDK: a key or an address is missing.
+        # Other errors of PydanticAI and of the provider's SDK: a key or an address is missing.
         except Exception as error:
             reason = str(error) if isinstance(error, UserError) else type(error).__name__
             raise EmbedderUnavailable(
@@ -217,11 +217,7 @@ class HostedEmbedder(RemoteEmbedder):
 
 
 def canonical(model: str) -> str:
-    """`model` as "provider:model" with the provider's present name.
-
-    Raises:
-        InvalidInput: there is no such provider, or no model is named.
-    """
+    """`model` as "provider:model" with the provider's current name, or InvalidInput."""
     provider, _, name = model.partition(":")
     provider = ALIASES.get(provider, provider)
     if provider not in KEYS or not name:
@@ -232,7 +228,7 @@ def canonical(model: str) -> str:
 
 
 def cut_bytes(text: str, most: int) -> str:
-    """The longest beginning of `text` that has at most `most` bytes of UTF-8."""
+    """The longest beginning of `text` with at most `most` bytes of UTF-8."""
     if len(text) * 4 <= most:
         return text
     return text.encode()[:most].decode(errors="ignore")

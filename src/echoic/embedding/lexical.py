@@ -1,8 +1,8 @@
-"""Vectors from words, spelling and sound alone: needs no weights, forgives typos and misheard names.
+"""Vectors from words, spelling and sound: needs no weights, tolerates typos and misheard names.
 
-It knows no meaning: "car" and "automobile" are strangers to it. Features are hashed into a fixed number of
-dimensions with a sign (Weinberger et al. 2009), so there is no vocabulary, and the vector of a text never
-depends on other texts.
+It does not represent meaning: "car" and "automobile" have nothing in common. Features are hashed into a fixed
+number of dimensions with a sign (Weinberger et al. 2009), so there is no vocabulary, and the vector of a text
+never depends on other texts.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _STEM = 0.5
 _SPELLING = 0.35
 _SOUND = 0.15
 
-_REVISION = -1  # of this module; raise it when the features or their weights change (analysis 3 changed none)
-_LONGEST_WORD = 64  # characters; what is longer is no word, and would fill the cache
+_REVISION = -1  # version of this module; raise it when features or weights change (analysis 3 changed none)
+_LONGEST_WORD = 64  # characters; anything longer is not a word, and would fill the cache
 _INLINE_CHARACTERS = 2_000  # about 0.5 ms of unseen words; more goes to a thread
 
 
 class LexicalEmbedder:
     """Hashed features of words: stems, character 3- to 5-grams with word boundaries, Double Metaphone codes.
 
-    Stop words count only where a text has no other words. A word said n times weighs 1 + ln n.
+    Stop words count only in a text without other words. A word said n times has the weight 1 + ln n.
     """
 
     def __init__(self, dimensions: int = 768) -> None:
         """Ready at once; `open()` has nothing to do.
 
         Args:
-            dimensions: more make fewer features share a place; memory grows with them.
+            dimensions: with more, fewer features collide; memory grows with them.
 
         Raises:
-            InvalidInput: fewer than 64 dimensions, where unrelated words would look alike.
+            InvalidInput: fewer than 64 dimensions, with which unrelated words would look alike.
         """
         if dimensions < 64:
             raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
@@ -59,7 +59,7 @@ class LexicalEmbedder:
 
     @property
     def semantic(self) -> bool:
-        """False: it knows words, spelling and sound, but no meaning."""
+        """False: it uses words, spelling and sound."""
         return False
 
     async def open(self) -> None:
@@ -69,11 +69,7 @@ class LexicalEmbedder:
         """Do nothing: there is nothing to load."""
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
-
-        Raises:
-            InvalidInput: `texts` are not strings that can be encoded.
-        """
+        """See `Embedder`; raises InvalidInput if `texts` are not strings that can be encoded."""
         checked = checked_texts(texts, kind)
         if sum(map(len, checked)) <= _INLINE_CHARACTERS:
             return _vectors(checked, self._spec.dimensions)
@@ -100,7 +96,7 @@ def _counted(text: str) -> Counter[str]:
 
 @lru_cache(maxsize=16_384)
 def _word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The positions and weights of a folded word's features; a position may occur twice."""
+    """The indices and weights of a folded word's features; an index may occur twice."""
     hashed = [(*_place(feature, dimensions), weight) for feature, weight in _features(word)]
     places = np.array([place for place, _, _ in hashed], np.intp)
     values = np.array([sign * weight for _, sign, weight in hashed])
@@ -120,6 +116,6 @@ def _features(word: str) -> Iterator[tuple[str, float]]:
 
 
 def _place(feature: str, dimensions: int) -> tuple[int, float]:
-    """The position and sign of `feature`, the same in every process, unlike Python's own hash."""
+    """The index and sign of `feature`, the same in every process, unlike Python's own hash."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0

@@ -1,9 +1,9 @@
 """The default embedder: all-MiniLM-L6-v2 on this machine's CPU, without torch and without a network.
 
-`Runner` is the one thread that runs texts through the encoder, queries first. A person waits for a query;
-nobody waits for a document. So documents run in small pieces, a query stops the piece that runs (which is run
-again later, in halves), and while a recall ranks no piece is begun. Documents put off too often run to their
-end, ahead of whoever waits. Where nobody has asked for some seconds, two pieces run side by side.
+`Runner` is one thread that runs texts through the encoder, queries first. A person waits for a query; nobody
+waits for a document. So documents run in small batches, a query stops the batch in progress (which is run
+again later, in halves), and no batch is started while a recall ranks. Documents that were postponed too often
+run to their end, ahead of queries. After some seconds without a query, two batches run in parallel.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ from echoic.partition import Pieces
 
 TEXTS_PER_RUN = 16
 TOKENS_PER_RUN = 128
-"""Padding included; only a text that is longer by itself runs alone. Larger runs are no faster, and more of
-their work is lost when a query stops them."""
+"""Tokens of a batch, padding included; only a longer text exceeds it, alone. Larger batches are no faster,
+and lose more work when a query stops them."""
 HOLD_S = 0.05
-"""How long a recall may keep documents from being begun: longer than ranking takes, and short enough that one
-that waits for its store keeps nothing back."""
+"""How long a recall may hold documents back: longer than ranking takes, and short in case it waits for its
+store."""
 PATIENCE: Final = 50
-"""How often in a row documents are put off: by a question, and again while its answer is ranked. Where one
-question follows on another, one in some 25 waits for a run of documents."""
+"""How often in a row documents are postponed, by a query and while its result is ranked. With continuous
+queries, one in about 25 waits for documents."""
 
 QUIET_S = 5.0
-"""After so long without a question documents run side by side: a call may need the other processor."""
+"""Seconds without a query after which documents run in parallel: a call may need the other processor."""
 _PADDING_WORTH_A_RUN = 16
-"""Tokens of padding that take about as long as starting a run of its own (2 ms, fp32, one core)."""
+"""Tokens of padding that cost as much as starting another batch (2 ms, fp32, one core)."""
 
 
 LEAST_CLOSENESS: Final = 0.97
-"""Between the vectors of a question in fp32 and in int8, at least."""
+"""The least cosine between the vectors of a question in fp32 and in int8."""
 MOST_SHARE: Final = 0.8
-"""Of the time in fp32 that a question may take in int8: without 8-bit dot products it takes about as long."""
+"""The largest share of the fp32 time that a question may take in int8: without 8-bit dot products it is no
+faster."""
 _PROBES = ("What did I say about the dentist?", "When is my daughter's appointment at the clinic in Porto?")
 _ROUNDS: Final = 3
 
@@ -65,19 +66,15 @@ class SupportsRun(Protocol):
     """The part of an encoder that the runner uses."""
 
     def tokenise(self, text: str, kind: Kind) -> CutText:
-        """One text cut up, never into nothing."""
+        """Tokenise one text; the result is never empty."""
         ...
 
     def abortable(self) -> Abort:
-        """A handle that aborts a run it is passed to."""
+        """A handle that stops the run it is passed to."""
         ...
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """The vectors of a batch.
-
-        Raises:
-            Aborted: `abort` was set before it was over.
-        """
+        """The vectors of a batch; raises `Aborted` if `abort` was set before it was over."""
         ...
 
     def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
@@ -87,12 +84,12 @@ class SupportsRun(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Submission:
-    """One call of `submit`: where its vectors go, and who waits for them."""
+    """One call of `submit`, with its result and its future."""
 
     vectors: Vectors
     left: int
     pieces: dict[int, Pieces] | None
-    """The word pieces by row; None where nobody asked for them."""
+    """The word pieces by row; None if not requested."""
     kind: Kind
     future: Future[Embedded] = field(default_factory=Future)
 
@@ -113,7 +110,7 @@ class _PendingText:
 
 
 class Runner:
-    """Owns the thread. `submit` may be called from any thread and never waits."""
+    """Owns the thread. `submit` is thread-safe and never waits."""
 
     def __init__(
         self,
@@ -125,12 +122,9 @@ class Runner:
     ) -> None:
         """Start the thread.
 
-        Args:
-            encoder: what runs the texts.
-            dimensions: of the vectors it makes.
-            texts_per_run: how many texts may share a run; 1 where company changes a vector.
-            side_by_side: how many runs of documents there may be at once while nobody asks.
-            questions: what runs questions, one at a time; None: the encoder.
+        At most `texts_per_run` texts share a run (1 if batching changes a vector), and at most `side_by_side`
+        runs of documents are in progress without queries. `questions` runs queries, one at a time; None uses
+        `encoder`.
         """
         self._encoder = encoder
         self._questions = questions
@@ -140,14 +134,14 @@ class Runner:
         self._inbox: SimpleQueue[tuple[Kind, list[_PendingText]] | None] = SimpleQueue()
         self._side_by_side = side_by_side
         self._aborts: Sequence[Abort] = ()
-        """Abort the documents that run now."""
+        """Handles of the document runs in progress."""
         self._finishing = threading.Lock()
         self._asked_at = float("-inf")
         self._holds: dict[object, float] = {}
-        """Who holds documents back, and since when."""
+        """The holds on documents, with their start."""
         self._awaits_release = False
         self._put_off = 0
-        """How often in a row documents had to wait for somebody."""
+        """How often in a row documents were postponed."""
         self._queries: deque[_PendingText] = deque()
         self._documents: deque[_PendingText] = deque()
         self._runs: deque[list[_PendingText]] = deque()
@@ -158,8 +152,8 @@ class Runner:
     def submit(self, texts: Sequence[str], kind: Kind, *, pieces: bool = False) -> Future[Embedded]:
         """A future of the vectors of `texts` (at least one), and of their word pieces if requested.
 
-        Cancelling the future drops what has not run yet. It fails with NotOpen when the runner is closed
-        first and with EmbedderUnavailable when the model fails.
+        Cancelling the future drops what has not run yet. It fails with NotOpen if the runner is closed first,
+        and with EmbedderUnavailable if the model fails.
         """
         vectors = np.empty((len(texts), self._dimensions), np.float32)
         call = _Submission(vectors, len(texts), {} if pieces else None, kind)
@@ -170,16 +164,17 @@ class Runner:
             self._asked_at = time.monotonic()
             for (
                 running
-            ) in self._aborts:  # after the query is there: the thread looks for both in the other order
+            ) in self._aborts:  # after the query was added: the thread checks both in the other order
                 running.set()
-        if self._ended.is_set():  # the thread may have looked into the inbox for the last time before
+        if self._ended.is_set():  # the thread may have emptied the inbox for the last time already
             self._refuse_rest()
         return call.future
 
     def hold(self) -> Callable[[], None]:
-        """Begin no documents until what is returned is called, which may be done twice; for `HOLD_S` at most.
+        """Start no documents until the returned function is called, which may be repeated; at most for
+        `HOLD_S`.
 
-        For whoever needs the processor for some milliseconds while somebody waits.
+        For code that needs the processor for some milliseconds while a caller waits.
         """
         holder = object()
         self._holds[holder] = self._asked_at = time.monotonic()
@@ -192,15 +187,15 @@ class Runner:
         return release
 
     def close(self) -> None:
-        """End the thread after its current run; what still waits fails with NotOpen. Blocks; repeatable."""
+        """End the thread after its current run; pending texts fail with NotOpen. Blocks; repeatable."""
         self._inbox.put(None)
         self._thread.join()
 
     def abandon(self) -> None:
-        """`close` for when nobody called it: by the garbage collector or at exit.
+        """`close` on garbage collection or at exit.
 
-        Waits for the thread, which must not be in a run while the interpreter goes; but not where an event
-        loop would wait with it, nor in the thread itself.
+        Waits for the thread, which must not be running the model when the interpreter exits; but not in an
+        event loop, nor in the thread itself.
         """
         self._inbox.put(None)
         try:
@@ -216,7 +211,7 @@ class Runner:
         self._refuse_rest()
 
     def _collect(self) -> bool:
-        """Take everything out of the inbox, waiting while there is nothing to do; False when closed."""
+        """Take everything out of the inbox, waiting while there is nothing to do; False once closed."""
         idle = not (self._queries or self._documents or self._runs)
         wait_s = None if idle else self._held_for_s()
         if wait_s:
@@ -233,15 +228,15 @@ class Runner:
         return True
 
     def _held_for_s(self) -> float:
-        """How long documents, being all there is to do, are still held back."""
+        """Seconds for which documents, if nothing else is pending, are still held back."""
         if self._queries or self._put_off >= PATIENCE:
             return 0
-        self._awaits_release = True  # before looking: who releases looks at it afterwards
+        self._awaits_release = True  # before checking: a release checks it afterwards
         since = tuple(self._holds.values())
         return max(0.0, max(since) + HOLD_S - time.monotonic()) if since else 0
 
     def _step(self) -> None:
-        """One piece of work, small enough that a query arriving now may wait for it."""
+        """One piece of work, small enough for a query that arrives now to wait for it."""
         documents = bool(self._runs or self._documents)
         overdue = documents and self._put_off >= PATIENCE
         if self._queries and not overdue:
@@ -262,7 +257,7 @@ class Runner:
 
         def run(place: int) -> None:
             with contextlib.suppress(Aborted):
-                # who came before the abort was there could not set it
+                # a query that arrived before this handle existed could not set it
                 if not aborts or self._inbox.empty():
                     self._run(batches[place], aborts[place] if aborts else None)
                     done.append(batches[place])
@@ -274,14 +269,14 @@ class Runner:
         for thread in beside:
             thread.join()
         self._aborts = ()
-        # in halves: where the machine is slow, the next question would stop all of it again
+        # in halves: on a slow machine the next query would stop all of it again
         stopped = [half for batch in batches if batch not in done for half in _halves(batch)]
         self._runs.extendleft(reversed(stopped))
         if done:
             self._put_off = 0
 
     def _whole(self) -> list[_PendingText]:
-        """The next run with those behind it that fit: nothing stops it, so halves may be one again."""
+        """The next run with following ones that fit: nothing stops it, so halves may be joined again."""
         run = self._runs.popleft()
         while self._runs:
             more = [*run, *self._runs[0]]
@@ -293,7 +288,7 @@ class Runner:
         return run
 
     def _tokenised(self, waiting: deque[_PendingText]) -> list[list[_PendingText]]:
-        """The next texts of `waiting`, cut into runs of similar length."""
+        """The next texts of `waiting`, grouped into runs of similar length."""
         taken = [waiting.popleft() for _ in range(min(TEXTS_PER_RUN, len(waiting)))]
         ready = []
         for item in taken:
@@ -322,7 +317,7 @@ class Runner:
                 item.call.vectors[item.row] = made.pooled[place]
                 if item.call.pieces is not None and made.hidden is not None:
                     item.call.pieces[item.row] = self._encoder.pieces(made.hidden[place], item.tokens)
-                with self._finishing:  # runs side by side may be of one call
+                with self._finishing:  # parallel runs may belong to one call
                     item.call.left -= 1
                     ready = not item.call.left
                 if ready:
@@ -374,7 +369,7 @@ def _failing(texts: Iterable[_PendingText]) -> Iterator[None]:
 
 
 def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
-    with contextlib.suppress(InvalidStateError):  # cancelled or already failed: nobody waits for it
+    with contextlib.suppress(InvalidStateError):  # cancelled or failed already
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
         else:
@@ -382,10 +377,10 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
 
 
 def _compared(exact: Encoder, other: Encoder, texts: Sequence[TokenIds]) -> tuple[float, float]:
-    """The least cosine between what both make of each text, and the share of the time the other takes."""
+    """The least cosine between both encoders' vectors, and the other one's share of the time."""
     closeness, share = 1.0, 0.0
     for text in texts:
-        # of several rounds the quickest: whatever else runs here slows some of them
+        # the fastest of several rounds: other load slows some of them
         (one, exact_s), (two, other_s) = (
             min((_timed(encoder, text) for _ in range(_ROUNDS)), key=itemgetter(1))
             for encoder in (exact, other)
@@ -406,8 +401,8 @@ def _processors() -> int:
 class LocalEmbedder:
     """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; 384 dimensions, English, the first 256 tokens of a text).
 
-    Texts run on one thread of their own, so the event loop never waits; queries overtake documents. May be
-    used from several event loops at once.
+    Texts run in a thread of their own, so the event loop never waits; queries overtake documents. Several
+    event loops may use it at once.
     """
 
     def __init__(
@@ -418,18 +413,17 @@ class LocalEmbedder:
         threads: int = 1,
         questions: str | None = None,
     ) -> None:
-        """Nothing is read before `open()`.
+        """Reads nothing before `open()`.
 
         Args:
             model_dir: a directory with model.onnx and tokenizer.json, or with model.safetensors,
-                tokenizer.json and config.json; None finds the weights by itself (see `weights.find`).
+                tokenizer.json and config.json; None searches for the weights (see `weights.find`).
             variant: "fp32" is exact; "int8" is two to three times as fast, with vectors at a cosine of about
                 0.99 to the exact ones, and differing slightly between kinds of CPU.
-            cache_dir: where converted weights are kept; None is the user's cache directory.
+            cache_dir: the folder of converted weights; None is the user's cache directory.
             threads: how many threads one run may use.
-            questions: "int8" embeds questions with 8-bit weights, beside documents in fp32, so stored vectors
-                stay what they are. Where that is no faster here, or vectors are off, `open()` goes back to
-                fp32. None is `variant`.
+            questions: "int8" embeds questions with 8-bit weights, while stored vectors stay fp32. If that is
+                not faster here, or its vectors are inexact, `open()` uses fp32. None is `variant`.
 
         Raises:
             InvalidInput: an unknown variant, or fewer than one thread.
@@ -456,7 +450,7 @@ class LocalEmbedder:
 
     @property
     def semantic(self) -> bool:
-        """True: it knows meaning."""
+        """True: vectors represent meaning."""
         return True
 
     async def open(self) -> None:
@@ -469,7 +463,7 @@ class LocalEmbedder:
             await asyncio.to_thread(self._load)
 
     async def aclose(self) -> None:
-        """End the thread and let go of the model. Texts still waiting fail with NotOpen."""
+        """End the thread and release the model. Pending texts fail with NotOpen."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await asyncio.to_thread(runner.close)
@@ -488,7 +482,7 @@ class LocalEmbedder:
         return (await self._embed(texts, kind, pieces=False)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """`embed`, with the word pieces of each text. The same run of the model makes both."""
+        """As `embed`, with the word pieces of each text, from the same run of the model."""
         return await self._embed(texts, kind, pieces=True)
 
     async def _embed(self, texts: Sequence[str], kind: Kind, *, pieces: bool) -> Embedded:
@@ -501,19 +495,19 @@ class LocalEmbedder:
         return await asyncio.wrap_future(runner.submit(checked, kind, pieces=pieces))
 
     def hold_documents(self) -> Callable[[], None]:
-        """Begin no documents until what is returned is called, for some 50 ms at most; queries go on."""
+        """Start no documents until the returned function is called, at most for some 50 ms; queries go on."""
         return (lambda: None) if self._runner is None else self._runner.hold()
 
     def count_tokens(self, text: str) -> int | None:
-        """How many word pieces `text` has, all of them; None before `open()`. Takes about 10 µs a word."""
+        """How many word pieces `text` has in full; None before `open()`. Takes about 10 µs a word."""
         return None if self._runner is None else self._encoder_in_use.count(text)
 
     def _load(self) -> None:
-        with self._opening:  # of two that open at once the second finds it done
+        with self._opening:  # of two concurrent calls the second finds it done
             if self._runner is not None:
                 return
             encoder = self._encoder_in_use = self._encoder()
-            # Company in a run changes the int8 vector of a text (cosine down to 0.95 to itself alone),
+            # Batching changes the int8 vector of a text (cosine down to 0.95 to the vector without),
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
             together = TEXTS_PER_RUN if self._variant == "fp32" else 1
             beside = 2 if self._threads == 1 and _processors() > 1 else 1
@@ -530,7 +524,7 @@ class LocalEmbedder:
         except EmbedderMissing:
             if not files.made:
                 raise
-            discard(files)  # a cache can be damaged; what was made from good weights can be made again
+            discard(files)  # the cache may be damaged, and can be created again
             return self._loaded(self._files())
 
     def _loaded(self, files: ModelFiles) -> Encoder:
@@ -559,23 +553,22 @@ class LocalEmbedder:
 
 
 class DefaultEmbedder(LocalEmbedder):
-    """The local embedder where nobody named one: it opens without packages or weights too, and says so.
+    """The local embedder used by default: it also opens without packages or weights, with a warning.
 
-    What is written then waits for its vector, and is embedded by a process that finds the weights.
+    Records then wait for their vectors, and a process that finds the weights embeds them.
     """
 
     def __init__(self) -> None:
-        """Loads nothing."""
         super().__init__()
         self._missing = ""
 
     @property
     def semantic(self) -> bool:
-        """Whether it knows meaning: False once it was opened without weights."""
+        """Whether vectors represent meaning: False once it was opened without weights."""
         return not self._missing
 
     async def open(self) -> None:
-        """Load the weights; where they are missing, warn instead."""
+        """Load the weights, or warn if they are missing."""
         try:
             await super().open()
         except EmbedderMissing as missing:

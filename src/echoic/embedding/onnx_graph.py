@@ -1,8 +1,8 @@
-"""The BERT encoder as an ONNX graph, written straight from a safetensors file. It runs nothing.
+"""The BERT encoder as an ONNX graph, written directly from a safetensors file. It runs nothing.
 
 Two outputs: the last hidden state (one vector for each token) and its mean over the unmasked tokens at unit
-length, which is how all-MiniLM-L6-v2 was trained to be read. Standard operators only: any ONNX runtime can
-run it. The layers are those of Devlin et al. 2018 (post-norm, exact GELU); the weights keep their names.
+length, as all-MiniLM-L6-v2 was trained. Standard operators only: any ONNX runtime can run it. The layers are
+those of Devlin et al. 2018 (post-norm, exact GELU); the weights keep their names.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ INPUTS = ("input_ids", "attention_mask")
 POOLED = "sentence_embedding"
 """Output, float32 [batch, dimensions], unit length."""
 HIDDEN = "token_embeddings"
-"""Output, float32 [batch, tokens, dimensions]; rows where the mask is 0 mean nothing."""
+"""Output, float32 [batch, tokens, dimensions]; rows where the mask is 0 are meaningless."""
 
-_OPSET = 20  # the first with Gelu as one operator
-_TYPES = {np.dtype(name): code for name, code in (("f4", 1), ("i1", 3), ("i8", 7))}  # as ONNX numbers them
+_OPSET = 20  # the first opset with Gelu as one operator
+_TYPES = {np.dtype(name): code for name, code in (("f4", 1), ("i1", 3), ("i8", 7))}  # ONNX type numbers
 _FLOAT = _TYPES[np.dtype("f4")]
-_STORED = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}  # the types of a safetensors file that are read
-_IR_VERSION = 9  # what onnxruntime 1.20, the oldest allowed, can read
+_STORED = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}  # supported types of a safetensors file
+_IR_VERSION = 9  # readable by onnxruntime 1.20, the oldest supported
 _MASKED = np.float32(-1e9)  # added to the score of a padded token: its weight after softmax is exactly 0
 
 
@@ -43,11 +43,7 @@ class Architecture:
 
     @classmethod
     def read(cls, config: Path) -> Self:
-        """The architecture in a Hugging Face config.json.
-
-        Raises:
-            ValueError: it is no BERT with exact GELU, or says too little.
-        """
+        """Read a Hugging Face config.json; raises ValueError if it is no BERT with exact GELU."""
         stated = json.loads(config.read_text(encoding="utf-8"))
         if stated.get("model_type") != "bert" or stated.get("hidden_act") != "gelu":
             raise ValueError(
@@ -66,11 +62,7 @@ class Architecture:
 
 
 def read_safetensors(file: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file by name.
-
-    Raises:
-        ValueError: it is none, or is cut short.
-    """
+    """The arrays of a safetensors file by name; raises ValueError if it is none, or incomplete."""
     with file.open("rb") as opened:
         size = int.from_bytes(opened.read(8), "little")
         try:
@@ -86,7 +78,7 @@ def read_safetensors(file: Path) -> dict[str, NDArray[Any]]:
 
 
 def _field(number: int, value: float | str | bytes) -> bytes:
-    """A field of a Protocol Buffers message, which is what an ONNX file is: one field after the other."""
+    """A field of a Protocol Buffers message; an ONNX file is a sequence of them."""
     if isinstance(value, float):
         return _varint(number << 3 | 5) + struct.pack("<f", value)
     if isinstance(value, int):
@@ -119,7 +111,7 @@ def _described(name: str, kind: int, *axes: str | int) -> bytes:
 
 
 class _GraphWriter:
-    """Appends nodes and weights to a graph and hands back the names of their outputs."""
+    """Appends nodes and weights to a graph and returns the names of their outputs."""
 
     def __init__(self, weights: dict[str, NDArray[Any]], shape: Architecture, *, int8: bool) -> None:
         self.nodes: list[bytes] = []
@@ -166,7 +158,7 @@ class _GraphWriter:
         return outputs[0]
 
     def linear(self, x: str, *names: str) -> str:
-        """[rows, width] -> [rows, width of all `names`], side by side: one product for all of them."""
+        """[rows, width] -> [rows, width of all `names`], concatenated: one product for all of them."""
         weights = np.concatenate([self.weight(f"{name}.weight") for name in names])
         biases = self.constant(np.concatenate([self.weight(f"{name}.bias") for name in names]))
         if not self._int8:
@@ -191,7 +183,7 @@ class _GraphWriter:
         return self.node("LayerNormalization", x, scale, shift, axis=-1, epsilon=self.shape.epsilon)
 
     def heads(self, x: str, places: str, order: tuple[int, ...]) -> str:
-        """[batch * tokens, width] cut into heads, its axes (batch, tokens, head, rest) in `order`."""
+        """[batch * tokens, width] split into heads, with the axes (batch, tokens, head, rest) in `order`."""
         heads = self.integers(self.shape.heads, self.shape.width // self.shape.heads)
         cut = self.node("Concat", places, heads, axis=0)
         return self.node("Transpose", self.node("Reshape", x, cut), perm=order)
@@ -200,12 +192,9 @@ class _GraphWriter:
 def build(safetensors: Path, config: Path, *, int8: bool = False) -> bytes:
     """The encoder in `safetensors` as an ONNX model with inputs `INPUTS` and outputs `POOLED` and `HIDDEN`.
 
-    With `int8` the matrix weights have 8 bits, with a scale for each channel. Activations are then quantised
-    as they arrive (dynamic); the embedding table stays float32. Against fp32 the cosine of a vector is about
-    0.99.
-
-    Raises:
-        ValueError: the files hold no BERT encoder.
+    With `int8` the matrix weights have 8 bits, with a scale for each channel, and activations are quantised
+    at run time (dynamic); the embedding table stays float32. The cosine to the fp32 vector is about 0.99.
+    Raises ValueError if the files hold no BERT encoder.
     """
     shape = Architecture.read(config)
     try:

@@ -1,11 +1,11 @@
 """Embedders behind a network: batches, time-outs, retries, checked answers; and Voyage AI's, over HTTP.
 
 A request that may succeed later is repeated, with jittered exponential back-off (Brooker 2015, "full
-jitter"), so that many callers do not return in step. A request that can never succeed is not.
+jitter"), so that many callers do not retry in step. A request that can never succeed is not.
 
 Voyage: https://docs.voyageai.com/reference/embeddings-api, read in November 2026, without the provider's SDK
-(59 packages) for the one request that is needed. MongoDB serves the same interface elsewhere: give its
-address as `base_url`.
+(59 packages) for a single request. MongoDB serves the same interface elsewhere: pass its address as
+`base_url`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from httpx2 import URL, AsyncClient, Response
 
 LONGEST_WAIT_S = 30.0
-"""A provider that asks for a longer pause is given up at once: the caller can plan, we can only sleep."""
+"""If a provider asks for a longer pause, the request fails at once, so that the caller can decide."""
 
 
 class TransientError(Exception):
-    """This request failed, but the same one may succeed later. The message holds nothing of the texts."""
+    """The request failed but may succeed later. The message contains no text."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        """`retry_after_s` is the pause the provider asked for, if it did."""
+        """`retry_after_s` is the pause the provider asked for, if any."""
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
 
 class RemoteEmbedder(ABC):
-    """An embedder whose model is elsewhere. A subclass connects and sends one request; the rest is here."""
+    """An embedder with a remote model. A subclass connects and sends one request; the rest is here."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class RemoteEmbedder(ABC):
         attempts: int,
         backoff_s: float,
     ) -> None:
-        """Nothing is contacted.
+        """Connects to nothing yet.
 
         Args:
-            spec: of the model.
-            texts_per_request: at most so many texts travel together.
-            bytes_per_request: at most so much UTF-8 travels together, unless a single text is larger. A token
+            spec: the spec of the model.
+            texts_per_request: the most texts of a request.
+            bytes_per_request: the most bytes of UTF-8 of a request, unless a single text is larger. A token
                 is at least one byte, so this also bounds the tokens.
-            timeout_s: of one request.
-            attempts: how often a request is made before it is given up.
+            timeout_s: time limit of one request.
+            attempts: attempts of a request.
             backoff_s: the longest pause after the first failure; it doubles with each further one.
 
         Raises:
-            InvalidInput: a number makes no sense.
+            InvalidInput: a number is out of range.
         """
         if timeout_s <= 0 or attempts < 1 or backoff_s < 0:
             raise InvalidInput(
@@ -90,18 +90,18 @@ class RemoteEmbedder(ABC):
 
     @property
     def semantic(self) -> bool:
-        """True: it knows meaning."""
+        """True: vectors represent meaning."""
         return True
 
     async def open(self) -> None:
-        """Prepare the client. The provider is not contacted: a call must be able to start while it is down.
+        """Create the client. The provider is not contacted: a call must be able to start while it is down.
 
         Raises:
             EmbedderMissing: packages are not installed.
             EmbedderUnavailable: there is no key.
             InvalidInput: the provider is unknown.
         """
-        async with self._opening:  # of two that open at once the second finds it done
+        async with self._opening:  # of two concurrent calls the second finds it done
             if not self._open:
                 await self._connect()
                 self._open = True
@@ -117,9 +117,9 @@ class RemoteEmbedder(ABC):
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order.
 
         Raises:
-            InvalidInput: a text is blank or cannot be encoded, or the provider refuses the request as it is.
+            InvalidInput: a text is blank or cannot be encoded, or the provider rejects the request.
             NotOpen: before `open()` or after `aclose()`.
-            EmbedderUnavailable: after retries, or at once where none can help; nothing was embedded.
+            EmbedderUnavailable: after retries, or at once if they cannot help; nothing was embedded.
         """
         checked = checked_texts(texts, kind, blank=False)
         if not self._open:
@@ -131,7 +131,7 @@ class RemoteEmbedder(ABC):
 
     @abstractmethod
     async def _connect(self) -> None:
-        """Make the client. Raises as `open` says."""
+        """Create the client; raises as `open`."""
 
     @abstractmethod
     async def _disconnect(self) -> None:
@@ -141,9 +141,7 @@ class RemoteEmbedder(ABC):
     async def _request(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """One request: float32 [len(texts), dimensions] in order, of any length.
 
-        Raises:
-            TransientError: it may succeed later.
-            EchoicError: it cannot.
+        Raises TransientError if it may succeed later, else EchoicError.
         """
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
@@ -175,7 +173,7 @@ class RemoteEmbedder(ABC):
     def _pause_s(self, attempt: int, error: TransientError) -> float:
         ceiling = min(self._backoff_s * 2 ** (attempt - 1), LONGEST_WAIT_S)
         jittered = random.uniform(0, ceiling)  # noqa: S311 - spreads callers in time, guards nothing
-        # What the provider asks for is a minimum; those it asked together should not all return together.
+        # The provider's pause is a minimum; callers that it paused together should not retry together.
         return jittered if error.retry_after_s is None else error.retry_after_s + jittered
 
     async def _once(self, texts: Sequence[str], kind: Kind) -> Vectors:
@@ -202,11 +200,7 @@ class RemoteEmbedder(ABC):
 
 
 def checked_dimensions(model: str, dimensions: int | None) -> int:
-    """Check that `dimensions` is known and positive.
-
-    Raises:
-        InvalidInput: they are not.
-    """
+    """`dimensions`, if they are known and positive; raises InvalidInput otherwise."""
     if dimensions is None:
         raise InvalidInput(
             f"the dimensions of {model!r} are not known here: pass dimensions=, or name it "
@@ -220,15 +214,10 @@ def checked_dimensions(model: str, dimensions: int | None) -> int:
 def refusal(
     model: str, status: int, *, key: str, code: str | None = None, retry_after_s: float | None = None
 ) -> TransientError | EchoicError:
-    """The exception for an HTTP error status. The response body is left out, since it may quote a text or the
-    key.
+    """The exception for an HTTP error status (400 or above).
 
-    Args:
-        model: which model was asked.
-        status: HTTP status, 400 or above.
-        key: where the key comes from, such as "VOYAGE_API_KEY".
-        code: the provider's own short code for the error, if it gave one.
-        retry_after_s: the pause it asked for.
+    The response body is left out, since it may quote a text or the key. `key` names the source of the key,
+    and `code` is the provider's own error code.
     """
     what = f"status {status}" + (f", {code}" if code else "")
     if status in {401, 403}:
@@ -248,7 +237,7 @@ def refusal(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The pause that a Retry-After header asks for, in seconds (RFC 9110, 10.2.3); None without one."""
+    """The pause in a Retry-After header, in seconds (RFC 9110, 10.2.3); None without one."""
     stated = headers.get("retry-after")
     if stated is None:
         return None
@@ -257,7 +246,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):  # no date, or one without a zone
+        except (ValueError, TypeError):  # not a date, or one without a zone
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
@@ -265,7 +254,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 BASE_URL = "https://api.voyageai.com/v1"
 KEY_VARIABLE = "VOYAGE_API_KEY"
 KEY_VARIABLES = (KEY_VARIABLE, "VOYAGE_AI_API_KEY")
-"""Where a key is looked for, in this order; the second is what MongoDB's voice memory demo calls it."""
+"""Environment variables of the key, in this order; the second is that of MongoDB's voice memory demo."""
 
 _CHOICES = (256, 512, 1024, 2048)
 DIMENSIONS: dict[str, tuple[int, tuple[int, ...]]] = {
@@ -280,7 +269,7 @@ DIMENSIONS: dict[str, tuple[int, tuple[int, ...]]] = {
     "voyage-law-2": (1024, ()),
     "voyage-code-2": (1536, ()),
 }
-"""The dimensions that each model makes, and those it makes on request."""
+"""The dimensions of each model: its default, then those it makes on request."""
 
 # The service takes 1,000 texts and, depending on the model, 120,000 to 1,000,000 tokens. Smaller requests
 # cost little and lose little when they fail.
@@ -302,20 +291,20 @@ class VoyageEmbedder(RemoteEmbedder):
         attempts: int = 4,
         backoff_s: float = 0.25,
     ) -> None:
-        """Nothing is contacted.
+        """Connects to nothing yet.
 
         Args:
             model: its name at Voyage.
-            dimensions: of the vectors; None is what the model makes by itself. Needed for models not in
+            dimensions: dimensions of the vectors; None is the model's default. Required for models not in
                 `DIMENSIONS`.
-            api_key: None reads VOYAGE_API_KEY, else VOYAGE_AI_API_KEY, when it is opened.
-            base_url: of the service, without "/embeddings".
-            timeout_s: of one request.
-            attempts: how often a request is made before it is given up.
+            api_key: None reads VOYAGE_API_KEY, else VOYAGE_AI_API_KEY, on opening.
+            base_url: address of the service, without "/embeddings".
+            timeout_s: time limit of one request.
+            attempts: attempts of a request.
             backoff_s: the longest pause after the first failure; it doubles with each further one.
 
         Raises:
-            InvalidInput: dimensions that the model does not make, or must be told and were not.
+            InvalidInput: the model does not make these dimensions, or they are required and missing.
         """
         made, choices = DIMENSIONS.get(model, (None, None))
         wanted = checked_dimensions(model, dimensions if dimensions is not None else made)
@@ -335,7 +324,7 @@ class VoyageEmbedder(RemoteEmbedder):
             "truncation": True,
             "encoding_format": "base64",
         }
-        if choices != ():  # models of one size refuse the field
+        if choices != ():  # models with a single size refuse the field
             self._request_fields["output_dimension"] = wanted
         self._api_key = api_key
         self._base_url = base_url
@@ -356,7 +345,7 @@ class VoyageEmbedder(RemoteEmbedder):
         return httpx2.AsyncClient(
             base_url=self._address(),
             headers={"Authorization": f"Bearer {key}"},
-            timeout=None,  # the whole request has one, in RemoteEmbedder
+            timeout=None,  # RemoteEmbedder limits the whole request
         )
 
     def _key(self) -> str:
@@ -366,7 +355,7 @@ class VoyageEmbedder(RemoteEmbedder):
             raise EmbedderUnavailable(
                 f"{self.spec.model!r} needs a key: pass api_key= or set {' or '.join(KEY_VARIABLES)}"
             )
-        if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its complaint
+        if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its error
             raise EmbedderUnavailable(
                 f"the key for {self.spec.model!r} holds characters that no key has: check api_key= or "
                 f"{' and '.join(KEY_VARIABLES)}"

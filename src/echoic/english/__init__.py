@@ -1,8 +1,8 @@
-"""English as people speak it: from an utterance to what it says of its speaker, by rules. No language model.
+"""Spoken English: from an utterance to what it says about its speaker, by rules. No language model.
 
-`listen` is the whole of it. The rules are conservative: a wrong memory is worse than none. Words, patterns
-and triggers are data (`data/*.txt`); the modules say what they mean. Nothing here knows of memories, stores
-or users.
+`listen` is the entry point. The rules are conservative: a wrong memory is worse than none. Words, patterns
+and triggers are data (`data/*.txt`); the modules define their meaning. Independent of memories, stores and
+users.
 """
 
 from __future__ import annotations

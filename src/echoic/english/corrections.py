@@ -1,11 +1,11 @@
 """Corrections: "actually it's Paula", "I live in Bos-, sorry, in Cambridge", "not Jon, John".
 
-Within one sentence, the words behind a mark ("no sorry", "i mean") replace as many of the words before it as
-they are alike to: from the same word on, the same kind of word (a number, a weekday, a month), or else the
-last word or name (`repaired`).
+Within one sentence, the words after a mark ("no sorry", "i mean") replace the similar words before it: from
+the same word on, a word of the same kind (a number, a weekday, a month), or else the last word or name
+(`repaired`).
 
-A correction that is a sentence by itself names no slot. It is read as a value of the slot that was filled
-last, and only if it is a value of that kind and nothing follows that would make it another statement.
+A correction that is a sentence by itself names no slot. It is read as a value of the last filled slot, but
+only if it is a value of that kind and nothing follows that would make it another statement.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _MONTHS: Final = frozenset(
 _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
 _NO_VALUE: Final = frozenset("to about".split())
-"""Behind a mark, words that go on with it: "I'm sorry to hear that", "hang on to it"."""
+"""Words that continue a mark: "I'm sorry to hear that", "hang on to it"."""
 _LAST_DIGITS: Final = 3
-"""So many digits, and fewer than stood before, put the last ones right."""
+"""The most digits that correct the last digits of a longer number."""
 _MOST_INSTEAD: Final = 3
-"""Words behind a weak mark that may be a correction of the last word before it."""
+"""The most words after a weak mark that may correct the last word before it."""
 _AS_OF_NOW: Final = (" now ", " these days ", " nowadays ")
-"""What a sentence ends with in which "well" alone puts a word right: "I'm vegan, well, vegetarian now"."""
+"""Endings of a sentence in which "well" alone corrects a word: "I'm vegan, well, vegetarian now"."""
 _SPELLED: Final = re.compile(r"with (?:an? )?[a-z] ")
 
 
 def repaired(said: Sentence) -> Sentence:
-    """`said` with its first self-correction put right; itself where there is none."""
+    """`said` with its first self-correction carried out; `said` itself without one."""
     for match in _MARK.finditer(said.line):
         start, end = said.at.get(match.start()), said.at.get(match.end())
         if start is None or end is None or not 0 < start < end < len(said):
@@ -73,7 +73,7 @@ def repaired(said: Sentence) -> Sentence:
 
 
 def _corrected_last(said: Sentence) -> Sentence:
-    """`said` with its last value in place of the one before it: "I'm thirty eight, thirty nine sorry"."""
+    """`said` with its last value in place of the one before: "I'm thirty eight, thirty nine sorry"."""
     last = len(said) - 1
     at = next((at for at in range(last - 1, 0, -1) if said.gap(at)), 0)
     if at == 0 or said.low(last) != "sorry" or not _kind(said.tokens[at]):
@@ -102,7 +102,7 @@ def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Tok
 
 
 def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | None:
-    """The last place in `before` of the first word of `after`, if it is taken up again there."""
+    """The last position in `before` of the first word of `after`, if it is repeated there."""
     lows = [token.low for token in before]
     if len(after) < 2 or after[0].low not in lows:
         return None
@@ -112,7 +112,7 @@ def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | Non
 
 
 def _same_kind(before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[Token, ...] | None:
-    """`after` in place of the last number, day or month of `before`, with what stood behind that one."""
+    """`after` in place of the last number, day or month of `before`, followed by what followed that one."""
     kind = _kind(after[0])
     stop = next((at + 1 for at in range(len(before) - 1, -1, -1) if _kind(before[at]) == kind), 0)
     start = stop
@@ -131,7 +131,7 @@ def _same_kind(before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[Tok
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether they are one word: "tablet" and "tablets"."""
+    """Whether they are forms of one word: "tablet" and "tablets"."""
     return one.removesuffix("s") == other.removesuffix("s")
 
 
@@ -166,23 +166,24 @@ _KNOWN: Final = {
 # Kinds whose readers take nothing else for them.
 _WRITTEN: Final = frozenset("age birthday email phone address".split())
 _REACH: Final = 8
-"""How many of the last things given a correction may mean."""
+"""How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A value put right."""
+    """A corrected value."""
 
     heard: tuple[SelfStatement, ...]
-    """The value that holds; where the key is made of the value, also the retraction of the old one."""
+    """The correct value; if the key contains the value, also the retraction of the old one."""
     end: int
 
 
 def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "") -> Repair | None:
-    """The earlier statement among `previous`, oldest first, that the words at `at` correct; None if none.
+    """The statement of `previous`, oldest first, that the words at `at` correct, or None.
 
-    What was said `since` the last of them may be meant instead: then only a value that is denied by name is.
+    If something was said `since` the last of them, the correction may refer to that instead: then only a
+    value that is denied by name counts.
     """
     if not previous:
         return None
@@ -200,7 +201,7 @@ def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since:
 
 
 def _spoken_of(key: str, since: str) -> bool:
-    """Whether something of the kind that fills `key` was said `since`, of which nothing was heard."""
+    """Whether something of the kind that fills `key` was mentioned `since` without a statement."""
     slot = key.partition(":")[0]
     strict = VALUES.get(slot) if slot in _WRITTEN else None
     named = slot in _KNOWN or slot.endswith("_name")
@@ -215,7 +216,7 @@ def _spoken_of(key: str, since: str) -> bool:
 
 
 def given_up(said: Sentence, at: int) -> bool:
-    """Whether the value before `at` is taken back by words that give no other."""
+    """Whether the value before `at` is retracted without another value."""
     return said.match(_GIVEN_UP, at) is not None
 
 
@@ -244,7 +245,7 @@ def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repa
 
 
 def _akin(new: str, old: SelfStatement, slot: str) -> bool:
-    """Whether `new` is likely the same kind of thing: "no, pepperoni" corrects nobody's name.
+    """Whether `new` is likely the same kind of thing: "no, pepperoni" corrects no name.
 
     It is if it is a known name of that kind, or if it looks or sounds like what it would replace.
     """
@@ -263,7 +264,7 @@ def _akin(new: str, old: SelfStatement, slot: str) -> bool:
 
 
 def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repair | None:
-    """The old thing goes and the new one comes: "I like jazz", "I meant blues"."""
+    """The old item is retracted and a new one stated: "I like jazz", "I meant blues"."""
     if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
         return None
     found = phrases.item(said, at, definite=True, limit=4)
@@ -279,7 +280,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
-    """As many of the last digits as were said again: "… one two three four, sorry, one two three five"."""
+    """`old` with its last digits corrected: "… one two three four, sorry, one two three five"."""
     run = spoken_values.digits(said, at)
     if run is None or not 3 <= len(run.text) < len(old):
         return None
@@ -287,7 +288,7 @@ def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
 
 
 def _ends(said: Sentence, end: int) -> bool:
-    """Whether a value can end there: also where it is put right again ("I mean Naples, I mean Florence")."""
+    """Whether a value can end there, also before another correction ("I mean Naples, I mean Florence")."""
     if said.gap(end) or said.low(end) in _POLITE or said.match(_SPELLED, end):
         return True
     again = said.match(_CORRECTING, end)
@@ -310,8 +311,8 @@ def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
 def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
     """The final result of one utterance: the last value of each key, in spoken order.
 
-    A retraction gives way to a value of the same key. A value that is stated and taken back at once remains
-    as a retraction, since an earlier call may have stored it.
+    A retraction gives way to a value of the same key. A value that is stated and retracted at once remains as
+    a retraction, since an earlier call may have stored it.
     """
     kept: dict[str, SelfStatement] = {}
     for one in heard:
@@ -324,5 +325,5 @@ def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
 
 
 def retracted(previous: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """Everything that was given, taken back."""
+    """Retractions of all values in `previous`."""
     return [retraction(old) for old in settled(previous) if not old.retracts]

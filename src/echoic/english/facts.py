@@ -47,7 +47,7 @@ def timezone(spot: Spot) -> RuleReading | None:
 
 
 def in_timezone(spot: Spot) -> RuleReading | None:
-    """After "I'm in": only with the word "time", since one may be in Israel or in the mountain."""
+    """After "I'm in": only with the word "time"; "in Israel" is a place."""
     return _zone(spot, spelled=True)
 
 
@@ -76,7 +76,7 @@ def _offset_zone(spot: Spot, code: re.Match[str]) -> RuleReading | None:
 
 
 def languages(spot: Spot) -> RuleReading | None:
-    """One key a language, "and" and commas between them; each may be "a little" or "fluent"."""
+    """One key for each language, separated by "and" and commas; each may be "a little" or "fluent"."""
     said, index, heard = spot.said, spot.at, list[SelfStatement]()
     end = index
     while index < len(said):
@@ -106,7 +106,7 @@ _ANY_AGE: Final = range(3, 121)
 _INTRODUCED: Final = frozenset("speaking calling ringing phoning here from".split())
 _AGE_CLOSERS: Final = words("facts.age_closers")
 _LASTING: Final = words("facts.lasting")
-# What puts a home in the past, up to some words behind it ("with my parents when I was five").
+# Words that put a home in the past, up to some words after it ("with my parents when I was five").
 _LONG_AGO: Final = pattern("facts.long_ago")
 # "I moved to Paris in 2010 and to London in 2015": on to the next.
 _THEN_ON: Final = pattern("facts.then_on")
@@ -114,7 +114,7 @@ _NOT_CALLED: Final = words("facts.not_called")
 
 
 def called(spot: Spot) -> RuleReading | None:
-    """After "call me": a name, and nothing behind it that makes it something else."""
+    """After "call me": a name, with nothing after it that makes it something else."""
     found = names.stated(spot.said, spot.at)
     if found is None or not closed(spot.said, found.end) or spot.said.low(spot.at) in _NOT_CALLED:
         return None
@@ -143,7 +143,7 @@ def introduced(spot: Spot) -> RuleReading | None:
 
 
 def named_before(spot: Spot) -> RuleReading | None:
-    """Before "here" or "speaking", where nothing else but a greeting is: "hi, Tom Baker here"."""
+    """Before "here" or "speaking", with nothing else but a greeting: "hi, Tom Baker here"."""
     said, end = spot.said, spot.said.at[spot.match.start()]
     start = next((at for at in range(end) if said.low(at) not in CONNECTING), end)
     found = names.claimed(said, start, greeted=True) if start < end else None
@@ -163,13 +163,13 @@ def home(spot: Spot) -> RuleReading | None:
 
 
 def home_since(spot: Spot) -> RuleReading | None:
-    """After "I've lived in": a home if it lasts ("for years"); else it may be long ago."""
+    """After "I've lived in": a home if it lasts ("for years"); otherwise it may be long ago."""
     found = home(spot)
     return found if found and spot.said.low(found.end) in _LASTING else None
 
 
 def moved_to(spot: Spot) -> RuleReading | None:
-    """After "I moved to": the last place, where one was moved on."""
+    """After "I moved to": the last place, if there were several moves."""
     said = spot.said
     found = home(spot)
     while found and (on := said.match(_THEN_ON, found.end)):
@@ -202,7 +202,7 @@ def birth_year(spot: Spot) -> RuleReading | None:
 
 
 def age(spot: Spot) -> RuleReading | None:
-    """A bare number is an age only where nothing is counted: "34." but not "34 minutes away"."""
+    """A bare number is an age only if it counts nothing: "34." but not "34 minutes away"."""
     said = spot.said
     found = spoken_values.number(said, spot.at)
     if found is None:
@@ -223,14 +223,14 @@ def _aged(value: int, end: int) -> RuleReading:
 # -- work
 
 _AT: Final = frozenset("at for with".split())
-# "my job is boring", "killing me", "changing": what a job is like ends as what one does.
+# "my job is boring", "killing me", "changing": descriptions that end like activities.
 _DOINGS: Final = words("facts.doings")
 _FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|him|half) ")
 _EMPLOYED: Final = frozenset("for since all".split())
 
 
 def works_at(spot: Spot) -> RuleReading | None:
-    """The employer, and the trade where it follows: "at Google as an engineer"."""
+    """The employer, and the trade if it follows: "at Google as an engineer"."""
     heard, end = _works_at(spot.said, spot.at)
     if not heard:
         return None
@@ -242,7 +242,7 @@ def works_at(spot: Spot) -> RuleReading | None:
 
 
 def works_at_since(spot: Spot) -> RuleReading | None:
-    """After "I've worked at": an employer if it lasts ("for ten years"); else it may be one of many."""
+    """After "I've worked at": an employer if it lasts ("for ten years"); otherwise it may be one of many."""
     found = works_at(spot)
     return found if found and spot.said.low(found.end) in _EMPLOYED else None
 
@@ -265,7 +265,7 @@ def claimed_trade(spot: Spot) -> RuleReading | None:
 
 
 def _trade(said: Sentence, at: int, *, certain: bool) -> RuleReading | None:
-    """A trade, and the employer where "at …" or "of …" follows."""
+    """A trade, and the employer if "at …" or "of …" follows."""
     found = places.role(said, at, certain=certain)
     if found is None or not closed(said, found.end) or said.match(_FIGURATIVE, found.end):
         return None
@@ -282,7 +282,7 @@ def _trade(said: Sentence, at: int, *, certain: bool) -> RuleReading | None:
 
 
 def occupation(spot: Spot) -> RuleReading | None:
-    """After "my job is": a trade, or what one does ("software testing")."""
+    """After "my job is": a trade, or an activity ("software testing")."""
     said = spot.said
     trade = places.role(said, spot.at, certain=True)
     if trade:
@@ -304,7 +304,7 @@ _COUNTS: Final = {
     word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
 }
 _SAME: Final = table("facts.same")
-# In a text without capitals a verb after an unlisted word makes it somebody's name ("my dog biscuit is …").
+# In a text without capitals a verb after an unlisted word makes it a name ("my dog biscuit is …").
 _THEIR_VERBS: Final = AUXILIARIES | frozenset(
     """
     and who likes loves lives works wants needs says said just also who's always never goes went got with
@@ -312,7 +312,7 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
-# Who is named so and is no longer with the speaker: a pet that died, a partner who left.
+# Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
 _PARTED: Final = pattern("facts.parted")
@@ -323,7 +323,7 @@ def _relation(spot: Spot) -> str:
 
 
 def relation(said: str) -> str:
-    """A word for a relative as keys have it: "mum" is mother, "older sister" is sister."""
+    """The word for a relative in keys: "mum" is mother, "older sister" is sister."""
     return re.sub(r"^(?:older|younger|little|big) ", "", _SAME.get(said, said))
 
 
@@ -335,7 +335,7 @@ def kin_named(spot: Spot) -> RuleReading | None:
 
 
 def kin_beside(spot: Spot) -> RuleReading | None:
-    """A name set beside the relation: "my wife Ana and I"."""
+    """A name beside the relation: "my wife Ana and I"."""
     found = names.known_or_capital(spot.said, spot.at)
     if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
         return None
@@ -367,7 +367,7 @@ def _child(name: str, kind: str) -> SelfStatement:
 
 
 def children(spot: Spot) -> RuleReading | None:
-    """Their names after "I have two kids": "Tom and Ann". Without names, how many there are."""
+    """Their names after "I have two kids": "Tom and Ann"; without names, their number."""
     found, end = names.name_list(spot.said, _past_naming(spot))
     count = spot.group("count")
     if found and (_COUNTS.get(count) == len(found) or _past_naming(spot) > spot.at):
@@ -377,7 +377,7 @@ def children(spot: Spot) -> RuleReading | None:
 
 
 def _past_naming(spot: Spot) -> int:
-    """The word after "named" or "called", where it stands there."""
+    """The index after "named" or "called", if present."""
     said = spot.said
     index = spot.at + (said.low(spot.at) in {"who", "their"})
     if said.low(index) == "names" and said.low(index + 1) == "are":
@@ -392,7 +392,7 @@ def child_names(spot: Spot) -> RuleReading | None:
 
 
 def pet_named(spot: Spot) -> RuleReading | None:
-    """A pet's name may be any word ("whiskers", "tofu"), so long as it is the only one."""
+    """A pet's name may be any word ("whiskers", "tofu"), if it is the only one."""
     said, at = spot.said, spot.at
     found = names.stated(said, at) or _any_name(spot)
     if found and said.match(_GONE, found.end):
@@ -428,7 +428,7 @@ def _pet(name: str, kind: str) -> SelfStatement:
 
 
 def pets(spot: Spot) -> RuleReading | None:
-    """Their names after "I have two dogs": "Rex and Bella". Without names, how many there are."""
+    """Their names after "I have two dogs": "Rex and Bella"; without names, their number."""
     found, end = names.name_list(spot.said, _past_naming(spot))
     kind = spot.group("kind")
     count = spot.group("count")
@@ -440,7 +440,7 @@ def pets(spot: Spot) -> RuleReading | None:
 
 
 def one_pet(spot: Spot) -> RuleReading | None:
-    """After "I have a dog": its name where one is given, else that there is one."""
+    """After "I have a dog": its name if given, else that there is one."""
     kind = spot.group("kind")
     if spot.said.low(spot.at) in {"named", "called"}:
         return pet_named(Spot(spot.said, spot.match, spot.at + 1, spot.greeted))
@@ -456,7 +456,7 @@ def one_pet(spot: Spot) -> RuleReading | None:
 PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
 )
-"""Words for people in somebody's life."""
+"""Words for people in the speaker's life."""
 
 
 def _spoken_age(said: Sentence, at: int) -> Value | None:
@@ -480,4 +480,4 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "email": spoken_values.email,
     "phone": spoken_values.phone,
 }
-"""What reads the value of a slot: for rules without a reader of their own, and for corrections."""
+"""The reader of each slot's value, for rules without a reader of their own and for corrections."""

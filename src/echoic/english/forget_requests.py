@@ -1,7 +1,7 @@
 """Requests to forget, in any wording: "rub that out", "what I told you about …".
 
 A sentence is a request only if it is a command or states a wish about what is stored. Verbs with many other
-uses ("take it out", "cancel that") count only beside a sign that memory is meant: what was said or told, a
+uses ("take it out", "cancel that") count only with a sign that memory is meant: what was said or told, a
 file, a book, something private. "I forget his name", "don't forget …" and a bare "forget it" are no requests.
 """
 
@@ -17,7 +17,7 @@ Span = tuple[int, int]
 
 SENTENCE: Final = re.compile(r"[^.!?…;\n]+[.!?…;]*")
 _MAX_CHARACTERS: Final = 2000
-"""How much of an utterance is read: requests are short."""
+"""Characters of an utterance that are read: requests are short."""
 
 # -- where an order may begin: a sentence, what follows a comma, and words that lead up to it
 _SEPARATED: Final = pattern("requests.separated")
@@ -50,7 +50,7 @@ _EVERYTHING: Final = pattern("requests.everything")
 _KEEPS: Final = pattern("requests.keeps")
 _FRAGMENT: Final = pattern("requests.fragment")
 _FRAGMENT_WORDS: Final = 7
-"""Most words of a sentence after a request that names again what is meant ("All about the bishop.")."""
+"""The most words of a sentence after a request that names its object again ("All about the bishop.")."""
 _VOCATIVE: Final = pattern("requests.vocative")
 _MONTH: Final = pattern("requests.month")
 _FAR: Final = pattern("requests.far")
@@ -68,7 +68,7 @@ _SAYS_NO: Final = pattern("requests.says_no")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
 _THAT: Final = pattern("requests.that")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
-"""Verbs that nobody uses of anything else."""
+"""Verbs that are used of memory only."""
 _STRONG: Final = pattern("requests.strong")
 _POINTING: Final = re.compile(rf"\b{source('requests.that')}\b|\bi (?:ever )?(?:said|spoke)\b")
 
@@ -80,27 +80,27 @@ class ForgetRequest:
     asking: tuple[Span, ...]
     """The sentences that ask."""
     topic: tuple[str, ...]
-    """Sentences that say what is meant, with the words that ask."""
+    """Sentences that name the object, and those that ask."""
     nearby: tuple[str, ...]
-    """Sentences right before, which may say it."""
+    """Sentences directly before, which may name it."""
     spared: str
-    """What the user wants kept, in their words."""
+    """What the user wants to keep, in their words."""
     before: tuple[Span, ...]
-    """Sentences before the request in the same utterance that it may point to."""
+    """Sentences before the request in the same utterance that it may refer to."""
     points_back: bool
-    """Whether its object is only pointed to: "that", "it"."""
+    """Whether its object is a pronoun: "that", "it"."""
     far: bool
     """Whether it refers to something said at another time."""
     months: tuple[int, ...]
     """Months it was said in, as numbers."""
     ahead: bool = False
-    """Whether it speaks of what is said next."""
+    """Whether it refers to what is said next."""
     named_before: bool = False
-    """Whether it names what is meant and then points to it: "about my landlord, forget that"."""
+    """Whether it names its object and then refers to it: "about my landlord, forget that"."""
 
 
 def asks_off_the_record(text: str) -> bool:
-    """Whether `text` asks that the call it is said in be not kept: "don't remember this call"."""
+    """Whether `text` asks not to keep the call: "don't remember this call"."""
     text = text[:_MAX_CHARACTERS]
     if not _THIS_CALL.search(text.lower()):
         return False
@@ -111,14 +111,10 @@ def asks_off_the_record(text: str) -> bool:
 
 
 def answers_to_remember(text: str, question: str = "") -> bool | None:
-    """What `text` says of whether the call it is said in may be kept: "you may remember this call".
+    """Whether `text` says that the call may be kept ("you may remember this call") or not; None if it is
+    unclear.
 
-    Args:
-        text: what the user said.
-        question: what the agent said right before: asked by it, "yes" and "no" are answers too.
-
-    Returns:
-        None: nothing, or nothing clear.
+    After the agent's `question` for it, "yes" and "no" are answers too.
     """
     said = [_low(sentence[0]) for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
     said = [low for low in said if low]
@@ -136,7 +132,7 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
 
 
 def forget_request(text: str) -> ForgetRequest | None:
-    """The request to forget in `text`; None if there is none, or if it is to forget everything."""
+    """The request to forget in `text`; None without one, or if it is to forget everything."""
     text = text[:_MAX_CHARACTERS]
     if not _MAY_ASK.search(text.lower()):
         return None
@@ -189,7 +185,7 @@ def _names_again(low: str) -> bool:
 
 
 _BEFORE: Final = 3
-"""Sentences before a request that may say what it means."""
+"""Sentences before a request that may name its object."""
 _MAY_ASK: Final = pattern("requests.may_ask")
 
 
@@ -203,7 +199,7 @@ _MIND: Final = pattern("requests.mind")
 
 
 def _asks(low: str, whole: str) -> bool:
-    """Whether a sentence asks to forget; `whole`: all that was said with it."""
+    """Whether a sentence asks to forget; `whole` is the whole utterance."""
     if _NOT_MEANT.search(low):
         return False
     memory = bool(_TOLD.search(whole) or _RECORDS.search(whole) or _PRIVATE.search(whole))
@@ -253,12 +249,12 @@ def _forgets(what: str, *, memory: bool, led: bool) -> bool:
 
 
 def _points(low: str) -> bool:
-    """Whether a request points to what it means."""
+    """Whether a request refers to its object by a pronoun."""
     return _POINTING.search(low) is not None
 
 
 def _divided(said: str) -> tuple[str, list[str]]:
-    """The part of a sentence that says what to forget, and the part that says what to keep."""
+    """The part of a sentence that says what to forget, and the parts that say what to keep."""
     parts = re.split(r"(?<=[,;—–])\s+", said)
     kept = [part for part in parts if _KEEPS.search(_low(part)) and not _asks_in(part)]
     return " ".join(part for part in parts if part not in kept), kept
@@ -269,7 +265,7 @@ def _asks_in(part: str) -> bool:
 
 
 def _without(said: str, names: set[str]) -> str:
-    """`said` without names of who is spoken to."""
+    """`said` without the names of the person addressed."""
     for name in names:
         said = re.sub(rf"(?:(?<=,)|(?<=^))\s*{re.escape(name)}\s*(?=[,.!?…]|$)", " ", said)
     return said.strip()

@@ -1,32 +1,24 @@
-"""English as data: sets of words, tables and patterns, read from `data` once, when first asked for.
+"""English as data: sets of words, tables and patterns, read from `data` once, on first use.
 
 Everything is folded: lower case, no accents, straight apostrophes. Lists of names are evidence only: a name
-need not be listed. Words that are names as well ("will", "grace", "hunter") are in `AMBIGUOUS`.
+need not be listed. Names that are ordinary words too ("will", "grace", "hunter") are in `AMBIGUOUS`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import get_data
 from typing import Final
 
 from echoic.temporal.rules import MONTHS as MONTH_NAMES
+from echoic.text import sections
 
 _MACRO: Final = re.compile(r"\{([a-z_.]+)\}")
 
 
-@cache
-def _sections(file: str) -> dict[str, list[str]]:
-    """The lines of each section of a data file."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in (get_data("echoic.english", f"data/{file}.txt") or b"").decode().splitlines():
-        if re.fullmatch(r"\[[a-z_.]+\]", line):
-            lines = found.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    return found
+def _sections(file: str) -> Mapping[str, list[str]]:
+    return sections("echoic.english", f"data/{file}.txt")
 
 
 @cache
@@ -43,7 +35,7 @@ def table(name: str) -> dict[str, str]:
 
 @cache
 def source(name: str) -> str:
-    """The text of a pattern, with the patterns that it names put in."""
+    """The text of a pattern, with the patterns it refers to inserted."""
     return expanded("".join(_sections("patterns")[name]), name.partition(".")[0])
 
 
@@ -54,7 +46,7 @@ def pattern(name: str) -> re.Pattern[str]:
 
 
 def expanded(text: str, section: str) -> str:
-    """`text` with a pattern in place of each {name}: of `section`, of the macros, or as {section.name}."""
+    """`text` with each {name} replaced by a pattern of `section`, a macro, or {section.name}."""
     own = _sections("patterns")
 
     def named(said: re.Match[str]) -> str:
@@ -76,11 +68,11 @@ def triggers() -> list[tuple[str, str, list[str], str]]:
 
 
 FIRMS: Final = words("lexicon.firms")
-"""Firms that are better known than any person of that name; some are ordinary words as well."""
+"""Firms that are better known than any person of that name; some are ordinary words too."""
 PLACES: Final = words("lexicon.places")
-"""Places that are known even without their capital in a text that has others ("I live in boston")."""
+"""Places that are recognised even without a capital in a text that has others ("I live in boston")."""
 AMBIGUOUS: Final = words("lexicon.ambiguous")
-"""Names that are also words a speaker may say of themselves, and so prove nothing after "I'm"."""
+"""Names that are also words a speaker may say about themselves, and so prove nothing after "I'm"."""
 GIVEN: Final = words("lexicon.given")
 """Given names that are hardly ever anything else."""
 PRONOUNS: Final = words("lexicon.pronouns")
@@ -90,7 +82,7 @@ AUXILIARIES: Final = words("lexicon.auxiliaries")
 PREPOSITIONS: Final = words("lexicon.prepositions")
 DISCOURSE: Final = words("lexicon.discourse")
 FUNCTION: Final = PRONOUNS | DETERMINERS | CONJUNCTIONS | AUXILIARIES | PREPOSITIONS | DISCOURSE
-"""Words that carry the grammar: none begins a value, and most end one."""
+"""Function words: none begins a value, and most end one."""
 NUMBERS: Final = words("lexicon.numbers")
 DAYS: Final = words("lexicon.days")
 MONTHS: Final = tuple(month.lower() for month in MONTH_NAMES)
@@ -114,12 +106,11 @@ _WORDLIKE_ENDINGS: Final = tuple(
     "ing ed ly ful less ous able ible ish ness tion sion ment ative ctive ional aholic phobic istic"
     " n't 'll 've 're 'd 's".split()
 )
-"""Endings by which an unknown word is taken for an English adjective, participle or adverb, not for a name.
-"""
+"""Endings by which an unknown word counts as an English adjective, participle or adverb, not as a name."""
 
 
 def wordlike(low: str) -> bool:
-    """Whether a folded word is English, as far as the lists and its ending tell, and not a known name."""
+    """Whether a folded word is English, judging by the lists and its ending, and not a known name."""
     if low in GIVEN or low in AMBIGUOUS:
         return False
     if low in COMMON or low.endswith(_WORDLIKE_ENDINGS):

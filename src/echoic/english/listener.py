@@ -1,12 +1,12 @@
-"""Reads what an utterance says of its speaker, sentence by sentence.
+"""Reads what an utterance says about its speaker, sentence by sentence.
 
-Every word is tried as the beginning of a clause of the speaker's own, which a rule reads and a correction
-may replace. Before a rule, `Ground` says whether such a clause begins here; after it, `withdrawn` says
-whether the rest of the sentence takes it back: suppositions, questions, other people's words, jokes and an
-agent's words are not believed. Requests to the memory itself ("remember this", "forget that", "do not write
-this down") are read here as well.
+Every word is tried as the beginning of a clause about the speaker, which a rule reads and a correction may
+replace. Before a rule, `Ground` decides whether such a clause begins here; after it, `withdrawn` decides
+whether the rest of the sentence retracts it: suppositions, questions, quotations, jokes and an agent's words
+do not count. Requests to the memory itself ("remember this", "forget that", "do not write this down") are
+read here as well.
 
-English only: nothing is understood of other languages, though names in any script survive.
+English only: other languages are not understood, though names in any script survive.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RULES: Final = rules_of({"facts": facts, "preferences": preferences})
 """In the order they are tried at a word; the first that reads a value wins."""
 
 _BY_WORD: Final = index_of(RULES)
-# Characters looked at of one utterance: as much as one may hold. More is not speech.
+# Characters of one utterance that are read, its maximum size.
 _MAX_CHARACTERS: Final = 32 * 1024
 # Words, and characters, before a correction that may say what it corrects. Keeps hearing linear.
 _BEHIND: Final = 60
@@ -49,7 +49,7 @@ _ONLY: Final = re.compile(r"\b(?:just|only) ")
 # Requests to the memory itself.
 _REMEMBER: Final = pattern("requests.remember")
 _FORGET: Final = pattern("requests.forget")
-# One deletes letters and orders as well, so "delete" needs to say what, and of what kind.
+# "Delete" also applies to letters and orders, so it needs an object of a known kind.
 _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
@@ -59,7 +59,7 @@ _ITEM: Final = pattern("requests.item")
 _SLOTS: Final = table("requests.slots")
 _NOT_ASKED: Final = words("requests.not_asked")
 _HUSH_WORDS: Final = 5
-"""Length of "please don't write down that": a longer sentence says something else as well."""
+"""Words of "please don't write down that": a longer sentence says something else as well."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
@@ -76,11 +76,11 @@ _MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
 _FORBIDDING: Final = words("guards.forbidding")
 _SHADOWING: Final = words("guards.shadowing")
 _LIFTING: Final = frozenset("but anyway anyways however".split())
-# Phrases that cast a shadow though none of their words does.
+# Phrases that start a supposition though none of their words does.
 _SHADOWS: Final = pattern("guards.shadows")
-# Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
+# Phrases that do not, though their words do: polite conditions and the speaker's own insistence.
 _HARMLESS: Final = pattern("guards.harmless")
-# Phrases after which the speaker vouches for what follows.
+# Phrases after which the speaker means what follows.
 _VOUCHING: Final = pattern("guards.vouching")
 _AGENT: Final = pattern("guards.agent")
 _STAGED: Final = pattern("guards.staged")
@@ -89,12 +89,12 @@ _QUESTIONING: Final = words("guards.questioning")
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
 _TAGS: Final = pattern("guards.tags")
 _TAKEN_BACK: Final = pattern("guards.taken_back")
-# What makes a home, a job or a diet one of a season, or one that was left.
+# Words that make a home, a job or a diet temporary or past.
 _PASSING: Final = pattern("guards.passing")
 _PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry", "diet:")
-# What says that nothing before it holds, of whatever kind it is.
+# Words that retract everything before them, of any kind.
 _UNSAID: Final = pattern("guards.unsaid")
-# The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
+# The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = pattern("guards.joke")
 _TIMELESS: Final = tuple(
@@ -107,15 +107,15 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
 
     Args:
         text: one utterance of the user, as a recogniser wrote it: with or without capitals and punctuation.
-            Only the first 32768 characters are looked at.
+            Only the first 32768 characters are read.
         previous: the results of `listen` for the previous turn or two, oldest first: "actually it's Paula"
-            corrects the last of it, "forget that" takes all of it back.
+            corrects the last of it, "forget that" retracts all of it.
         since: what the user said after the last of `previous` without any result: after "book me a flight to
-            Paris" it is Paris that "actually London" corrects, not where they live.
+            Paris", "actually London" corrects Paris, not the user's home.
 
     Returns:
-        One entry per key. Empty if nothing is certain enough: questions, suppositions, other people's words,
-        passing states and jokes yield nothing. No text makes it raise.
+        One entry per key. Empty if nothing is certain enough: questions, suppositions, quotations, passing
+        states and jokes yield nothing. No text makes it raise.
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = sentences(storable)
@@ -128,7 +128,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
 
 
 class _Hearing:
-    """One utterance being heard."""
+    """The state of reading one utterance."""
 
     def __init__(self, previous: Sequence[SelfStatement], since: str) -> None:
         self._previous = list(previous)
@@ -145,7 +145,7 @@ class _Hearing:
         return settled(self._heard)
 
     def hear(self, said: Sentence) -> None:
-        """Take in one sentence."""
+        """Read one sentence."""
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
@@ -158,7 +158,7 @@ class _Hearing:
 
 
 class _Passage:
-    """One sentence being read from left to right."""
+    """One sentence, read from left to right."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Passage:
         self._forgetting = False
         self._requested = False
         self._led = phrases.condition_before(said)
-        """The condition that the sentence begins with, and where its main clause does."""
+        """The condition at the beginning of the sentence, and where its main clause begins."""
 
     def read(self) -> None:
         index, end = 0, len(self._said)
@@ -208,7 +208,7 @@ class _Passage:
         return self._clause(start)
 
     def _clause(self, start: int) -> int:
-        """Hear the clause at `start`; what no rule understands in it is kept as it was said."""
+        """Read the clause at `start`; if no rule understands it, it is stored as said."""
         self._ground.vouch(start)
         before = len(self._heard)
         index = start
@@ -234,7 +234,7 @@ class _Passage:
         return end
 
     def _correction(self, index: int) -> int | None:
-        """Where to go on after a correction of what was said last."""
+        """Where to go on after a correction of the last statement."""
         begins = index in (0, self._value_end) or self._said.gap(index)
         if not begins or self._said.tokens[index].quoted:
             return None
@@ -286,9 +286,7 @@ class _Passage:
         return self._led is not None and self._led[1] == index
 
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
-        """Add the result of a rule, unless the sentence takes it back. Returns where it ended, if
-        understood.
-        """
+        """Add a rule's result unless the sentence retracts it; returns where it ended."""
         said = self._said
         asked = rule.request or self._requested
         denied = spot.match.groupdict().get("no") is not None
@@ -308,7 +306,7 @@ class _Passage:
         return reading.end
 
     def _conditioned(self, spot: Spot, reading: RuleReading, *, denied: bool) -> RuleReading | None:
-        """`reading` with the condition that was said with it; None where it cannot hold under one."""
+        """`reading` with its condition; None if it cannot hold under one."""
         start = self._said.at.get(spot.match.start())
         led = self._led[0] if self._led and start == self._led[1] else None
         able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
@@ -346,7 +344,7 @@ def asks_to_remember(said: Sentence) -> bool:
 
 
 def note(said: Sentence, at: int) -> SelfStatement | None:
-    """The clause at `at` kept as it was said. "my locker code is …" has the locker code for its key."""
+    """The clause at `at`, stored as said. "my locker code is …" has the locker code for its key."""
     kept = phrases.clause(said, at)
     addressed = {said.low(i) for i in range(at, len(said))} & {"you", "your", "you're", "yourself"}
     if kept is None or kept.end - at < 3 or addressed or _ORDERS.search(said.line, said.starts[at]):
@@ -360,7 +358,7 @@ def note(said: Sentence, at: int) -> SelfStatement | None:
 def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     """What the words at `at` ask to forget: "all", "slot:home", "item:allergy:nuts" or "clause".
 
-    With it the word where it ends, or where the clause begins.
+    With the word where it ends, or where the clause begins.
     """
     if said.match(_SCRATCH, at):
         return "all", len(said)
@@ -383,7 +381,7 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
 
 
 def _item_key(asked: re.Match[str]) -> str:
-    """The key of what "my peanut allergy", "my favourite colour" or "my sister's name" speaks of."""
+    """The key of "my peanut allergy", "my favourite colour" or "my sister's name"."""
     if asked["kin"]:
         return f"{relation(asked['kin']).replace(' ', '_')}_name"
     if asked["thing"]:
@@ -399,7 +397,7 @@ def hushed(said: Sentence) -> bool:
 
 
 def only_hushes(said: Sentence) -> bool:
-    """Whether the sentence asks nothing else, so that it can only mean what was said before."""
+    """Whether the sentence asks for nothing else, so that it refers to what was said before."""
     found = _hush(said)
     return bool(found and found["keep"]) and said.match(_HUSH, 0) is not None and len(said) <= _HUSH_WORDS
 
@@ -410,27 +408,25 @@ def _hush(said: Sentence) -> re.Match[str] | None:
 
 
 def by_an_agent(utterance: Sequence[Sentence]) -> bool:
-    """Whether an assistant says this, or somebody who wants to instruct one."""
+    """Whether an assistant says this, or somebody who instructs one."""
     first = utterance[0] if utterance else None
     labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
     return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
 def staged(utterance: Sequence[Sentence]) -> bool:
-    """Whether it is sung, acted or broadcast: then nothing in it is meant."""
+    """Whether it is sung, acted or broadcast, so that nothing in it is meant."""
     return any(_STAGED.search(said.line) for said in utterance)
 
 
 def greets(said: Sentence) -> bool:
-    """Whether the sentence is nothing but a greeting."""
+    """Whether the sentence is only a greeting."""
     words = [token.low for token in said.tokens]
     return not GREETINGS.isdisjoint(words) and all(word in CONNECTING for word in words)
 
 
 class Ground:
-    """The positions in one sentence where a clause about the speaker may begin. Computed once, in one
-    pass.
-    """
+    """The positions in one sentence where a clause about the speaker may begin."""
 
     def __init__(self, said: Sentence, *, greeted: bool) -> None:
         self._said = said
@@ -447,13 +443,11 @@ class Ground:
         self._vouched.add(index)
 
     def bears(self, index: int, *, firm: bool, value_end: int, asked: bool = False) -> bool:
-        """Whether a rule may begin at `index`.
+        """Whether a rule whose trigger begins at `index` may apply.
 
-        Args:
-            index: the first word of the trigger.
-            firm: whether the trigger is plain enough to begin anywhere but after a word that forbids it.
-            value_end: where the value read last ended: a new clause may begin right there.
-            asked: whether the trigger is a request, which a shadow does not touch.
+        `firm` triggers may begin anywhere except after a word that forbids it. A new clause may begin at
+        `value_end`, where the last value ended. `asked`: the trigger is a request, which suppositions do not
+        affect.
         """
         said = self._said
         if said.tokens[index].quoted:
@@ -472,7 +466,7 @@ class Ground:
 
 
 def _shadow(said: Sentence) -> list[bool]:
-    """For each word, whether a supposition or somebody else's words reach over it."""
+    """For each word, whether a supposition or a quotation covers it."""
     harmless = _covered(_HARMLESS, said)
     starts = set(_ends_of(_SHADOWS, said))
     shadow: list[bool] = []
@@ -505,7 +499,7 @@ def _matches(pattern: re.Pattern[str], said: Sentence) -> list[re.Match[str]]:
 
 
 def _greeting(said: Sentence, *, greeted: bool) -> int:
-    """The last word before which there is only a greeting; -1 where there is none."""
+    """The last word before which there is only a greeting; -1 without one."""
     seen = greeted
     for index, token in enumerate(said.tokens):
         seen = seen or token.low in GREETINGS
@@ -515,13 +509,9 @@ def _greeting(said: Sentence, *, greeted: bool) -> int:
 
 
 def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bool:
-    """Whether what follows a value at `end` makes it a question, a joke, a guess or a passing state.
+    """Whether the words after a value at `end` make it a question, a joke, a guess or a passing state.
 
-    Args:
-        said: the sentence.
-        end: the word after the value.
-        key: the key of the value.
-        denied: whether the value was denied ("I don't live in Rome").
+    `denied`: the value was denied ("I don't live in Rome").
     """
     if end >= len(said):
         return said.question
@@ -542,5 +532,5 @@ def _asks_later(said: Sentence, end: int) -> bool:
 
 
 def jokes(said: Sentence) -> bool:
-    """Whether the sentence says that the one before was a joke."""
+    """Whether the sentence says that the previous one was a joke."""
     return said.match(_JOKE, 0) is not None

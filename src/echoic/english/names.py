@@ -23,13 +23,13 @@ TITLES: Final = words("names.titles")
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _MUD: Final = words("names.mud")
-# What follows a name that was given in passing: the next clause, a purpose, a place.
+# Words that follow a name given in passing: the next clause, a purpose, a place.
 _CLOSERS: Final = words("names.closers")
 _SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
 
 
 def stated(said: Sentence, at: int) -> Value | None:
-    """The name at `at` where only a name or a remark about names can stand; None for the remark."""
+    """The name at `at`, where only a name or a remark about names can follow; None for the remark."""
     spelled = spelled_out(said, at)
     if spelled:
         return spelled
@@ -42,12 +42,9 @@ def stated(said: Sentence, at: int) -> Value | None:
 
 
 def claimed(said: Sentence, at: int, *, greeted: bool) -> Value | None:
-    """The name at `at` where a state, a trade or anything else could stand as well.
+    """The name at `at`, the word after "I'm", where anything could follow.
 
-    Args:
-        said: the sentence.
-        at: the word after "I'm".
-        greeted: whether only a greeting came before: people give their names after one.
+    `greeted`: only a greeting came before, after which people give their names.
     """
     if said.low(at) in DEMONYMS or said.low(at) in _MUD:
         return None
@@ -91,7 +88,7 @@ def name_list(said: Sentence, at: int) -> tuple[list[str], int]:
 
 
 def known_or_capital(said: Sentence, at: int) -> Value | None:
-    """One name where an ordinary word is likelier: written as one, or among the names we know."""
+    """One name where an ordinary word is likelier: written as one, or a known name."""
     if said.cased:
         return _capital_run(said, at)
     return _plain_run(said, at, limit=1) if said.low(at) in GIVEN else None
@@ -112,7 +109,7 @@ def spelled_out(said: Sentence, at: int) -> Value | None:
 
 
 def _respelled(said: Sentence, found: Value, at: int) -> Value:
-    """`found`, with its last word as it was spelled where a spelling follows."""
+    """`found`, with its last word replaced by a spelling that follows."""
     skipped = said.match(_SPELLING, found.end)
     start = said.at.get(skipped.end(), found.end) if skipped else found.end
     spelled = spelled_out(said, start)
@@ -163,7 +160,7 @@ def _next_capital(said: Sentence, index: int) -> int:
 
 
 def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
-    """Words that no list knows as English, in a text without capitals; None if more than `limit`."""
+    """Words that no list has as English, in a text without capitals; None if more than `limit`."""
     index = at
     while index < len(said) and not (index > at and said.gap(index)):
         word = said.low(index)
@@ -184,7 +181,7 @@ def _too_short(said: Sentence, index: int) -> bool:
 
 
 def titled(tokens: tuple[Token, ...]) -> str:
-    """The words with the capitals a name has: "o'brien" is O'Brien, "van der berg" keeps its particles."""
+    """The words with the capitals of a name: "o'brien" is O'Brien, "van der berg" keeps its particles."""
     words = [token.text for token in tokens]
     return " ".join(w if i and w in PARTICLES else _title(w) for i, w in enumerate(words))
 
@@ -201,9 +198,9 @@ def _title(word: str) -> str:
 # -- places and firms
 
 PLACE_WORDS: Final = words("names.place_words")
-"""Ordinary words that many place names are made of."""
+"""Ordinary words that occur in many place names."""
 UPPER: Final = words("names.upper")
-"""Words that are written in capitals throughout."""
+"""Words that are written in capitals."""
 _SMALL: Final = PARTICLES | frozenset("of the upon on and sur area region suburbs".split())
 
 
@@ -239,16 +236,16 @@ def capitals(said: Sentence, start: int) -> int:
 
 
 def _named(said: Sentence, index: int) -> bool:
-    """Whether a name goes on at `index`, right after a small word."""
+    """Whether a name goes on at `index`, directly after a small word."""
     if said.gap(index):
         return False
     return said.tokens[index].capital and said.low(index) not in FUNCTION
 
 
 def plain_end(said: Sentence, start: int, *, limit: int, inside: frozenset[str] = PLACE_WORDS) -> int:
-    """Find the end of a name in a text without capitals; `start` if it has more than `limit` words.
+    """The end of a name in a text without capitals; `start` if it has more than `limit` words.
 
-    Ordinary words end it, but for those that names of this kind are made of (`inside`).
+    Ordinary words end it, except those that occur in names of this kind (`inside`).
     """
     index = start
     while index < len(said) and not (index > start and said.gap(index)):
@@ -289,5 +286,5 @@ def run_end(said: Sentence, at: int, inside: frozenset[str] = frozenset()) -> in
 
 
 def personal(said: Sentence, end: int) -> bool:
-    """Whether what was read is somebody's ("Ana's house"); "St Mary's" is not."""
+    """Whether it belongs to a person ("Ana's house"); "St Mary's" does not."""
     return said.low(end - 1).endswith("'s") and not closed(said, end)

@@ -1,9 +1,9 @@
 """Phrases for unnamed things: what a speaker likes, avoids or needs, and under which condition.
 
 A phrase is read completely or not at all. Cut short it can mean the opposite ("I like coffee when it's
-late"), so one with an unknown condition, with a reference only the listener can see ("this one"), or without
-a clear end is refused. Conditions are read ("only at work", "when I'm driving"); hypotheticals, politeness
-and recollections ("if I may", "when I was a child") are not conditions.
+late"), so one with an unknown condition, with a reference only the listener can resolve ("this one"), or
+without a clear end is refused. Conditions are read ("only at work", "when I'm driving"); hypotheticals,
+politeness and recollections ("if I may", "when I was a child") are not conditions.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CONDITION_WORDS: Final = 10
 _AFTER: Final = pattern("phrases.after")
 _BEFORE: Final = pattern("phrases.before")
 _ADJUNCT: Final = pattern("phrases.adjunct")
-# What is no condition of a preference: said of what was, of what might be, of now, or out of politeness.
+# No conditions of a preference: past, hypothetical, only now, or out of politeness.
 _NOT_ONE: Final = pattern("phrases.not_one")
 _TELLING: Final = words("phrases.telling")
 _THEIRS: Final = table("phrases.theirs")
 
 
 def condition_after(said: Sentence, at: int) -> tuple[str, int] | None:
-    """The condition that follows what ended before the word `at`, and where it ends; None: there is none."""
+    """The condition after the word `at`, and where it ends, or None."""
     found = said.match(_AFTER, at)
     if found is None:
         return None
@@ -56,7 +56,7 @@ def condition_after(said: Sentence, at: int) -> tuple[str, int] | None:
 
 
 def condition_before(said: Sentence) -> tuple[str, int] | None:
-    """The condition a sentence begins with, and where its main clause does: "At work I prefer tea"."""
+    """The condition a sentence begins with, and where its main clause begins: "At work I prefer tea"."""
     found = said.match(_BEFORE, 0)
     start = said.at.get(found.start("context")) if found else None
     if start is None:
@@ -71,7 +71,7 @@ def condition_before(said: Sentence) -> tuple[str, int] | None:
 
 
 def condition_within(text: str) -> str | None:
-    """The condition at the end of what is preferred: "in the evening" of "prefers tea in the evening"."""
+    """The condition at the end of a preference: "in the evening" of "prefers tea in the evening"."""
     found = _ADJUNCT.search(text)
     return found.group("context") if found else None
 
@@ -96,7 +96,7 @@ def _is_one(text: str) -> bool:
 def _theirs(text: str) -> str:
     """The speaker's words about themselves, reworded in the third person."""
     words = text.split()
-    words[0] = words[0].lower()  # it stands behind what it is a condition of
+    words[0] = words[0].lower()  # it follows what it is a condition of
     return " ".join(_THEIRS.get(word.casefold().replace("’", "'"), word) for word in words)
 
 
@@ -131,12 +131,8 @@ def item(
 ) -> Value | None:
     """One thing named in general ("jazz", "long walks on the beach"), or None.
 
-    Args:
-        said: the sentence.
-        at: where it starts.
-        definite: whether "the aisle seat" counts; "I like the blue one" never does.
-        limit: the most words it may have.
-        conditional: whether a condition may follow that `conditions` can read: then it is not lost.
+    `definite`: whether "the aisle seat" counts; "I like the blue one" never does. `conditional`: whether a
+    condition may follow that `condition_after` can read, so that it is not lost.
     """
     start = at
     first = said.low(at)
@@ -186,14 +182,14 @@ def _alike(last: Value, following: Value) -> bool:
 
 
 def foods(said: Sentence, at: int) -> tuple[list[Value], int]:
-    """Things to eat, drink or touch: short items that are no meal, measure or complaint."""
+    """Things to eat, drink or touch: short items that are not meals, measures or complaints."""
     found, end = items(said, at, limit=3)
     clear = all(_is_food(one) for one in found)
     return (found, end) if found and clear else ([], at)
 
 
 def subject(said: Sentence, at: int, *, limit: int = 3) -> Value | None:
-    """The words before "is" or "are": what "my favourite colour is" speaks of."""
+    """The words before "is" or "are": the subject of "my favourite colour is"."""
     index = at
     while index < min(len(said), at + limit) and said.low(index) not in {"is", "are"}:
         if said.low(index) in (PRONOUNS | AUXILIARIES | CONJUNCTIONS) or (index > at and said.gap(index)):
@@ -217,7 +213,7 @@ def clause(said: Sentence, at: int, *, limit: int = 30) -> Value | None:
 def slug(text: str) -> str:
     """`text` as part of a key: in lower case, without article and commas, at most 60 characters.
 
-    Recognisers differ in what they write for one spoken word ("color", "colour"): both are one key.
+    Recognisers write one spoken word differently ("color", "colour"): both become one key.
     """
     words = [_SPELT.get(word, word) for word in text.lower().replace(",", " ").split()]
     if words and words[0] in {"a", "an", "the", "some"}:

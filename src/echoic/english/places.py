@@ -1,8 +1,8 @@
 """Places, employers, workplaces and trades.
 
 A place is a town, a region, a country or a street address. "I'm a nurse" names a trade and "I'm a night owl"
-does not, which only a list can tell: a trade's last word must be known, unless nothing but a trade can follow
-("I work as …").
+does not, which only a list can tell: a trade's last word must be known, unless only a trade can follow ("I
+work as …").
 """
 
 from __future__ import annotations
@@ -114,12 +114,9 @@ def field_of_work(said: Sentence, at: int) -> Value | None:
 
 
 def role(said: Sentence, at: int, *, certain: bool) -> Value | None:
-    """A trade, without its article: "high school teacher", "head of sales".
+    """A trade at `at`, without its article: "high school teacher", "head of sales".
 
-    Args:
-        said: the sentence.
-        at: the first word, which may be an article.
-        certain: whether the frame admits only trades ("I work as …"); if not, its last word must be known.
+    `certain`: only a trade can follow ("I work as …"); if not, its last word must be known.
     """
     article = said.low(at) in {"a", "an", "the"}
     start = at + article
@@ -129,7 +126,7 @@ def role(said: Sentence, at: int, *, certain: bool) -> Value | None:
         return None
     head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
     owned = head != "owner" or said.low(at) == "the" or not _COMMON_WORKPLACES.isdisjoint(words)
-    ranked = said.low(at) == "the"  # "the head of sales" has a post, "the nurse" is somebody spoken of before
+    ranked = said.low(at) == "the"  # "the head of sales" is a post, "the nurse" was mentioned before
     known = head in _RANKED if ranked else _is_trade(head)
     if not (known or (certain and article)) or not owned:
         return None
@@ -199,7 +196,7 @@ def place(said: Sentence, at: int) -> Value | None:
 
 
 def origin(said: Sentence, at: int) -> Value | None:
-    """A place one can be from; not a department or a firm."""
+    """A place where one can be from; not a department or a firm."""
     found = place(said, at)
     last = said.low(found.end - 1) if found else ""
     return None if last in _NOT_ORIGINS or said.low(at) in FIELDS else found
@@ -242,7 +239,7 @@ def _capital_place(said: Sentence, at: int) -> Value | None:
 
 
 def _state_end(said: Sentence, end: int) -> int:
-    """The end of "…, Utah" after a town that ends at `end`; `end` itself where no state follows."""
+    """The end of "…, Utah" after a town that ends at `end`; `end` itself without a state."""
     if not said.gap(end) or end >= len(said):
         return end
     further = capitals(said, end)

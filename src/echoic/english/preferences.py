@@ -9,15 +9,7 @@ import re
 from typing import Final
 
 from echoic.english import phrases
-from echoic.english.lexicon import (
-    DETERMINERS,
-    FUNCTION,
-    PREPOSITIONS,
-    PRONOUNS,
-    pattern,
-    table,
-    words,
-)
+from echoic.english.lexicon import DETERMINERS, FUNCTION, PREPOSITIONS, PRONOUNS, pattern, table, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import RuleReading, Spot, hear, many, one
@@ -29,7 +21,7 @@ _DIETS: Final = table("preferences.diets")
 PLURALS: Final = table("preferences.plurals")
 _THIRD_PERSON: Final = table("preferences.third_person")
 _HOURS: Final = pattern("preferences.hours")
-# What makes a rule of a diet hold only now and then, or only of some of it.
+# Words that limit a diet to some times or some foods.
 _NOW_AND_THEN: Final = pattern("preferences.now_and_then")
 _UNDER_CONDITIONS: Final = words("preferences.under_conditions")
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
@@ -61,7 +53,7 @@ def avoids(spot: Spot) -> RuleReading | None:
 
 
 def avoids_listed(spot: Spot) -> RuleReading | None:
-    """Something from a closed list; "no coffee after noon" is no rule about coffee."""
+    """Something from a closed list; "no coffee after noon" says nothing about coffee in general."""
     what = spot.group("what")
     if not spot.said.gap(spot.at) and spot.said.low(spot.at) in _UNDER_CONDITIONS:
         return None
@@ -104,7 +96,7 @@ def hobby(spot: Spot) -> RuleReading | None:
 
 
 def avoid_topic(spot: Spot) -> RuleReading | None:
-    """A topic to avoid entirely; one to avoid only now, or with somebody, is no rule."""
+    """A topic to avoid entirely; one to avoid only now, or with some people, does not count."""
     said, at = spot.said, spot.at
     if said.low(at) in {"my", "our"}:
         end = at + 1
@@ -119,7 +111,7 @@ def avoid_topic(spot: Spot) -> RuleReading | None:
 
 
 def answer_length(spot: Spot) -> RuleReading | None:
-    """How long answers are to be, of all answers: "keep it short" may be about this one, so it has to end."""
+    """How long all answers should be: "keep it short" may be about this one, so it must end there."""
     length = spot.group("length")
     kept = _LENGTHS.get(length, length)
     if not closed(spot.said, spot.at) or spot.said.low(spot.at) in {"this", "for", "today", "about"}:
@@ -131,7 +123,7 @@ _LENGTHS: Final = table("preferences.lengths")
 
 
 def prefers(spot: Spot) -> RuleReading | None:
-    """After "I prefer": the key is what is preferred, the text keeps what to ("tea to coffee")."""
+    """After "I prefer": the key is what is preferred, the text keeps the alternative ("tea to coffee")."""
     said = spot.said
     found = phrases.item(said, spot.at, definite=True, limit=9, conditional=True)
     if found is None or said.low(spot.at) == "not":
@@ -176,7 +168,7 @@ def call_time(spot: Spot) -> RuleReading | None:
 _CHOSEN: Final = words("preferences.chosen")
 _BOOKABLE: Final = words("preferences.bookable")
 _ATTRIBUTES: Final = pattern("preferences.attributes")
-# What one chooses among without an article ("monthly billing").
+# Choices without an article ("monthly billing").
 _TERMS: Final = words("preferences.terms")
 _PAST: Final = pattern("preferences.past")
 _MONEY: Final = pattern("preferences.money")
@@ -190,12 +182,12 @@ _POINTING: Final = words("preferences.pointing")
 
 
 def settled(spot: Spot) -> RuleReading | None:
-    """After "let's book": whatever it is."""
+    """After "let's book": anything."""
     return _chosen(spot, known=False)
 
 
 def settled_on(spot: Spot) -> RuleReading | None:
-    """After "I've decided on": whatever it is."""
+    """After "I've decided on": anything."""
     return _chosen(spot, known=False, verb="go with")
 
 
@@ -240,7 +232,7 @@ _BASE: Final = table("preferences.base")
 
 
 def chose(spot: Spot) -> RuleReading | None:
-    """After "I chose": what one chooses among, as it stands; not what was chosen once and may be over."""
+    """After "I chose": what one chooses among; not what was chosen once and may be over."""
     verb = _BASE[spot.group("verb")]
     if _PAST.search(spot.said.line):
         return None
@@ -253,7 +245,7 @@ def billed(spot: Spot) -> RuleReading | None:
 
 
 def complies(spot: Spot) -> RuleReading | None:
-    """After "it has to support": what it must do, in as many words as were said to the end of the phrase."""
+    """After "it has to support": a requirement, to the end of the phrase."""
     said = spot.said
     end = run_end(said, spot.at, _LIMITING)
     words = {said.low(i) for i in range(spot.at, end)}
@@ -265,7 +257,7 @@ def complies(spot: Spot) -> RuleReading | None:
 
 
 def picked(spot: Spot) -> RuleReading | None:
-    """After "I decided to": a choice; what else was decided in the past may be long over."""
+    """After "I decided to": a choice; other past decisions may be long over."""
     said = spot.said
     verb = said.match(_PICKING, spot.at)
     at = said.at[verb.end()] if verb else spot.at
@@ -277,7 +269,7 @@ def picked(spot: Spot) -> RuleReading | None:
 
 
 def decided(spot: Spot) -> RuleReading | None:
-    """After "I've decided to": everything that was decided ("move to Berlin")."""
+    """After "I've decided to": any decision ("move to Berlin")."""
     said = spot.said
     choice = picked(spot)
     if choice:
@@ -303,7 +295,7 @@ def _thing(said: Sentence, at: int) -> Value | None:
 
 
 def _cut_short(said: Sentence, end: int) -> bool:
-    """Whether what follows belongs to the plan ("paint their room"), so that it would be kept in part."""
+    """Whether the next words belong to the plan ("paint their room"), so that it would be kept in part."""
     following = (PRONOUNS | DETERMINERS | PREPOSITIONS) - {"i", "i'm", "my", "we", "it's"}
     return not said.gap(end) and said.low(end) in following
 
@@ -336,7 +328,7 @@ def _head_at(said: Sentence, at: int, end: int) -> int:
 
 
 def needs(spot: Spot) -> RuleReading | None:
-    """After "I need": a thing one can book, and what it must be like ("a quiet room")."""
+    """After "I need": a thing one can book, and its properties ("a quiet room")."""
     said = spot.said
     found = (
         _thing(said, spot.at) if said.low(spot.at) in {"a", "an"} else phrases.item(said, spot.at, limit=4)
@@ -344,7 +336,7 @@ def needs(spot: Spot) -> RuleReading | None:
     if found is None:
         return None
     head_at = _head_at(said, spot.at, found.end)
-    # what stands before the noun describes it; what stands behind may only be for how many, when or where to
+    # words before the noun describe it; words after it may only say how many, when or where to
     words = head_at + 1 - spot.at - (said.low(spot.at) in {"a", "an"})
     replaced = said.low(spot.at + 1) in {"new", "different", "bigger", "better", "good", "nice"}
     lasting = head_at + 1 < found.end and said.low(head_at + 1) in _DESCRIBING

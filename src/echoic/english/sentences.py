@@ -1,7 +1,7 @@
 """Cuts an utterance into sentences of words, and completes an answer with the words of its question.
 
-Cutting knows punctuation, quotation, fillers and stammering, and nothing of what words mean; it is linear in
-the text.
+Cutting handles punctuation, quotation, fillers and stammering, and ignores the meaning of words; it is linear
+in the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REPEATABLE: Final = words("sentences.repeatable")
 _RESTARTS = frozenset("in at from near as".split())
 _REPAIRS: Final = words("sentences.repairs")
 _CONTRACTIONS: Final = table("sentences.contractions")
-# Words whose full stop does not end a sentence.
+# Abbreviations, whose full stop does not end a sentence.
 _TITLES: Final = words("sentences.titles")
 _ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
@@ -29,7 +29,7 @@ _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 _OPENING = "\"“„«‘'([{¿¡*_"
 _CLOSING = "\"”“»’')]}*_,.;:!?…–—-"
 _MAX_WORD = 80
-"""Characters; anything longer is not speech and is passed over."""
+"""Characters; anything longer is not speech and is skipped."""
 _DASHES = re.compile(r"[–—]|--|…|\.{2,}")
 _INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
 _KNOWN_AFTER: Final = words("sentences.known_after")
@@ -45,13 +45,13 @@ class Token:
     low: str
     """Folded: lower case, no accents, straight apostrophes; never holds a space."""
     gap: bool
-    """Whether a comma, colon, dash or bracket stands before it."""
+    """Whether a comma, colon, dash or bracket precedes it."""
     quoted: bool
-    """Whether it stands inside quotation marks."""
+    """Whether it is inside quotation marks."""
 
     @property
     def capital(self) -> bool:
-        """Whether it is written as a name: an upper-case letter, or a script that has no cases."""
+        """Whether it is written as a name: an upper-case letter, or a script without case."""
         return any(c.isupper() for c in self.text) or self.foreign
 
     @property
@@ -66,10 +66,10 @@ class Sentence:
 
     tokens: tuple[Token, ...]
     cased: bool
-    """Whether the utterance was written with capitals, so that their absence means something."""
+    """Whether the utterance was written with capitals, so that their absence is meaningful."""
     question: bool
     line: str = field(init=False)
-    """The folded words, each followed by one space: what patterns are matched against."""
+    """The folded words, each followed by one space, against which patterns are matched."""
     starts: tuple[int, ...] = field(init=False)
     """Where each word starts in `line`."""
     at: dict[int, int] = field(init=False)
@@ -95,17 +95,17 @@ class Sentence:
         return self.tokens[index].low if 0 <= index < len(self.tokens) else ""
 
     def gap(self, index: int) -> bool:
-        """Whether something breaks the words before `index`: punctuation or an end of the sentence."""
+        """Whether something separates the words before `index`: punctuation or an end of the sentence."""
         return not 0 < index < len(self.tokens) or self.tokens[index].gap
 
     def text(self, start: int, end: int) -> str:
-        """The words from `start` to before `end`, as said, with commas where they stood."""
+        """The words from `start` to before `end`, as said, with their commas."""
         parts = [self.tokens[start].text]
         parts += [("," if t.gap else "") + " " + t.text for t in self.tokens[start + 1 : end]]
         return "".join(parts)
 
     def offset(self, index: int) -> int:
-        """Return where the word `index` starts in `line`; past the last word, the end of the line."""
+        """The offset in `line` of the word `index`; past the last word, the end of the line."""
         return self.starts[index] if index < len(self.tokens) else len(self.line)
 
     def match(self, pattern: re.Pattern[str], index: int) -> re.Match[str] | None:
@@ -114,9 +114,9 @@ class Sentence:
 
 
 def sentences(text: str) -> list[Sentence]:
-    """`text` as sentences. Fillers, broken-off words and stammered small words are left out.
+    """`text` as sentences. Fillers, words broken off and stammered small words are left out.
 
-    A text in capitals throughout is read as if it were in lower case: some recognisers write so.
+    A text in capitals is read as lower case: some recognisers write so.
     """
     shouted = text.upper() == text and text.lower() != text and " " in text.strip()
     if shouted:
@@ -139,9 +139,7 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
         words = [_word_of(chunks, index) for index in range(len(chunks))]
         folded = fold("\0".join(word for word, _, _ in words)).split("\0")
-        for (word, opening, closing), apart in zip(
-            words, folded, strict=False
-        ):  # "" is cut into one word, too
+        for (word, opening, closing), apart in zip(words, folded, strict=False):  # "" is one word, too
             low = "".join(apart.split())
             quotes.open(opening)
             if low and len(word) <= _MAX_WORD:
@@ -169,7 +167,7 @@ def _word_of(chunks: list[str], index: int) -> tuple[str, str, str]:
 
 
 def _said_again(start: str, following: list[str]) -> bool:
-    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); else it is a dash."""
+    """Whether a word that ends in a hyphen was broken off ("Bos- uh in Boston"); otherwise it is a dash."""
     return any(chunk.lower().startswith(start.lower()) for chunk in following)
 
 
@@ -199,7 +197,7 @@ def _ends(word: str, closing: str) -> bool:
 
 
 class _Quotes:
-    """Whether the words read now stand between quotation marks."""
+    """Whether the current words are inside quotation marks."""
 
     def __init__(self) -> None:
         self._mark = ""
@@ -246,7 +244,7 @@ def _is_you_know(raw: list[Token], index: int) -> bool:
 
 
 def _unstammered(tokens: list[Token]) -> None:
-    """Drop small words that the last ones only repeat: "in in", "my name my name", "i i'm"."""
+    """Drop small words that repeat the last ones: "in in", "my name my name", "i i'm"."""
     if len(tokens) > 1 and tokens[-2].low in _REPEATABLE and tokens[-1].low.startswith(tokens[-2].low + "'"):
         del tokens[-2]
     if tokens[-1].low not in _REPEATABLE:
@@ -280,23 +278,22 @@ def _restarted(tokens: list[Token]) -> None:
 
 GREETINGS: Final = words("guards.greetings")
 CONNECTING: Final = GREETINGS | words("guards.connecting")
-"""Words a clause of the speaker's own may follow."""
+"""Words that may precede a clause about the speaker."""
 
 
 MOST_WORDS: Final = 12
-"""Words of an answer, up to the first comma where it is longer: more stands by itself."""
+"""The most words of an answer, up to its first comma; a longer one stands alone."""
 _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
 _LEADING: Final = pattern("answers.leading")
-# What is no answer: a refusal, a question, or a statement that stands by itself.
+# Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
 
 def completed(question: str, answer: str) -> str:
-    """`answer` with its first sentence as a statement; as it was said where `question` gives it no meaning.
+    """`answer` with its first sentence turned into a statement by the last sentence of the agent's
+    `question`.
 
-    Args:
-        question: what the agent said right before; its last sentence counts.
-        answer: what the speaker said.
+    Unchanged if the question gives it no meaning.
     """
     asked, said = sentences(question)[-1:], sentences(answer)
     opening = _opening(asked[0]) if asked else ""

@@ -1,12 +1,12 @@
-"""The slots a speaker can fill, and what is kept of each: key, category, sentence and confidence.
+"""The slots a speaker can fill, and what is stored for each: key, category, sentence and confidence.
 
-A one-valued slot has a fixed key ("home"), so that a later statement supersedes an earlier one. Slots that
-add up have one key per thing ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot, not a
-probability: `STATED` where nothing else can be meant, `PLAIN` for an ordinary statement, `INFERRED` where the
+A one-valued slot has a fixed key ("home"), so that a later statement supersedes an earlier one. Slots with
+several values have one key for each ("allergy:peanuts", "child:tom"). Confidence is a constant of the slot,
+not a probability: `STATED` if nothing else can be meant, `PLAIN` for an ordinary statement, `INFERRED` if the
 words could have meant something else and only the evidence around them decided.
 
-A rule is a trigger, which is matched against folded words, and a reader for the value behind it. The rules
-are data (`data/rules.txt`). A trigger is a regular expression over `Sentence.line`, matched at the start of a
+A rule is a trigger, which is matched against folded words, and a reader for the value after it. The rules are
+data (`data/rules.txt`). A trigger is a regular expression over `Sentence.line`, matched at the start of a
 word and without unbounded repetition, so matching costs a constant per word. It begins with a whole literal
 word (`(?:call|calls) me`, not `calls? me`): rules are found by their words.
 """
@@ -37,16 +37,15 @@ class SelfStatement:
     key: str
     """The slot: "user_name", "home", "allergy:peanuts", "sister_name"."""
     text: str
-    """The value as a speaker would say it back; empty where a whole slot is taken back."""
+    """The value as a speaker would repeat it; empty if a whole slot is retracted."""
     sentence: str
     """A short self-contained sentence: "The user lives in Tel Aviv."."""
     category: Category
     retracts: bool = False
-    """Whether the user took it back. In a one-valued slot that concerns the value `text` only, or any value
-    if it is empty; where the key names the thing ("preference:jazz") it concerns the key as a whole.
-    """
+    """Whether the user retracted it. In a one-valued slot this concerns only the value `text`, or any value
+    if it is empty; if the key names the thing ("preference:jazz") it concerns the key as a whole."""
     context: str | None = None
-    """When it applies, where that was said: "only at work"."""
+    """When it applies, if that was said: "only at work"."""
     confidence: float
     """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
 
@@ -56,7 +55,7 @@ class Slot:
     """A kind of statement, and how it is stored."""
 
     key: str
-    """Contains {} where the thing itself is part of the key."""
+    """Contains {} if the thing is part of the key."""
     sentence: str
     """Contains {} for the value."""
     category: Category
@@ -71,9 +70,9 @@ SLOTS: Final = {
 
 
 def sentence_of(memory: Memory) -> str:
-    """A sentence that says `memory` on its own: for "Tel Aviv", that the user lives there.
+    """A sentence that states `memory` on its own: for "Tel Aviv", that the user lives there.
 
-    It is the memory's own statement where there is one, else it is made of key and value.
+    It is the memory's own statement, or made from key and value.
     """
     key = memory.key
     if memory.statement or key is None:
@@ -107,18 +106,18 @@ def be(key: str) -> str:
 
 
 def ended(sentence: str) -> str:
-    """`sentence` with an end."""
+    """`sentence` with a full stop."""
     return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 _RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
-"""Keys of which only one can hold at a time: a user who is vegetarian now is not vegan any more."""
+"""Keys of which only one can hold at a time: a user who is vegetarian now is no longer vegan."""
 _OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "contact_time"}
 """Keys that cannot both hold the same value."""
 
 
 def rivals(heard: SelfStatement) -> list[tuple[str, str]]:
-    """Keys, each with a value (empty for any), that stop holding once `heard` holds."""
+    """Keys, each with a value (empty for any), that no longer hold once `heard` does."""
     gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
     opposite = _OPPOSITES.get(heard.key)
     return [*gone, (opposite, heard.text)] if opposite else gone
@@ -134,12 +133,8 @@ def hear(
 ) -> SelfStatement:
     """A value for a slot of `SLOTS`.
 
-    Args:
-        slot: the slot's name.
-        text: the value as it will be said back.
-        item: the thing the key is made of, where that is not the value ("jazz" of "likes jazz").
-        sentence: the whole sentence, where the slot's own does not fit.
-        confidence: where this rule is less sure than the slot's usual one.
+    `item` is the thing in the key if that is not the value ("jazz" of "likes jazz"); `sentence` and
+    `confidence` replace the slot's own.
     """
     kept = SLOTS[slot]
     thing = slug(item if item is not None else text)
@@ -155,7 +150,7 @@ def hear(
 
 
 def hear_of(relation: str, name: str) -> SelfStatement:
-    """The name of somebody in the user's life: "sister", "Maya" fills "sister_name"."""
+    """The name of a person in the user's life: "sister", "Maya" fills "sister_name"."""
     return SelfStatement(
         key=f"{relation.replace(' ', '_')}_name",
         text=name,
@@ -215,7 +210,7 @@ class Spot:
     """Whether nothing but a greeting came before."""
 
     def group(self, name: str) -> str:
-        """The words of a group of the trigger; empty where it took no part."""
+        """The words of a group of the trigger; empty if it did not match."""
         return (self.match.groupdict().get(name) or "").strip()
 
 
@@ -237,10 +232,10 @@ class Rule:
 
     trigger: re.Pattern[str]
     words: frozenset[str]
-    """Every word of the trigger: no match begins with another."""
+    """Every first word of a match of the trigger."""
     read: Reader
     firm: bool
-    """Whether the trigger is plain enough to begin anywhere, not only where a clause begins."""
+    """Whether the trigger may begin anywhere, not only where a clause begins."""
     elides: bool
     """Whether its "i" may be left out after "and" ("I live in Oslo and work for …")."""
     request: bool
@@ -248,11 +243,13 @@ class Rule:
 
 
 def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
-    """The rules of `data/rules.txt`, read by functions of the modules given for its sections."""
+    """The rules of `data/rules.txt`, with readers from the modules given for its sections."""
     found = []
     for section, reader, flags, trigger in triggers():
         whole = expanded(trigger, section)
-        if not whole.endswith((" )?", " ){0,2}", "[ ]")):  # what is optional at its end brings its own space
+        if not whole.endswith(
+            (" )?", " ){0,2}", "[ ]")
+        ):  # an optional part at its end includes its own space
             whole += " "
         words = frozenset(re.findall(r"[a-z][a-z'-]*", whole))
         read: Reader = getattr(readers[section], reader, None) or _filling(reader, readers[section])
@@ -281,6 +278,6 @@ def one(value: Value | None, make: Callable[[str], SelfStatement]) -> RuleReadin
 
 
 def many(values: Iterable[Value], end: int, make: Callable[[str], SelfStatement]) -> RuleReading | None:
-    """The reading of several values of one kind; None where there are none."""
+    """The reading of several values of one kind; None without any."""
     heard = tuple(make(value.text) for value in values)
     return RuleReading(heard, end) if heard else None

@@ -14,7 +14,7 @@ from echoic.english.sentences import Sentence
 from echoic.temporal.rules import A_DAY, number_of_day
 
 PHONE_DIGITS: Final = range(6, 16)
-"""Digits of a number worth keeping: E.164 allows 15 at most; under six it is an extension or a code."""
+"""Digits of a telephone number: at most 15 (E.164); under six it is an extension or a code."""
 
 CODE_LENGTH: Final = range(3, 21)
 """Letters and digits of a reference."""
@@ -41,7 +41,7 @@ _WRITTEN_DIGITS: Final = re.compile(r"[+(]?[0-9][0-9()+./-]{0,30}")
 _EMAIL: Final = re.compile(r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,24}")
 _EMAIL_MARKS: Final = table("spoken.email_marks")
 _EMAIL_WORDS: Final = 16
-"""Words looked at for one address: enough for one spelled letter by letter."""
+"""The most words of one address: enough for one spelled letter by letter."""
 
 
 class Value(NamedTuple):
@@ -106,7 +106,7 @@ def year(said: Sentence, at: int) -> Number | None:
 
 
 def date(said: Sentence, at: int) -> Value | None:
-    """A day of the year: "May 3", or "May 3, 1990" where the year was said; digits stay as they are."""
+    """A day of the year: "May 3", or "May 3, 1990" if the year was said; digits stay as they are."""
     if _WRITTEN_DATE.fullmatch(said.low(at)):
         return Value(said.tokens[at].text, at + 1)
     found = _month_and_day(said, at) or _day_and_month(said, at)
@@ -148,7 +148,7 @@ def _day(said: Sentence, at: int) -> Number | None:
 
 
 def digits(said: Sentence, at: int) -> Value | None:
-    """A run of spoken or written digits, with a leading + where one was said. Any length but none."""
+    """A run of spoken or written digits, with a leading + if one was said. Any length above 0."""
     plus = "+" if said.low(at) == "plus" or said.low(at).startswith("+") else ""
     index = at + (said.low(at) == "plus")
     run = ""

@@ -1,5 +1,4 @@
-"""Echoic in the frameworks that voice agents are built with: one module for each, which imports it.
+"""Echoic in frameworks for voice agents: one module for each, the only one that imports the framework.
 
-Nothing is imported here, and nothing else of Echoic imports a framework. An extra of the same name installs
-it: `pip install 'echoic[mcp]'` for `echoic.integrations.mcp`.
+An extra of the same name installs it: `pip install 'echoic[mcp]'` for `echoic.integrations.mcp`.
 """

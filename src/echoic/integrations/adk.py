@@ -31,19 +31,19 @@ from echoic.types import Hit, Turn
 T = TypeVar("T")
 
 DEADLINE_MS = 300.0
-"""How long a search may take. What was not looked through by then is named in its outcome."""
+"""Time limit of a search, whose outcome says if it was not complete."""
 
 
 class EchoicMemoryService(BaseMemoryService):
     """Stores sessions as conversations, and searches the memory of their user.
 
     Args:
-        memory: an open memory. Make this in the event loop that it is open in; the blocking `Runner.run`,
-            which has a loop of its own, is served from there.
+        memory: an open memory. Create the service in the event loop that memory is open in; the blocking
+            `Runner.run`, which has a loop of its own, uses that loop.
         agent: the name under which the agent is stored.
         deadline_ms: time limit of a search.
         limit: maximum number of memories that a search returns.
-        level: how sure the users' identities are, which limits what they are told (docs/assurance.md).
+        level: how certain the users' identities are, which limits what they are told (docs/assurance.md).
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class EchoicMemoryService(BaseMemoryService):
         await self.add_session_to_memory(session)
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Keep the turns of a session. One that was kept before changes nothing."""
+        """Store the turns of a session. Turns that were stored before change nothing."""
         await self.add_events_to_memory(
             app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
         )
@@ -85,10 +85,10 @@ class EchoicMemoryService(BaseMemoryService):
         """Store the turns in `events`; an event that was stored before changes nothing.
 
         Raises:
-            InvalidInput: there is no session to keep them in.
+            InvalidInput: `session_id` is empty.
         """
         if not session_id:
-            raise InvalidInput("session_id is empty: what is said belongs to a conversation")
+            raise InvalidInput("session_id is empty: turns are stored in a conversation")
         turns = [turn for event in events if (turn := _turn(event, session_id)) is not None]
         if turns:
             await self._at_home(self._append(app_name, user_id, session_id, turns))
@@ -111,21 +111,21 @@ class EchoicMemoryService(BaseMemoryService):
         """The memories for `query`, the most relevant first; each entry's metadata has the outcome.
 
         Raises:
-            StoreUnavailable: memory could not be looked at. An empty answer would say that nothing is known.
+            StoreUnavailable: memory could not be searched.
         """
         user = self._user(app_name, user_id)
         recall = await self._at_home(user.recall(query, limit=self._limit, deadline_ms=self._deadline_ms))
         if recall.outcome == "unavailable" and not recall.hits:
-            raise StoreUnavailable("memory could not be looked through: that nothing was found says nothing")
+            raise StoreUnavailable("memory could not be searched: an empty result proves nothing")
         entries = [_entry(hit, recall.outcome) for hit in recall.hits]
         return SearchMemoryResponse(memories=entries)
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str) -> None:
-        """Destroy the memory with an id from a search, or the turn with what was learned from it alone."""
+        """Erase the memory with an id from a search, or the turn and what was learned from it alone."""
         await self._at_home(self._user(app_name, user_id).forget(id=memory_id))
 
     async def delete_memories(self, *, app_name: str, user_id: str) -> None:
-        """Destroy everything that is kept of a user in this app."""
+        """Erase everything stored about a user in this app."""
         await self._at_home(self._user(app_name, user_id).forget())
 
     def _user(self, app_name: str, user_id: str) -> UserMemory:
@@ -136,7 +136,7 @@ class EchoicMemoryService(BaseMemoryService):
         await (await user.conversation(session_id, agent=self._agent)).append(*turns)
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do `work` in the loop that the memory is open in."""
+        """Run `work` in the loop that memory is open in."""
         if asyncio.get_running_loop() is self._loop:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
@@ -148,7 +148,7 @@ def _turn(event: Event, session: str) -> Turn | None:
     if event.partial or not text:
         return None
     speaker = "user" if event.author == "user" else "agent"
-    # the framework does not say how much of an interrupted answer was played: none of it counts as heard
+    # the framework does not report how much of an interrupted answer was played: none counts as heard
     heard = "" if event.interrupted and speaker == "agent" else None
     said_at = datetime.fromtimestamp(event.timestamp, UTC)
     return Turn(id=f"{session}:{event.id}", speaker=speaker, text=text, heard=heard, said_at=said_at)

@@ -4,12 +4,12 @@
     call.hear("what am I aller")                                # interim transcripts, as they come
     memory = await call.memory_for("What am I allergic to?")    # text for the model, within the deadline
     call.user_said("What am I allergic to?")                    # never waits: one writer keeps turns in order
-    call.agent_said("Peanuts,", interrupted=True)               # with what it wrote, and what was heard of it
-    await call.aclose()                                         # everything that was said is kept now
+    call.agent_said("Peanuts,", interrupted=True)               # the part of the reply that was heard
+    await call.aclose()                                         # stores everything that was said
 
 Memory is searched while the user speaks, so that the result is ready when they stop. This module imports no
-framework and raises no store or embedder error into one: if memory cannot be searched, the model is told so;
-a turn that cannot be written is tried again.
+framework and raises no store or embedder error: if memory cannot be searched, the model is told so; a turn
+that cannot be written is tried again.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 
 BLOCK_TIMEOUT_S: Final = 3.0
 FINISH_S: Final = 10.0
-"""How many seconds the end of a call waits for the store to accept the last turns."""
+"""How long the end of a call waits for the store to accept the last turns."""
 RETRY_S: Final = 0.5
 _DRAFTS: Final = 8
-"""How many of the model's replies are remembered until it is known how much of each was heard."""
+"""How many replies of the model wait until it is known how much of them was heard."""
 _SEARCHED_CHARACTERS: Final = 2000
-"""How many characters of a turn are searched for, from its end: that is where the question is."""
+"""Characters of a turn used for searching, from its end, where the question is."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnMemory:
-    """The memory that enters one turn."""
+    """What memory adds to one turn."""
 
     text: str = ""
     """The text for the model; empty if there is nothing to add."""
@@ -61,8 +61,8 @@ class TurnMemory:
     def message(self) -> str:
         """`text` as the content of a separate message; empty if there is nothing to add.
 
-        Send it with the role "user", never "system" or "developer": what it quotes from people
-        must not have an operator's authority. Quoted text cannot close the tag.
+        Send it with the role "user", never "system" or "developer": what it quotes must not have the
+        operator's authority. Quoted text cannot close the tag.
         """
         return f"<memory>\nNobody said this: it was looked up.\n{self.text}\n</memory>" if self.text else ""
 
@@ -76,14 +76,14 @@ class CallMemory:
 
     Args:
         user: the user's memory.
-        call: the id of the call and of its conversation. An id that was used before continues that
-            conversation; its turns are not recalled during the call. Empty: a new id.
-        agent: the name under which the agent keeps conversations and experience.
-        deadline_ms: the longest time that a reply waits for memory, in milliseconds.
+        call: the id of the call and of its conversation; new if empty. An id that was used before continues
+            that conversation; its turns are not recalled during the call.
+        agent: the name under which conversations and experience are stored.
+        deadline_ms: how long a reply may wait for memory.
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop: nothing of the call would be kept.
+        NotOpen: the memory is open in another event loop.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class CallMemory:
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
         self._looking = asyncio.Lock()
         self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
-        """Lookups of this turn by its words: asked again, as after a tool, the model gets the same text."""
+        """Lookups for this turn by its words, so that repeated requests get the same text."""
         self._wishes = ""
         """The user's directives, which are part of the text for every turn."""
         self._segments: list[str] = []
@@ -108,7 +108,7 @@ class CallMemory:
         self._turn_is_over = True
         self._drafts = deque[list[str]](maxlen=_DRAFTS)
         self._cut_off = ""
-        """The heard part of the last interrupted reply, until the user's turn is kept."""
+        """The heard part of the last interrupted reply, until the user's next turn."""
         self._unkept = deque[tuple[Turn, asyncio.Task[TurnMemory] | None]]()
         """Turns that are not written yet, in order; a user's turn with its lookup."""
         self._opened: OpenConversation | None = None
@@ -122,7 +122,7 @@ class CallMemory:
         return self._recall.statistics
 
     def warm(self) -> None:
-        """Load what the first turn needs in the background. Call it while the phone rings.
+        """Load what the first turn needs in the background; call it while the phone rings.
 
         Raises:
             NotOpen: the memory is open in another event loop.
@@ -130,7 +130,7 @@ class CallMemory:
         self._user.check_loop()
         if self._warming is None:
             self._warming = asyncio.get_running_loop().create_task(self._warm())
-            self._warming.add_done_callback(noted)  # the first turn looks again, and says so
+            self._warming.add_done_callback(noted)  # the first turn tries again
 
     async def _warm(self) -> None:
         await self._read_wishes()
@@ -145,10 +145,10 @@ class CallMemory:
         else:
             self._wishes = "\n".join(directives_draft(directives, asks_first=asks_first).lines)
 
-    # -- what the model is given
+    # -- for the model
 
     def hear(self, text: str, *, final: bool = False) -> None:
-        """Take a transcript while the user speaks: interim, or `final` for a complete segment."""
+        """Report a transcript while the user speaks: interim, or `final` for a complete segment."""
         if self._turn_is_over:
             self._turn_is_over = False
             self._answers.clear()
@@ -165,11 +165,11 @@ class CallMemory:
     async def memory_for(self, said: str) -> TurnMemory:
         """Search memory for the user's turn `said`, within the deadline. The result says if that failed.
 
-        Called again for the same turn, as by speculative generation or after a tool, it returns the same.
+        A repeated call for the same turn, as by speculative generation or after a tool, returns the same.
         """
         if not storable(said).strip():
             return NOTHING
-        # shielded: a reply that is broken off must not end the search for another
+        # shielded: a cancelled reply must not end the search for another
         return await asyncio.shield(self._answer(said))
 
     def _answer(self, said: str) -> asyncio.Task[TurnMemory]:
@@ -188,22 +188,22 @@ class CallMemory:
         except (EchoicError, TimeoutError) as error:
             log.warning("the memory block could not be read: %s", type(error).__name__)
             return UNAVAILABLE.message
-        return block.text if len(block.sections) > 1 else ""  # the first one only says what the others are
+        return block.text if len(block.sections) > 1 else ""  # the first one only introduces the others
 
     async def _look_up(self, said: str) -> TurnMemory:
         async with self._looking:
             try:
                 found = await self._recall.final(storable(said[-_SEARCHED_CHARACTERS:]))
-            except Exception as error:  # noqa: BLE001 - of an embedder or store of somebody's own: the call goes on
+            except Exception as error:  # noqa: BLE001 - of a custom embedder or store: the call goes on
                 log.error("a call's recall failed: %s", type(error).__name__)  # noqa: TRY400 - no content
                 return UNAVAILABLE
-        # what was found and could not be packed in time is not known to the model either
+        # what could not be packed in time does not reach the model either
         is_late = found.outcome == "deadline" or any(hit.fate == "late" for hit in found.found)
         outcome: Outcome = "deadline" if is_late else found.outcome
         told = found.text or {"complete": "", "deadline": NOT_ALL_SEEN, "unavailable": UNREAD}[outcome]
         return TurnMemory("\n".join(part for part in (self._wishes, told) if part), outcome)
 
-    # -- what is kept
+    # -- storing turns
 
     def user_said(
         self,
@@ -213,7 +213,9 @@ class CallMemory:
         said_at: datetime | None = None,
         confidence: float | None = None,
     ) -> None:
-        """Keep a user's completed turn. A turn delivered again with the same id is kept once. Never waits."""
+        """Store a completed turn of the user. A turn delivered again with the same id is stored once. Never
+        waits.
+        """
         self._segments, self._turn_is_over = [], True
         self._cut_off = ""
         self._keep(USER, text, id=id, said_at=said_at, confidence=confidence)
@@ -233,23 +235,23 @@ class CallMemory:
     ) -> None:
         """Store what the agent said. Never waits.
 
-        An interrupted reply is kept whole, with the part that was heard. Delivered again, also with another
-        id, it is kept once.
+        An interrupted reply is stored in full, with the part that was heard. It is stored once, even if it is
+        delivered again with another id.
 
         Args:
-            text: the whole reply; if `interrupted`, the part of it that was heard.
-            interrupted: whether the user cut it off.
-            id: the id of the turn; empty for a new one.
+            text: the reply; if `interrupted`, the part of it that was heard.
+            interrupted: whether the user interrupted it.
+            id: the id of the turn; new if empty.
             said_at: when it was spoken; now by default.
         """
         if not text.strip():
-            return  # as before a tool, or cut off before a word of it was heard
-        self._answers.clear()  # the turn is answered: the same words said again are looked up again
+            return  # before a tool, or interrupted before a word was heard
+        self._answers.clear()  # the turn is answered: the same words are looked up again next time
         if not interrupted:
             self._keep(AGENT, text, id=id, said_at=said_at)
             return
         if text.strip() == self._cut_off:
-            return  # frameworks tell of an answer that was cut off twice, with an id of its own each time
+            return  # frameworks report an interrupted answer twice, with different ids
         self._cut_off = text.strip()
         drafts = ["".join(draft).strip() for draft in reversed(self._drafts)]
         for draft in drafts:
@@ -262,7 +264,7 @@ class CallMemory:
                 if end := heard_ends([draft], text)[0]:
                     self._keep(AGENT, draft, heard=draft[:end], id=id, said_at=said_at)
                     return
-        # or it was spoken in other words: then it is the reply that begins alike
+        # spoken in other words: the reply with the same beginning
         written = next((draft for draft in drafts if heard_part(draft, text)), text)
         self._keep(AGENT, written, heard=None if written == text else text, id=id, said_at=said_at)
 
@@ -294,13 +296,13 @@ class CallMemory:
         """Write the waiting turns in order. One that cannot be written waits for the next, or for the end."""
         while self._unkept:
             turn, looking = self._unkept[0]
-            if looking is not None:  # first: what is written makes old what was found while the user spoke
+            if looking is not None:  # first, since a write makes earlier search results stale
                 await asyncio.wait([looking])
             try:
                 if self._opened is None:
                     self._opened = await self._user.conversation(self.call, agent=self._agent)
                 await self._opened.append(turn)
-            except (InvalidInput, QuotaExceeded) as error:  # as when the call was forgotten: never to be kept
+            except (InvalidInput, QuotaExceeded) as error:  # such as a forgotten call: never to be stored
                 log.error("a turn of a call is not kept: %s", type(error).__name__)  # noqa: TRY400 - no content
             except Exception as error:  # noqa: BLE001 - nobody else would keep the rest of the call
                 left = len(self._unkept)
@@ -311,10 +313,10 @@ class CallMemory:
                 await self._read_wishes()  # this turn may have changed them
 
     async def aclose(self) -> None:
-        """Keep the remaining turns and mark the conversation as completed. May be called twice."""
+        """Store the remaining turns and complete the conversation. May be called twice."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
-        await asyncio.shield(self._closing)  # a framework in a hurry must not cost the last words
+        await asyncio.shield(self._closing)  # even if cancelled, the last words are stored
 
     async def _close(self) -> None:
         if self._warming is not None:
@@ -332,7 +334,7 @@ class CallMemory:
         await self._recall.aclose()
 
     async def _settled(self) -> None:
-        """Wait until every turn is kept, retrying a store that fails every `RETRY_S` seconds."""
+        """Wait until every turn is stored, retrying every `RETRY_S` seconds."""
         while True:
             if self._writer is not None:
                 await asyncio.shield(self._writer)

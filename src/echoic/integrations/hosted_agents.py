@@ -1,10 +1,11 @@
-"""Webhooks of Vapi, Retell and ElevenLabs as a FastAPI router: memory for a call that runs on their machines.
+"""Webhooks of Vapi, Retell and ElevenLabs as a FastAPI router: memory for calls that run on these platforms.
 
     app.include_router(webhooks(service, whose=whose, vapi_secret=…, retell_key=…))
 
-Each platform asks before a call (whom is it for, and what is known of them), during it (tools), and reports
-afterwards what was said. Every request must be signed; a platform without a secret has no routes. A report
-that is delivered again changes nothing, and one that could not be kept is answered 503: then it comes again.
+Each platform asks before a call for the memory of the caller, calls tools during it, and reports afterwards
+what was said. Every request must be signed; a platform without a secret has no routes. A report that is
+delivered again changes nothing, and one that could not be stored is answered 503, so that it is delivered
+again.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from echoic.types import Turn
 log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES: Final = 5_000_000
-"""The report of an hour's call has some 200,000."""
+"""The report of an hour's call has about 200,000 bytes."""
 BLOCK_DEADLINE_MS: Final = 500.0
 RECALL_DEADLINE_MS: Final = 400.0
-UNKNOWN_CALLER: Final = "Nobody knows who is calling: there is no memory of them, and none is kept."
+UNKNOWN_CALLER: Final = "The caller is unknown: there is no memory of them, and nothing is stored."
 
 Platform = Literal["vapi", "retell", "elevenlabs"]
 Signed = Callable[[str, bytes, Mapping[str, str]], bool]
@@ -52,17 +53,17 @@ class HostedCaller:
     number: str
     """The caller's number in E.164; empty if there is none, as for a call from a web page."""
     outbound: bool
-    """Whether the agent called them. The number of an incoming call proves nothing: anybody can send any."""
+    """Whether the agent called them. The number of an incoming call proves nothing, as it can be faked."""
     payload: Mapping[str, Any]
-    """The whole request, which may hold what your own backend gave the call, such as `metadata`."""
+    """The whole request, including what your own backend gave the call, such as `metadata`."""
 
 
 Whose = Callable[[HostedCaller], Awaitable[str | None]]
-"""The user a call is for; None: nobody is known, and nothing is recalled or kept."""
+"""Returns the user of a call; None if unknown: then nothing is recalled or stored."""
 
 
 class HostedWebhooks:
-    """The routes of all platforms. Created by `webhooks`."""
+    """The state shared by the routes of all platforms. Created by `webhooks`."""
 
     def __init__(self, service: MemoryService, whose: Whose, deployment: str, level: Level) -> None:
         self._service, self._whose, self._deployment, self._level = service, whose, deployment, level
@@ -70,13 +71,13 @@ class HostedWebhooks:
     async def user(
         self, platform: Platform, number: object, payload: Mapping[str, Any], *, outbound: bool
     ) -> UserMemory | None:
-        """The memory of who is on the line."""
+        """The caller's memory."""
         given = number.strip() if isinstance(number, str) else ""
         caller = HostedCaller(platform=platform, number=given, outbound=outbound, payload=payload)
         try:
             name = (await self._whose(caller) or "").strip()
         except StoreUnavailable as error:
-            raise HTTPException(503, "could not look up who is on the line") from error
+            raise HTTPException(503, "could not look up the caller; try again") from error
         return self._service.user(name, self._deployment, level=self._level) if name else None
 
     async def block(self, user: UserMemory | None) -> str:
@@ -92,7 +93,7 @@ class HostedWebhooks:
     async def use(
         self, user: UserMemory | None, tool: object, arguments: object, *, conversation: str = ""
     ) -> str:
-        """What one of `integrations.tools` answers, on one line as the platforms want it, or its refusal."""
+        """The answer of one of `integrations.tools`, on one line as the platforms require, or its refusal."""
         if user is None:
             return UNKNOWN_CALLER
         try:
@@ -101,7 +102,7 @@ class HostedWebhooks:
         except EchoicError as error:
             return tools.refusal(error)
         except ValueError:
-            return "the arguments are no JSON"
+            return "the arguments are not JSON"
         return json.dumps(answer, ensure_ascii=False)
 
     async def documents(self, user: UserMemory | None, said: str) -> list[dict[str, Any]]:
@@ -120,10 +121,8 @@ class HostedWebhooks:
         ]
 
     async def keep(self, user: UserMemory | None, conversation: str, turns: Iterable[Turn | None]) -> None:
-        """Store the turns of a finished call.
-
-        Raises:
-            HTTPException: 503, the store did not take it: the platform delivers it again.
+        """Store the turns of a finished call; answers 503 if the store fails, so that the platform delivers
+        it again.
         """
         if user is None:
             return
@@ -134,17 +133,13 @@ class HostedWebhooks:
             await opened.complete()
         except StoreUnavailable as error:
             log.warning("a call is not kept yet: %s", type(error).__name__)
-            raise HTTPException(503, "could not keep it; deliver it again") from error
-        except EchoicError as error:  # as where the call was forgotten: to deliver it again would not help
+            raise HTTPException(503, "the call could not be stored; deliver it again") from error
+        except EchoicError as error:  # such as a forgotten call: delivering it again would not help
             log.error("a call is not kept: %s", type(error).__name__)  # noqa: TRY400 - no content
 
 
 async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]:
-    """The body of a request that is signed.
-
-    Raises:
-        HTTPException: it is not, or is not a JSON object.
-    """
+    """The JSON object in the body of a signed request."""
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -175,7 +170,7 @@ def _items(value: Any) -> list[dict[str, Any]]:
 def _turn(
     conversation: str, number: int, role: object, text: object, *, heard: object = None, at_s: object = None
 ) -> Turn | None:
-    """Turn `number` of a report; None: it is none."""
+    """Turn `number` of a report; None if it has no words."""
     speaker = {"user": USER, "bot": AGENT, "assistant": AGENT, "agent": AGENT}.get(str(role))
     if speaker is None or not isinstance(text, str) or not storable(text).strip():
         return None
@@ -191,24 +186,24 @@ def _turn(
 def by_number(
     service: MemoryService, salt: str, *, deployment: str = "default", trust_incoming: bool = False
 ) -> Whose:
-    """Users known by their telephone numbers, as `echoic phone` knows them with the same secret.
+    """Identify users by their telephone number, as `echoic phone` does with the same secret.
 
     Args:
-        service: where it is kept to whom a line is linked.
-        salt: what numbers are hashed with.
-        deployment: whose users they are.
-        trust_incoming: whether the number of an incoming call is believed, which anybody can send. Without,
-            only who was called is known.
+        service: the open memory service, which stores the lines that are linked to users.
+        salt: the secret that numbers are hashed with.
+        deployment: the deployment of the users.
+        trust_incoming: whether to believe the number of an incoming call, which can be faked. If not, only
+            called parties are known.
     """
 
     async def whose(caller: HostedCaller) -> str | None:
         line = identity_of(caller.number, salt) if caller.outbound or trust_incoming else None
         if line is None:
             return None
-        lines = service.user(line, deployment)  # only the deployment's own scope is read
+        lines = service.user(line, deployment)  # only the deployment's scope is read
         key = line_key(line)
         known = line_of(await scan_all(lines.backing_store, lines.scope.everyone, PHONE_LINE, key=key))
-        # where several people call from a line, nobody says here which of them it is
+        # on a line that several people use, the caller is not known here
         return None if known.people else known.linked or line
 
     return whose
@@ -228,16 +223,16 @@ def webhooks(
     """The routes of the platforms that have a secret here.
 
     Args:
-        service: opened by whoever made it.
-        whose: names the user of a call, or refuses with None. A number alone is no proof of identity.
-        level: what `whose` knows of a caller it names; "account" where it had them sign in
+        service: the open memory service.
+        whose: returns the user of a call, or None. A number alone is no proof of identity.
+        level: how certain the identity that `whose` returns is; "account" if the caller signed in
             (docs/assurance.md).
-        vapi_secret: of the server URL.
+        vapi_secret: the secret of the server URL.
         vapi_assistant: the id of the assistant that takes calls, for `assistant-request`.
-        retell_key: the API key that Retell marks as the webhook's.
-        elevenlabs_secret: of the post-call webhook. ElevenLabs does not sign the conversation initiation
-            webhook and the tools: give these the secret as the header `x-echoic-secret`.
-        deployment: whose users they are.
+        retell_key: the API key that Retell marks for webhooks.
+        elevenlabs_secret: the secret of the post-call webhook. ElevenLabs signs neither the conversation
+            initiation webhook nor tools: give these the secret as the header `x-echoic-secret`.
+        deployment: the deployment of the users.
     """
     router, hooks = APIRouter(), HostedWebhooks(service, whose, deployment, level)
     if vapi_secret:
@@ -372,22 +367,22 @@ def _elevenlabs_turn(conversation: str, number: int, began_s: object, said: dict
     at_s = None
     if isinstance(began_s, int | float) and isinstance(after_s := said.get("time_in_call_secs"), int | float):
         at_s = began_s + after_s
-    # of an answer that was cut off, what was written stands beside what was heard
+    # an interrupted answer has the written text beside the heard one
     return _turn(conversation, number, said.get("role"), written or spoken, heard=spoken, at_s=at_s)
 
 
-# -- signatures: an HMAC over the very bytes that came, and its age
-# Whoever repeats a request within its time is answered again; nothing is kept twice.
+# -- signatures: an HMAC over the bytes received, and its age
+# A request repeated within its time is answered again; nothing is stored twice.
 
 RETELL_TOLERANCE_S: Final = 300
 ELEVENLABS_TOLERANCE_S: Final = 1800
-"""As long as each vendor's own verifier takes a signature for fresh, and as far into the future."""
+"""The tolerance of each vendor's own verifier, to the past and to the future."""
 
 
 def signed_by_vapi(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
     """Check an HMAC in `x-vapi-signature`, or the secret in `x-vapi-secret` or as a bearer token.
 
-    What Vapi signs has no time in it. A request that has a signature is judged by that alone.
+    Vapi's signature has no timestamp. If there is a signature, only that counts.
     """
     if signature := headers.get("x-vapi-signature", ""):
         return _same(secret, signature.removeprefix("sha256="), _hmac(secret, body))
@@ -418,7 +413,7 @@ def signed_by_elevenlabs(
 
 
 def same_secret(secret: str, given: str) -> bool:
-    """Whether `given` is the secret; of an empty one never."""
+    """Whether `given` is the secret; never true of an empty one."""
     return _same(secret, given, secret)
 
 

@@ -4,8 +4,8 @@
     await runtime.store.aput((user_id, "memories"), "music", {"text": "likes jazz"})
     await runtime.store.asearch((user_id, "memories"), query="what do they like?", limit=3)
 
-The first label of a namespace is the user, and what stands under it is that user's: nobody else's namespace
-reaches it, `forget` destroys it, and `export` holds it. A search with a query uses the ranking of Echoic.
+The first label of a namespace is the user, and everything below it belongs to that user: no other namespace
+reaches it, `forget` erases it, and `export` includes it. A search with a query uses Echoic's ranking.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ _COMPARED: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 class EchoicStore(BaseStore):
-    """Keeps what a graph puts into namespaces that begin with a user's id.
+    """Stores items of a graph in namespaces that begin with a user's id.
 
     Args:
-        memory: an open memory. Make this in the event loop that it is open in; nodes without `await` are
-            served from there, out of the threads that LangGraph runs them in.
+        memory: an open memory. Create the store in the event loop that memory is open in: nodes without
+            `await` use that loop from LangGraph's threads.
         deployment: the deployment.
-        fields: paths of the values by which an item is found, as LangGraph writes them; None: all texts.
-        deadline_ms: how long a search waits for the embedding of its query, without which words find alone.
-        level: what is known of who its users are. Items are for whoever is told everything: at a level that
-            is told less (docs/assurance.md), every operation raises NotAllowed.
+        fields: paths of the values by which an item is found, in LangGraph's syntax; by default all texts.
+        deadline_ms: how long a search waits for the embedding of its query; after that only words are
+            searched.
+        level: how certain users' identities are. At a level that limits what users are told
+            (docs/assurance.md), every operation raises NotAllowed.
     """
 
     __slots__ = ("_deadline_ms", "_deployment", "_fields", "_level", "_loop", "_memory")
@@ -85,10 +86,10 @@ class EchoicStore(BaseStore):
         self._loop = asyncio.get_running_loop()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out `ops` from another thread than the event loop's.
+        """Run `ops` from another thread than the event loop's.
 
         Raises:
-            NotAllowed: this is the event loop, which would wait for itself.
+            NotAllowed: called in the event loop, which would wait for itself.
         """
         try:
             running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -99,10 +100,10 @@ class EchoicStore(BaseStore):
         return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out `ops`: reads see what was there before, and of several puts of one key the last counts.
+        """Run `ops`: reads see the state before, and of several puts of one key the last one counts.
 
         Raises:
-            InvalidNamespaceError: an operation names no user; nothing of it was done.
+            InvalidNamespaceError: an operation names no user; nothing was done.
             InvalidInput: a value is not JSON, or too large.
             StoreUnavailable: the store could not be read or written.
         """
@@ -121,7 +122,7 @@ class EchoicStore(BaseStore):
 
     async def _read(self, op: Op) -> Result:
         if isinstance(op, PutOp):
-            self._items(op.namespace)  # refused before anything is done
+            self._items(op.namespace)  # reject invalid operations before anything is done
             return None
         if isinstance(op, GetOp):
             found = await self._items(op.namespace).get(name_of(op.namespace, op.key))
@@ -141,7 +142,7 @@ class EchoicStore(BaseStore):
         await items.set(name, kept, text=None if op.index is False else self._text(op.value, op.index))
 
     def _text(self, value: Mapping[str, Any], index: Sequence[str] | None) -> str | None:
-        """What an item is found by; None: it holds no text."""
+        """The text by which an item is found; None if it has none."""
         paths = index or self._fields
         found = value if paths is None else [t for path in paths for t in get_text_at_path(value, path)]
         return texts_in(found) or None
@@ -163,7 +164,7 @@ class EchoicStore(BaseStore):
         found = {item.name: item for item in search.items}
         there = {item.name for item in listed}
         ranked = [item for item in found.values() if item.name in there]
-        # as in LangGraph's own store: behind what was found stands the rest, without a score
+        # as in LangGraph's own store, the rest follows without a score
         ranked += [item for item in listed if item.name not in found]
         return [
             SearchItem(**_fields(item), score=item.relevance)
@@ -173,7 +174,7 @@ class EchoicStore(BaseStore):
     async def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = tuple(op.match_conditions or ())
         user = next((c.path[0] for c in conditions if c.match_type == "prefix" and c.path), "*")
-        if user == "*":  # whose namespaces there are is nobody's to see
+        if user == "*":  # nobody may list other users' namespaces
             raise InvalidNamespaceError(_WITHOUT_USER.format(namespace="none: list with prefix=(user, …)"))
         listed = {tuple(item.value["namespace"]) for item in await self._items((user,)).all()}
         found = {n[: op.max_depth] for n in listed if all(_matches(c, n) for c in conditions)}
@@ -181,7 +182,7 @@ class EchoicStore(BaseStore):
 
 
 def _fields(item: KeptItem) -> dict[str, Any]:
-    """What LangGraph calls them."""
+    """An item's fields under LangGraph's names."""
     return {
         "namespace": tuple(item.value["namespace"]),
         "key": item.value["key"],
@@ -192,7 +193,7 @@ def _fields(item: KeptItem) -> dict[str, Any]:
 
 
 def _order(items: Iterable[KeptItem]) -> Callable[[KeptItem], int]:
-    """One namespace after the other, as they first appear."""
+    """A sort key that groups items by namespace, in order of first appearance."""
     seen: dict[Namespace, int] = {}
     for item in items:
         seen.setdefault(tuple(item.value["namespace"]), len(seen))
@@ -228,6 +229,3 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
         return False
     labels = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
     return all(wanted in ("*", label) for wanted, label in zip(path, labels, strict=False))
-
-
-__all__ = ["EchoicStore"]

@@ -1,13 +1,13 @@
-"""Echoic in LiveKit Agents: what callers said before is known while they speak, and what was heard is kept.
+"""Echoic in LiveKit Agents: memory is searched while callers speak, and what was heard is stored.
 
     session = AgentSession(stt=…, llm=…, tts=…)
     call = remember(session, service.user(caller))
     ctx.add_shutdown_callback(call.aclose)
     await session.start(EchoicAgent(memory=call, instructions="You are Pip."), room=ctx.room)
 
-Memory enters in `llm_node`, into a copy of the context, directly before the newest message of the user: the
-session's own history stays as it is without memory, and preemptive generation stays on. A realtime model does
-not pass there; it is given memory as messages in its provider's session, in time for its next response.
+Memory is added in `llm_node` to a copy of the context, directly before the newest message of the user: the
+session's own history stays unchanged, and preemptive generation stays on. A realtime model gets memory as
+messages in its provider's session, in time for its next response.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
 log = logging.getLogger(__name__)
 
 _NOTE: Final = "memory_"
-"""What the ids of messages begin with that a realtime session is given."""
+"""Prefix of the ids of messages added to a realtime session."""
 
 
 def remember(
@@ -38,16 +38,17 @@ def remember(
     agent: str | None = None,
     deadline_ms: float = DEFAULT_DEADLINE_MS,
 ) -> CallMemory:
-    """Keep what is said in `session` from now on, and look it up while it is said. For one call of one user.
+    """Store what is said in `session` from now on, and search memory while it is said. For one call of one
+    user.
 
-    Everything is kept once `CallMemory.aclose` returns, so give that to `JobContext.add_shutdown_callback`.
+    Everything is stored once `CallMemory.aclose` returns, so pass that to `JobContext.add_shutdown_callback`.
 
     Args:
-        session: before it is started.
-        user: whose memory, such as `service.user(participant.identity)`.
-        call: the id of the call; empty: a new one. A room that is used again needs a new one each time.
-        agent: the name the agent keeps conversations and experience under.
-        deadline_ms: the longest that a reply waits for memory.
+        session: the session, not started yet.
+        user: the user's memory, such as `service.user(participant.identity)`.
+        call: the id of the call; new if empty. A room that is used again needs a new one each time.
+        agent: the name under which conversations and experience are stored.
+        deadline_ms: how long a reply may wait for memory.
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
@@ -81,9 +82,10 @@ def remember(
 
 
 async def with_memory(chat_ctx: llm.ChatContext, memory: CallMemory) -> llm.ChatContext:
-    """A copy of `chat_ctx` with what is known for the newest message of the user, directly before it.
+    """A copy of `chat_ctx` with what is known for the newest user message, directly before it; for your own
+    `llm_node`.
 
-    For an agent with an `llm_node` of its own. Where there is nothing to add it is `chat_ctx` itself.
+    If there is nothing to add, it is `chat_ctx` itself.
     """
     asked = next((i for i in reversed(chat_ctx.items) if i.type == "message" and i.role == "user"), None)
     if asked is None or not asked.text_content:
@@ -92,29 +94,31 @@ async def with_memory(chat_ctx: llm.ChatContext, memory: CallMemory) -> llm.Chat
     if not known.message:
         return chat_ctx
     copy = chat_ctx.copy()
-    # the role of the user: nothing that people said may speak for the operator
+    # in the user's role: it quotes people and must not have the operator's authority
     note = llm.ChatMessage(role="user", content=[known.message], created_at=asked.created_at)
     copy.items.insert(copy.items.index(asked), note)
     return copy
 
 
 class EchoicAgent(Agent):
-    """An agent that answers from memory. Give it what `remember` returned; derive from it as from `Agent`.
+    """An agent that answers from memory. Pass it what `remember` returned; derive from it as from `Agent`.
 
-    An `on_enter` of your own calls `await super().on_enter()` first, which a realtime model's memory needs.
+    An `on_enter` of your own must call `await super().on_enter()` first, for the memory of a realtime model.
     """
 
     def __init__(self, *, memory: CallMemory, **options: Any) -> None:
         super().__init__(**options)
         self._call_memory = memory
         self._notes: dict[str, llm.ChatMessage] = {}
-        """What a realtime session was given last: of the caller, and for the turn."""
+        """The messages last added to a realtime session: about the caller, and for the turn."""
         self._telling: asyncio.Task[None] | None = None
 
     async def llm_node(
         self, chat_ctx: llm.ChatContext, tools: list[Any], model_settings: Any
     ) -> AsyncIterator[Any]:
-        """The default node, with memory in its request. What it writes is noted, in case it is cut off."""
+        """The default node, with memory in its request. What it writes is recorded, in case it is
+        interrupted.
+        """
         reply = self._call_memory.reply()
         request = await with_memory(chat_ctx, self._call_memory)
         async for chunk in Agent.default.llm_node(self, request, tools, model_settings):
@@ -127,12 +131,12 @@ class EchoicAgent(Agent):
     # -- a realtime model, which hears and answers by itself
 
     async def on_enter(self) -> None:
-        """Tell a realtime model who the caller is and how they want to be served."""
+        """Tell a realtime model about the caller."""
         if self._realtime is not None:
             await self._tell("caller", await self._call_memory.block())
 
     async def transcription_node(self, text: AsyncIterable[Any], model_settings: Any) -> AsyncIterator[Any]:
-        """The default node. What a realtime model says is noted, in case it is cut off."""
+        """The default node. What a realtime model says is recorded, in case it is interrupted."""
         reply = self._call_memory.reply() if self._realtime is not None else None
         async for delta in Agent.default.transcription_node(self, text, model_settings):
             if reply is not None:
@@ -140,7 +144,7 @@ class EchoicAgent(Agent):
             yield delta
 
     def tell_realtime(self, said: str) -> None:
-        """Look `said` up for a realtime model, where this agent has one. Never waits."""
+        """Search memory for `said` if this agent has a realtime model. Never waits."""
         if self._realtime is None:
             return
         if self._telling is not None:
@@ -158,10 +162,7 @@ class EchoicAgent(Agent):
             return None
 
     async def _tell(self, name: str, message: str) -> None:
-        """Put `message` into the provider's session in place of the one told before under that name.
-
-        Not into the agent's own context, where it would be history.
-        """
+        """Replace the message `name` in the provider's session. It does not enter the agent's own history."""
         session, before = self._realtime, self._notes.get(name)
         if session is None or message == (before.text_content if before else ""):
             return
@@ -175,7 +176,7 @@ class EchoicAgent(Agent):
             notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
         context = session.chat_ctx.copy()
         context.items[:] = [item for item in context.items if not item.id.startswith(_NOTE)]
-        # before the newest item, for the framework takes the last one into the history of the agent
+        # before the newest item, since the framework copies the last one into the agent's history
         context.items[-1:-1] = notes.values()
         try:
             await session.update_chat_ctx(context)

@@ -1,4 +1,4 @@
-"""Echoic for the OpenAI Agents SDK: sessions that are remembered, memory for every turn, and tools.
+"""Echoic for the OpenAI Agents SDK: stored sessions, memory for every turn, and tools.
 
     user = memory.user("ana")
     session = EchoicSession(user, "call-1")
@@ -6,10 +6,10 @@
     run_config = remembering(lambda context: user, session=session)
     await Runner.run(agent, "Hi!", session=session, run_config=run_config)
 
-    async for event in follow(realtime_session, user, "call-2"): ...  # keeps what was said and heard
+    async for event in follow(realtime_session, user, "call-2"): ...  # stores what was said and heard
 
-What memory knows goes into a copy of the model's input, as a message in the user's role directly before the
-newest one: the session and the run's own history stay as they are without it.
+Memory is added to a copy of the model's input, as a message in the user's role directly before the newest
+one: the session and the run's own history stay unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from echoic.stores.base import Drop
 from echoic.types import Turn
 
 UserOf = Callable[[Any], UserMemory]
-"""Gives the user from the context of a run: it never comes from what was said."""
+"""Returns the user from the context of a run; never derive it from what was said."""
 Item = dict[str, Any]
 
 DEADLINE_MS: Final = 150.0
@@ -49,12 +49,12 @@ _SPEAKERS: Final = {"user": "user", "assistant": "agent"}
 
 
 class EchoicSession:
-    """The SDK's `Session`, kept in Echoic: its items exactly, and what was said in a conversation.
+    """The SDK's `Session`, stored in Echoic: its items unchanged, and what was said as a conversation.
 
     Args:
-        user: whose memory.
+        user: the user's memory.
         session_id: the id of the session and of the conversation.
-        agent: the name under which the agent is kept that serves.
+        agent: the name under which the agent is stored.
         session_settings: the SDK's; its limit is the default of `get_items`.
     """
 
@@ -73,13 +73,13 @@ class EchoicSession:
         self._items = user.items(_KIND, conversation=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
-        """The items of the session in their order; with a limit the newest so many."""
+        """The items of the session in order; with a limit, the newest ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         return [item.value["item"] for item in await self._items.all(newest=limit)]
 
     async def add_items(self, items: Sequence[Item]) -> None:
-        """Keep `items` behind the others. Durable when it returns."""
+        """Append `items`. Durable when it returns."""
         if not items:
             return
         kept, turns = [], []
@@ -93,7 +93,7 @@ class EchoicSession:
         await self._items.append(kept)
 
     async def pop_item(self) -> Item | None:
-        """Remove the newest item, with its turn and what was learned from that alone."""
+        """Remove the newest item, with its turn and what was learned from that turn alone."""
         newest = await self._items.all(newest=1)
         if not newest:
             return None
@@ -107,7 +107,7 @@ class EchoicSession:
         return item
 
     async def clear_session(self) -> None:
-        """Destroy the session and its conversation. What was learned stays; `forget` destroys that."""
+        """Erase the session and its conversation. Memories learned from it stay; `forget` erases those."""
         await self._items.delete(*(item.name for item in await self._items.all()))
         await self._user.forget(conversation=self.session_id)
 
@@ -135,16 +135,16 @@ def remembering(
     deadline_ms: float = DEADLINE_MS,
     budget_tokens: int = BUDGET_TOKENS,
 ) -> RunConfig:
-    """A run configuration that tells the model what memory knows for the newest user message.
+    """A run configuration that gives the model what memory knows for the newest user message.
 
-    Nothing is added where nothing is known. Where memory could not be looked at, the model is told so.
+    If nothing is known, nothing is added. If memory could not be searched, the model is told so.
 
     Args:
-        user_of: gives the user from the run's context.
-        session: the running session, whose turns the model has before it already.
+        user_of: returns the user from the run's context.
+        session: the running session, whose turns the model already has.
         run_config: a configuration to extend; its own input filter runs first.
         deadline_ms: how long a turn may wait for memory.
-        budget_tokens: the longest text that is added.
+        budget_tokens: token budget of the added text.
     """
     base = run_config or RunConfig()
     first = base.call_model_input_filter
@@ -161,7 +161,7 @@ def remembering(
             return given
         text = await _known(user_of(data.context), _said(items[asked]), options, budget_tokens)
         if text:
-            # the user's role: it quotes what people said, and must not speak for the operator
+            # in the user's role: it quotes people and must not have the operator's authority
             items.insert(asked, {"role": "user", "content": text})
         return ModelInputData(input=items, instructions=given.instructions)
 
@@ -173,7 +173,7 @@ def _is_said_by_user(item: Any) -> bool:
 
 
 async def _known(user: UserMemory, question: str, options: dict[str, Any], budget_tokens: int) -> str:
-    """What memory knows for `question`, as quoted lines; empty where nothing is known."""
+    """What memory knows for `question`, as quoted lines; empty if nothing."""
     try:
         recall = await user.recall(question, **options)
         asking = [ASKING] if await user.asks_first() else []
@@ -181,8 +181,8 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
             asking.append((await user.pack(recall, budget_tokens=budget_tokens)).text)
         return TurnMemory("\n".join(asking)).message
     except NotOpen:
-        raise  # a mistake in how it is set up, which no words to a model mend
-    except InvalidInput:  # a message of megabytes is no question
+        raise  # a mistake in the set-up
+    except InvalidInput:  # such as a message of megabytes
         return ""
     except EchoicError:
         return UNAVAILABLE.message
@@ -198,7 +198,7 @@ def memory_tools(user_of: UserOf) -> list[FunctionTool]:
         except EchoicError as error:
             return refusal(error)
         except json.JSONDecodeError:
-            return f"the arguments of {name} are no JSON: call it again"
+            return f"the arguments of {name} are not JSON: call it again"
         return json.dumps(answer, ensure_ascii=False)
 
     return [
@@ -224,7 +224,7 @@ class PlaybackTracker(RealtimePlaybackTracker):
         self.audio_format: Any = None
 
     def on_play_ms(self, item_id: str, item_content_index: int, ms: float) -> None:
-        """Count milliseconds of audio that were played."""
+        """Add milliseconds of audio that were played."""
         super().on_play_ms(item_id, item_content_index, ms)
         self.played_ms[item_id] = self.played_ms.get(item_id, 0.0) + ms
 
@@ -242,19 +242,19 @@ async def follow(
     agent: str | None = None,
     played: PlaybackTracker | None = None,
 ) -> AsyncIterator[Any]:
-    """The events of a realtime session, of which what is said is kept: iterate over this in its place.
+    """The events of a realtime session; iterate over this instead of the session to store what is said.
 
-    An answer that was cut off is kept with the part of it that was heard, by how much was played; one of
-    which nothing was heard is not kept. A turn is kept when the next one is complete, and the last ones when
-    the session or the iteration ends. Writing never delays an event.
+    An interrupted answer is stored with the part of it that was heard, by how much was played; if nothing was
+    heard it is not stored. A turn is stored when the next one is complete, the last ones when the session or
+    the iteration ends. Writing never delays an event.
 
     Args:
-        session: open.
-        user: who is speaking.
-        conversation: the id of the conversation; empty: a new one.
-        agent: the name under which the agent is kept that serves.
-        played: tracks what was played. Without it an answer counts as played from its first audio on, without
-            pauses, as the SDK takes it.
+        session: the open session.
+        user: the speaker's memory.
+        conversation: the id of the conversation; a new one if empty.
+        agent: the name under which the agent is stored.
+        played: tracks what was played. Without it, an answer counts as played without pauses from its first
+            audio.
     """
     call_memory = CallMemory(user, conversation, agent=agent)
     spoken = _PlayedAnswer(call_memory, played)
@@ -280,7 +280,7 @@ class _Answer:
 
 
 class _PlayedAnswer:
-    """Messages of a realtime session in order, until it is known how much of them was heard."""
+    """The messages of a realtime session in order, until it is known how much of them was heard."""
 
     def __init__(self, call_memory: CallMemory, played: PlaybackTracker | None) -> None:
         self._call = call_memory
@@ -289,7 +289,7 @@ class _PlayedAnswer:
         self._kept: set[str] = set()
 
     def take(self, event: Any) -> None:
-        """Note what an event says."""
+        """Process an event."""
         if event.type == "history_added":
             self._note([event.item])
         elif event.type == "history_updated":
@@ -318,10 +318,10 @@ class _PlayedAnswer:
             self.flush(complete)
 
     def flush(self, last: str | None = None) -> None:
-        """Have everything kept that was said until the message `last`, or all."""
+        """Store every message up to `last`, or all."""
         for name in list(self._messages):
             message = self._messages[name]
-            # what has no words yet may get them: a transcript comes late
+            # without words it is kept for later, since its transcript may still come
             if message.text.strip():
                 self._keep(name, message)
                 del self._messages[name]
@@ -341,7 +341,7 @@ class _PlayedAnswer:
             self._call.agent_said(heard, interrupted=True, id=name)
 
     def _heard(self, message: _Answer) -> str:
-        """The words that were played whole: speech is taken to be even."""
+        """The words that were played in full, assuming an even pace."""
         if message.played_ms is None or not message.audio_bytes:
             return message.text if message.played_ms is None else ""
         audio_format = self._played.audio_format if self._played else None
@@ -354,7 +354,7 @@ class _PlayedAnswer:
 
 
 def _bytes_per_ms(audio_format: Any) -> int:
-    """8 of G.711, in any of its names; else 48, of 16 bits at 24 kHz."""
+    """8 for G.711, by any of its names; otherwise 48, for 16 bits at 24 kHz."""
     return 8 if re.search(r"711|pcm[ua]\b", str(audio_format).lower()) else 48
 
 

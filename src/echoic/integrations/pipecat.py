@@ -1,13 +1,13 @@
-"""Echoic in a Pipecat pipeline: what callers said before is known while they speak; what was heard is kept.
+"""Echoic in a Pipecat pipeline: memory is searched while callers speak, and what was heard is stored.
 
     memory = EchoicMemory(service.user(caller), aggregators)
     Pipeline([transport.input(), stt, memory.ear, aggregators.user(), memory, llm, memory.mouth, tts,
               transport.output(), aggregators.assistant()])
 
-Three taps. `ear` hears interim transcripts, which the user aggregator swallows. The processor itself puts
-what is known into a copy of the context, directly before the newest message of the user. `mouth` notes what
-the model writes, and gives memory to requests that come from behind it, as after a tool. The context that the
-aggregators hold stays as it is without memory. Nothing is kept of speculative requests.
+It has three taps. `ear` receives interim transcripts, which the user aggregator drops. The processor itself
+adds memory to a copy of the context, directly before the newest message of the user. `mouth` records what the
+model writes, and adds memory to requests that come from behind it, as after a tool. The context of the
+aggregators stays unchanged. Speculative requests are not stored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from echoic.session.turn_recall import DEFAULT_DEADLINE_MS
 
 
 class _EarTap(FrameProcessor):
-    """Before the user aggregator."""
+    """The tap before the user aggregator."""
 
     def __init__(self, call: CallMemory) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _EarTap(FrameProcessor):
 
 
 class _Mouth(FrameProcessor):
-    """Behind the model."""
+    """The tap behind the model."""
 
     def __init__(self, call: CallMemory) -> None:
         super().__init__()
@@ -74,11 +74,11 @@ class EchoicMemory(FrameProcessor):
     """The memory of one call, between the user aggregator and the model.
 
     Args:
-        user: whose memory.
-        aggregators: the `LLMContextAggregatorPair` of the pipeline, which tells what was said and heard.
-        call: the id of the call; empty: a new one.
-        agent: the name the agent keeps conversations and experience under.
-        deadline_ms: the longest that a reply waits for memory.
+        user: the user's memory.
+        aggregators: the pipeline's `LLMContextAggregatorPair`, which reports what was said and heard.
+        call: the id of the call; new if empty.
+        agent: the name under which conversations and experience are stored.
+        deadline_ms: how long a reply may wait for memory.
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
@@ -96,12 +96,11 @@ class EchoicMemory(FrameProcessor):
     ) -> None:
         super().__init__()
         self.call = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms)
-        """What is kept and looked up."""
         self.ear, self.mouth = _EarTap(self.call), _Mouth(self.call)
         self._follow(aggregators)
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Warm up at the start, and put memory into what is sent to the model."""
+        """Load memory at the start, and add it to requests to the model."""
         await super().process_frame(frame, direction)
         if isinstance(frame, StartFrame):
             self.call.warm()
@@ -110,14 +109,14 @@ class EchoicMemory(FrameProcessor):
         await self.push_frame(frame, direction)
 
     async def _told(self, context: LLMContext) -> LLMContext:
-        """A copy of `context` with what is known: for the newest message, or at the start, of who calls."""
+        """A copy of `context` with memory: for the newest message, or at the start about the caller."""
         if any(isinstance(message, dict) and message.get("role") == "user" for message in context.messages):
             return await with_memory(context, self.call)
         block = await self.call.block()
         return _copied(context, [*context.messages, {"role": "user", "content": block}]) if block else context
 
     async def cleanup(self) -> None:
-        """The pipeline has ended: everything that was said is kept when this returns."""
+        """The pipeline has ended: everything said is stored when this returns."""
         await super().cleanup()
         await self.call.aclose()
 
@@ -139,7 +138,7 @@ class EchoicMemory(FrameProcessor):
 
 
 def _named(speaker: str, message: Any) -> dict[str, Any]:
-    """When a message was said, and an id that is the same when it is delivered again: they have none."""
+    """A message's time, and an id that is the same when it is delivered again, since messages have none."""
     if not message.timestamp:
         return {}
     said_at = datetime.fromisoformat(message.timestamp)
@@ -151,9 +150,8 @@ def _named(speaker: str, message: Any) -> dict[str, Any]:
 
 
 async def with_memory(context: LLMContext, call: CallMemory) -> LLMContext:
-    """A copy of `context` with what is known for the newest message of the user, directly before it.
-
-    Where there is nothing to add it is `context` itself.
+    """A copy of `context` with what is known for the newest user message directly before it, or `context`
+    itself.
     """
     messages = list(context.messages)
     for place in reversed(range(len(messages))):
@@ -165,7 +163,7 @@ async def with_memory(context: LLMContext, call: CallMemory) -> LLMContext:
     known = await call.memory_for(_text_of(message.get("content")))
     if not known.message:
         return context
-    # the role of the user: nothing that people said may speak for the operator
+    # in the user's role: it quotes people and must not have the operator's authority
     messages.insert(place, {"role": "user", "content": known.message})
     return _copied(context, messages)
 

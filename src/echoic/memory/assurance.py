@@ -1,8 +1,7 @@
-"""Assurance levels: how sure a caller's identity is, and what they may be told. Only this module decides
-that.
+"""Assurance levels: how sure the caller's identity is, and what they may be told at each level.
 
 The sensitivity of a memory follows from its content, so it is the same on every surface and in every store.
-Writing is not limited: what somebody says is stored whoever they are.
+Writing is not limited: what a caller says is stored at any level.
 """
 
 from __future__ import annotations
@@ -24,20 +23,19 @@ from echoic.text import END, START, any_of, word_lists
 from echoic.types import Hit, Recall, Scope
 
 Level = Literal["device", "unattested", "attested", "linked", "proved", "account"]
-"""What is known of who asks, by the evidence.
+"""The evidence for the caller's identity.
 
-- "device": an anonymous identity, such as a page's own.
-- "unattested": a telephone number that nobody vouches for.
-- "attested": a number the carrier vouches for, or a name said on such a line.
-- "linked": such a number, linked to a user by a code.
-- "proved": whoever gave a PIN or a code in this call.
-- "account": an integrator's own sign-in, an agent key's token, or code that has the library in its hands.
+- "device": an anonymous identity, such as that of a web page.
+- "unattested": a telephone number that no carrier vouches for.
+- "attested": a number that the carrier vouches for, or a name given on such a line.
+- "linked": an attested number that a code linked to the user.
+- "proved": the caller gave a PIN or a code in this call.
+- "account": your own sign-in, an agent key's token, or code that calls the library directly.
 """
 Sensitivity = Literal["open", "personal", "sensitive"]
-"""- "open": concerns nobody: global memories, and how somebody wants to be served.
+"""- "open": not about a person: global memories, and how the user wants to be served.
 - "personal": everything else.
-- "sensitive": health, money, addresses, credentials.
-"""
+- "sensitive": health, money, addresses, credentials."""
 
 LEVELS: Final[Sequence[Level]] = get_args(Level)
 SENSITIVITIES: Final[Sequence[Sensitivity]] = get_args(Sensitivity)
@@ -51,12 +49,12 @@ TABLE: Final[Mapping[Level, Sensitivity]] = MappingProxyType(
         "account": "sensitive",
     }
 )
-"""The most that each level is told, unless a deployment says otherwise; see docs/threats.md."""
+"""The most sensitive content each level is told by default; see docs/threats.md."""
 
 PROVE: Final = "this needs a proof of who is asking: a PIN, a code, or an account"
 
 _LISTS: Final = word_lists("echoic.memory.sharing")
-# an allergy that is not known does more harm than one that somebody else hears of
+# an unknown allergy does more harm than one that another caller hears of
 _SENSITIVE: Final = f"{_LISTS['sensitive']} {_LISTS['touched by medical']}".split()
 _WORDS: Final = re.compile(
     START + any_of(" ".join(w for w in _SENSITIVE if w not in _LISTS["allergy"].split())) + END, re.IGNORECASE
@@ -66,18 +64,12 @@ _SAID: Final[Mapping[str, Sequence[str]]] = {
     TURN: ("text", "heard"),
     CONVERSATION: ("recall_key", "summary"),
 }
-"""The fields with words, of kinds whose other texts are names and times. Of other kinds every text counts."""
+"""Per kind, the fields that hold speech, where other texts are names and times. In kinds not listed every
+text counts."""
 
 
 def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
-    """The table with what a deployment changes in it.
-
-    Args:
-        given: levels with the most they are told, also as "attested=sensitive,device=open".
-
-    Raises:
-        InvalidInput: no such level or sensitivity.
-    """
+    """The default table with changes such as "attested=sensitive,device=open"; raises InvalidInput."""
     if isinstance(given, str):
         given = dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
     table: dict[Level, Sensitivity] = dict(TABLE)
@@ -93,18 +85,14 @@ def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitiv
 
 @lru_cache(maxsize=8192)
 def is_sensitive(text: str) -> bool:
-    """Whether `text` speaks of health, money, an address or a credential, by rules."""
+    """Whether `text` mentions health, money, an address or a credential, by rules."""
     return bool(
         _WORDS.search(text.replace("_", " ")) or MARKER.search(text) or any(s.kind for s in contacts(text))
     )
 
 
 class Visibility:
-    """What one caller may be told.
-
-    Args:
-        most: the most sensitive class of content they may be told.
-    """
+    """What one caller may be told: content up to the sensitivity `most`."""
 
     def __init__(self, most: Sensitivity) -> None:
         self.most = most
@@ -116,11 +104,11 @@ class Visibility:
 
     @property
     def hints(self) -> bool:
-        """Whether it may be said that there is more: a stranger would learn that somebody is known."""
+        """Whether the caller may learn that more is known; a stranger must not."""
         return self.most == "personal"
 
     def shows(self, *texts: str | None) -> bool:
-        """Whether something of a user's that consists of `texts` may be told."""
+        """Whether content of the user that consists of `texts` may be told."""
         if self.is_whole:
             return True
         return self.most == "personal" and not any(map(is_sensitive, filter(None, texts)))
@@ -143,16 +131,12 @@ class Visibility:
         return self.shows(key, *(record.data.get(field) for field in fields))
 
     def needed(self, what: str) -> None:
-        """Refuse `what` to a caller who may not be told everything.
-
-        Raises:
-            NotAllowed: the caller's level is too low for `what`.
-        """
+        """Raise NotAllowed for the operation `what` if anything is withheld from the caller."""
         if not self.is_whole:
             raise NotAllowed(f"{what}: {PROVE}")
 
     def _shown(self, hit: Hit) -> Sequence[Hit]:
-        """The parts of a hit that may be told: all of it, or some of its memories."""
+        """The part of a hit that may be told: all of it, some of its memories, or nothing."""
         if hit.scope.user is None:
             return [hit]
         apart = hit.apart()
@@ -161,12 +145,7 @@ class Visibility:
 
 
 class VisibleStore:
-    """A store as one asker may read it. What is written passes as it is.
-
-    Args:
-        store: of the service.
-        visibility: what they may be told.
-    """
+    """A store whose reads are limited to what one caller may be told; writes pass unchanged."""
 
     def __init__(self, store: Store, visibility: Visibility) -> None:
         self._store, self._visibility = store, visibility
@@ -191,7 +170,7 @@ class VisibleStore:
     async def scan(
         self, scope: Scope, kind: str, *, after: int = -1, limit: int = 1000, **narrowed: Any
     ) -> list[Record]:
-        """See `Store`: a page is as long as it may be, whatever is withheld."""
+        """See `Store`. Withheld records do not shorten a page."""
         found: list[Record] = []
         while len(found) < limit:
             page = await self._store.scan(scope, kind, after=after, limit=limit, **narrowed)

@@ -1,8 +1,9 @@
-"""The audit log: who read, wrote, exported or erased which kind of record of whom, when and why. Append-only.
+"""The audit log: who read, wrote, exported or erased which kind of a user's records, when and why.
+Append-only.
 
-It is written at the store, where every access passes, so no surface can bypass it. It holds no content: users
-are pseudonyms, and of a record only its kind is named. Code that acts on somebody's behalf says so with
-`acting`; each kind accessed within that is logged once.
+It is written at the store, which every access passes, so no surface can bypass it. It holds no content: users
+are pseudonyms, and a record is named by its kind only. Code that acts for somebody says so with `acting`;
+inside it each kind is logged once.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ log = logging.getLogger(__name__)
 
 Did = Literal["read", "write", "erase", "export"]
 _AGAIN_S: Final = 60.0
-"""How long the same access is logged only once, where nobody says on whose behalf it is made."""
+"""Seconds in which a repeated access outside `acting` is logged only once."""
 _REMEMBERED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """On whose behalf something is done."""
+    """The person or service that access is logged under."""
 
     role: str
     who: str
@@ -46,12 +47,12 @@ _job: ContextVar[str] = ContextVar("echoic.audit.job", default="")
 
 @contextlib.contextmanager
 def acting(who: str, why: str, *, role: str = "application") -> Iterator[None]:
-    """Say on whose behalf memory is used inside, and why, for the audit log.
+    """Name the person or service that memory is used for inside the block, for the audit log.
 
     Args:
-        who: such as a member of staff, or a service. No caller's name: the log names them by pseudonyms.
+        who: such as a member of staff or a service; not a caller, whom the log names by a pseudonym.
         why: such as "ticket 4711".
-        role: what they are.
+        role: such as "operator".
     """
     token = _actor.set(Actor(role, who, why))
     try:
@@ -61,22 +62,18 @@ def acting(who: str, why: str, *, role: str = "application") -> Iterator[None]:
 
 
 def act(role: str, who: str, why: str) -> None:
-    """Say on whose behalf the rest of the running task uses memory."""
+    """As `acting`, for the rest of the running task."""
     _actor.set(Actor(role, who, why))
 
 
 def working(job: str) -> None:
-    """Log the rest of this task as the named background job, on nobody's behalf."""
+    """Log the rest of this task under the background job `job`."""
     _actor.set(None)
     _job.set(job)
 
 
 class AuditLog:
-    """The audit log of one compliance folder.
-
-    Args:
-        compliance: the folder.
-    """
+    """The audit log of one compliance folder."""
 
     def __init__(self, compliance: Compliance) -> None:
         self.log = ChainedLog(compliance.folder / "audit.jsonl")
@@ -85,10 +82,10 @@ class AuditLog:
         self._waiting: list[dict[str, Any]] = []
         self._recently: dict[tuple[str, str, Scope, str], float] = {}
         self.failure: str | None = None
-        """Why nothing can be written at the moment; None while all is well."""
+        """Why the log cannot be written at the moment; None if it can."""
 
     def note(self, did: Did, scope: Scope, kind: str) -> None:
-        """Have it logged, soon and in order. What is read of everyone's scope is no one's."""
+        """Queue an entry, in order. Reads of the global scope concern no user and are skipped."""
         if scope.user is None and did == "read":
             return
         actor, what, job = _actor.get(), (did, scope, kind), _job.get()
@@ -117,17 +114,13 @@ class AuditLog:
         self._thread.submit(self._write, False)
 
     async def flush(self) -> None:
-        """Wait until every entry is on disk.
-
-        Raises:
-            StoreUnavailable: the log cannot be written; the access that was to be logged must not happen.
-        """
+        """Wait until every entry is on disk; after StoreUnavailable the access must not happen."""
         error = await asyncio.wrap_future(self._thread.submit(self._write, True))
         if error is not None:
             raise error
 
     async def aclose(self) -> None:
-        """Write what is left. The log can be used again afterwards."""
+        """Write the remaining entries. The log can be used again afterwards."""
         await asyncio.wrap_future(self._thread.submit(self._write, True))
 
     def _write(self, durable: bool) -> StoreError | None:

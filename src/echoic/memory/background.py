@@ -3,9 +3,9 @@
 Durability and word search do not depend on it. All of it can stop at any instant and resumes from what the
 store lists as pending.
 
-`Distiller` decides which conversations are read, and by which extractor. Rules read every turn at once; a
-model, if there is one, reads later what the rules have read. Without a model, and with the local embedder, a
-trained clause reader takes its place. All of them propose changes to what is known; none rewrites the list.
+`Distiller` decides when a conversation is read, and by which extractor. Rules read every turn at once; a
+model, if there is one, reads later. Without a model, and with the local embedder, a trained clause reader
+takes its place. Each proposes changes to what is known; none rewrites the list.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from echoic.memory.extraction.rule_reader import RuleReader
 
 EVERY = 5
-"""User turns after which a model reads a conversation that goes on."""
+"""User turns after which a model reads a conversation in progress."""
 RULES = "rules"
-"""What the rules are called where a reader is named."""
+"""The name of the rules where a reader is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
-    """A conversation a model failed at so often that it is left alone until an operator says otherwise."""
+    """A conversation a model failed on so often that it is not retried until an operator asks for it."""
 
     scope: Scope
     conversation: str
@@ -57,42 +57,33 @@ class Parked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """What is still to be distilled, for operators. Holds no content."""
+    """Pending distillation, for operators. Holds no content."""
 
     waiting: int = 0
-    """Conversations with something to read: completed, or with turns the rules have not read."""
+    """Conversations with unread turns, or completed and not yet marked as read."""
     failing: int = 0
-    """Conversations a model failed at and will be asked about again."""
+    """Conversations a model failed on that will be retried."""
     parked: tuple[Parked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """How conversations are learned from."""
+    """Settings of learning from conversations."""
 
     extractor: Extractor | None
-    """A model that joins the rules; None: the rules alone."""
+    """A model that reads in addition to the rules; None for rules alone."""
     _: KW_ONLY
     every: int = EVERY
-    """User turns after which the model reads a conversation that goes on."""
+    """User turns after which the model reads a conversation in progress."""
     sentences: bool = True
-    """Whether, where there is no model, what no rule has a slot for is kept as a sentence; needs the local
-    embedder."""
+    """Whether, without a model, durable statements that no rule has a slot for are kept as sentences; needs
+    the local embedder."""
     third_parties: ThirdParties = "keep"
     """What is stored about people other than the user."""
 
 
 class Distiller:
-    """Extracts memories from what users said in their conversations. Only the user's own words count.
-
-    Args:
-        store: holds conversations and memories.
-        embedder: used to recognise what is known already in other words.
-        clock: returns the current time, aware.
-        telemetry: records the outcome of each run.
-        hooks: receive what was learned.
-        learning: settings.
-    """
+    """Extracts memories from what users said in their conversations. Only the user's own words count."""
 
     def __init__(
         self,
@@ -112,7 +103,7 @@ class Distiller:
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
         """The extraction module, imported on first use: it loads most of this library."""
         if self._made is None:
-            # in a thread: it takes longer than a caller should wait
+            # in a thread: the import takes longer than a caller should wait
             made = await asyncio.to_thread(self._make)
             self._made = self._made or made
         return self._made
@@ -140,15 +131,11 @@ class Distiller:
         return rules, model
 
     async def asks_a_model(self) -> bool:
-        """Whether a model reads besides the rules."""
+        """Whether a model reads in addition to the rules."""
         return (await self._readers())[1] is not None
 
     async def open(self) -> None:
-        """Make the model ready, where there is one.
-
-        Raises:
-            InvalidInput: it cannot work as it was set up.
-        """
+        """Prepare the model, if any; InvalidInput if it is not set up correctly."""
         if self._extractor is not None:
             await self._extractor.open()
 
@@ -158,7 +145,7 @@ class Distiller:
             await self._extractor.aclose()
 
     async def apply_rules(self, scope: Scope, conversation: str) -> Distilled:
-        """Read what is new in `conversation` by rules: cheap, after every turn."""
+        """Read the new turns of `conversation` by rules; cheap enough to run after every turn."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         if await keeps_nothing(self._store, scope):
@@ -176,13 +163,11 @@ class Distiller:
     async def ask(
         self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False
     ) -> tuple[Distilled, Run]:
-        """Let the model read as well, if it is time; everything it may, and how the last run ended.
+        """Run the model, if it is due, until it has nothing more to read; returns what was learned and the
+        last run.
 
-        Args:
-            scope: whose.
-            conversation: its id.
-            now: do not wait for more turns, nor for the time after a failure.
-            parked: read it even if it was given up.
+        `now` skips the wait for more turns and the pause after a failure; `parked` also reads a parked
+        conversation.
         """
         from echoic.memory.extraction.model_reader import Run
 
@@ -199,7 +184,7 @@ class Distiller:
     async def _read(
         self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
     ) -> Run:
-        """Let the model read once, and tell how it went."""
+        """One run of the model, with its telemetry."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         started = time.perf_counter()
@@ -247,7 +232,7 @@ class Distiller:
         self._hooks.emit(event)
 
     async def _memories(self, scope: Scope, names: Sequence[str]) -> tuple[Memory, ...]:
-        """The memories of `names` that can be read. What was learned is durable even if none can."""
+        """Those memories of `names` that can be read; what was learned is durable even if none can."""
         try:
             records = await self._store.read(scope, MEMORY, list(names)) if names else []
         except StoreError:
@@ -255,10 +240,10 @@ class Distiller:
         return tuple(memory_of(record) for record in records)
 
     async def distil(self, scope: Scope, conversation: str, *, parked: bool = True) -> Distilled:
-        """Learn from everything behind the cursors of `conversation` now; nothing if there is nothing.
+        """Learn now from every unread turn of `conversation`.
 
-        While another worker is at it this waits for the worker to be done, or for its lease to run out. A
-        model that fails leaves everything as it was; it is asked again later.
+        If another worker is reading it, this waits for that worker to finish or for its lease to expire. If
+        the model fails, nothing changes and it is asked again later.
         """
         while True:
             distilled, run = await self.ask(scope, conversation, now=True, parked=parked)
@@ -267,7 +252,7 @@ class Distiller:
             await asyncio.sleep(min(run.again_s, 0.2))
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation of a deployment, or of all of them; parked ones only if told to."""
+        """Learn from every conversation of a deployment (None: of all), parked ones only if asked."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
@@ -277,7 +262,7 @@ class Distiller:
         return total
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation it is time to read; one another worker is at is left to that one."""
+        """Learn from every conversation that is due; one that another worker is reading is skipped."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
@@ -286,7 +271,7 @@ class Distiller:
         return total
 
     async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
-        """Conversations it is time to read: what a process that died left behind, and what others wrote."""
+        """Conversations that are due, including those of processes that died."""
         for scope in await self._store.scopes(deployment):
             if scope.user is None or await keeps_nothing(self._store, scope):
                 continue
@@ -296,7 +281,7 @@ class Distiller:
                     yield scope, record.id
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
-        """What is still to be done, and what was given up. Looks at every conversation."""
+        """The pending, failing and parked conversations. Reads every conversation."""
         jobs = [await self.jobs_of(scope) for scope in await self._store.scopes(deployment)]
         return Jobs(
             waiting=sum(of.waiting for of in jobs),
@@ -334,12 +319,12 @@ class Distiller:
         return is_unmarked(record) or await self._unread(record, await self._last(scope, record))
 
     async def _last(self, scope: Scope, record: Record) -> int:
-        """The `seq` of the last turn of a conversation; -1 where nothing was said."""
+        """The `seq` of the last turn of a conversation; -1 if it has none."""
         last = await self._store.scan(scope, TURN, key=record.id, limit=1, newest_first=True)
         return last[0].seq if last else -1
 
     async def _unread(self, record: Record, last: int) -> bool:
-        """Whether there are turns the rules have not read, or, where they are alone, a mark to be set."""
+        """Whether the rules have turns to read or, if they work alone, a conversation to mark as read."""
         from echoic.memory.extraction.turns import is_unmarked
 
         if last > cursor_of(record):
@@ -361,33 +346,30 @@ def _failure(kept: Record, conversation: str) -> Progress | None:
 
 
 def _joined(total: Distilled, more: Distilled) -> Distilled:
-    """Both, of the same turns."""
+    """The sum of two runs over the same turns."""
     return replace(total + more, turns=max(total.turns, more.turns))
 
 
 log = logging.getLogger(__name__)
 
 BATCH = 32
-"""Texts embedded at once: one segment of a scope, and short enough for a query to slip in between."""
+"""Texts embedded at once: one segment of a scope, and short enough that a query does not wait long."""
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 _REPORT_S = 0.1
-"""How often progress is reported."""
+"""Seconds between two progress reports."""
+QUIET_S = 0.05
+"""How long nothing must have been written before texts are embedded, so that bursts share their runs."""
+BUSY_S = 0.25
+"""How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
 SWEEP_AFTER_S = 2.0
-"""When to look for conversations that nobody distilled: not in a command that is over by then."""
+"""Seconds before the first sweep for conversations that nobody distilled; a short-lived command does none."""
 
 
 class Background:
-    """One task that embeds pending records and runs the rules over conversations with new turns.
+    """Embeds pending records and runs the rules over conversations with new turns, in one task.
 
-    A model runs beside it, one run at a time for each user, so that it delays neither.
-
-    Args:
-        store: lists the pending records.
-        embedder: makes their vectors.
-        distiller: turns new turns of a conversation into memories.
-        home: the event loop it works in.
-        hooks: are told when texts could not be embedded.
+    A model runs in a task of its own for each user, so that it delays neither.
     """
 
     def __init__(
@@ -407,31 +389,31 @@ class Background:
         self._runs = RunsPerUser(self._ask)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._settling = 0
+        """How many wait until nothing waits: for them nothing is put off."""
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._embedded = 0
-        """Texts that got their vector since this was made."""
+        """Texts embedded since this object was made."""
         self.failure: str | None = None
-        """Why embedding does not get on, such as "EmbedderUnavailable"; None while it does."""
+        """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
 
     def start(self) -> None:
-        """Begin, and look at what an earlier process left waiting."""
+        """Start, and resume what an earlier process left pending."""
         if self._task is None:
-            # anew: those of before may belong to a loop that has ended
+            # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
+            self._hurry, self._settling = asyncio.Event(), 0
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
 
     def poke(self, conversation: tuple[Scope, str] | None = None, *, urgent: bool = False) -> None:
-        """Something was written. Pokes for the same conversation during a run make one more run.
+        """Announce a write; several pokes for a conversation during a run cause one more run.
 
-        Args:
-            conversation: where something was said.
-            urgent: have a model read it now, however little is new: an agent hands over, a tool has answered.
-
-        Raises:
-            NotOpen: from another event loop, where it would wake nobody.
+        `urgent` has a model read `conversation` now, however little is new. Raises NotOpen in another event
+        loop.
         """
         self._home.check()
         if conversation is not None:
@@ -440,25 +422,32 @@ class Background:
         self._wake.set()
 
     async def settle(self, timeout_s: float, progress: ReportProgress | None = None) -> bool:
-        """Wait until nothing waits and no model is asked, `timeout_s` at most; whether it came to that."""
+        """Wait until nothing is pending and no model runs; returns whether that was in time."""
         self._home.check()
         if self._task is None or self._task.done():
             return False
+        self._settling += 1
+        self._hurry.set()
         self.poke()
         settled = self._settled() if progress is None else self._reported(progress)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(settled, timeout_s)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(settled, timeout_s)
+        finally:
+            self._settling -= 1
+            if not self._settling:
+                self._hurry.clear()
         return self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
         await self._idle.wait()
         while not self._runs.idle:
             await self._runs.settle()
-            self.poke()  # what a model had kept wants a vector
+            self.poke()  # memories that a model added need vectors
             await self._idle.wait()
 
     async def _reported(self, progress: ReportProgress) -> None:
-        """`_settled`, telling `progress` how many got their vector of those that wait by now."""
+        """`_settled`, reporting to `progress` how many of the pending texts have a vector."""
         before, waiting = self._embedded, int((await self._store.check())["waiting"])
         settled = asyncio.ensure_future(self._settled())
         try:
@@ -471,18 +460,18 @@ class Background:
         settled.result()
 
     async def stop(self) -> None:
-        """End at once; what is unfinished waits in the store."""
+        """Stop at once; unfinished work stays pending in the store."""
         tasks = [self._sweeper, self._task]
         self._sweeper = self._task = None
         running = [task for task in tasks if task is not None]
         for task in running:
             task.cancel()
         if running:
-            await asyncio.wait(running)  # whatever one of them ended with is no reason not to close
+            await asyncio.wait(running)  # an error of a task must not prevent closing
         await self._runs.stop()
 
     def abandon(self) -> None:
-        """Abandon tasks whose event loop has ended: nothing can end them."""
+        """Drop the tasks of an event loop that has ended: they can no longer be cancelled."""
         self._sweeper = self._task = None
 
     async def _run(self) -> None:
@@ -493,7 +482,8 @@ class Background:
             self._wake.clear()
             try:
                 failed = await self._hear_poked()
-                await self.embed_waiting()  # one conversation keeps nobody's vectors back
+                failed = await self._until_quiet() or failed
+                await self.embed_waiting()  # a failing conversation must not delay vectors
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
             if failed is None:
@@ -507,10 +497,25 @@ class Background:
             if not self._wake.is_set():
                 self._idle.set()
 
-    async def _hear_poked(self) -> Exception | None:
-        """Run the rules over the conversations with new turns; returns what to retry after a pause,
-        and why.
+    async def _until_quiet(self) -> Exception | None:
+        """Wait for a pause between writes, running the rules meanwhile; returns as `_hear_poked`.
+
+        Embedding takes as much processor time as the rest of a write, and is not urgent: words and sounds
+        are searched at once.
         """
+        loop, failed = asyncio.get_running_loop(), None
+        until = loop.time() + BUSY_S
+        while not self._hurry.is_set() and loop.time() < until:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
+            if not self._wake.is_set():
+                break
+            self._wake.clear()
+            failed = await self._hear_poked() or failed
+        return failed
+
+    async def _hear_poked(self) -> Exception | None:
+        """Run the rules over new turns; returns an error to retry after a pause, or None."""
         failed: Exception | None = None
         again: dict[tuple[Scope, str], bool] = {}
         while self._poked:
@@ -523,12 +528,12 @@ class Background:
                 continue
             if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
-        for name, urgent in again.items():  # without waking: after the pause
+        for name, urgent in again.items():  # without waking the task: it is retried after the pause
             self._poked[name] = self._poked.get(name, False) or urgent
         return failed
 
     async def _ask(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
-        """Let the model read what is wanted of one user; when to come back to what could not be read now."""
+        """Run the model for one user; returns the seconds after which to retry, by conversation."""
         working("learning")
         later: dict[str, float] = {}
         for conversation, urgent in wanted.items():
@@ -539,11 +544,11 @@ class Background:
                 later[conversation] = LAST_RETRY_S
             else:
                 later |= {} if run.again_s is None else {conversation: run.again_s}
-        self.poke()  # vectors for what was kept
+        self.poke()  # vectors for the new memories
         return later
 
     async def _sweep(self) -> None:
-        """Take up conversations that nobody distilled, as after a process died."""
+        """Pick up conversations that nobody distilled, as after a process died."""
         working("learning")
         await asyncio.sleep(SWEEP_AFTER_S)
         try:
@@ -553,14 +558,12 @@ class Background:
             log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
 
     async def embed_waiting(self) -> int:
-        """Give a vector to everything that waits for one; how many got it.
-
-        Raises:
-            EmbedderUnavailable: they go on waiting.
-        """
+        """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending."""
         done = 0
         while batch := await self._store.waiting(BATCH):
             done += await self._embed(batch)
+            if self._wake.is_set() and not self._hurry.is_set():
+                break  # more is being written: what is left waits for the next pause
         return done
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
@@ -583,7 +586,7 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        # at once, so that their commits share the time that a disk takes
+        # concurrently, so that the commits share a disk sync
         writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
         for ended in await asyncio.gather(*writing, return_exceptions=True):
             if ended is not None:

@@ -1,10 +1,11 @@
-"""Backup and restore. A backup is a SQLite file that holds a whole store of any kind, its checksum beside it.
+"""Backup and restore. A backup is a SQLite file with the content of a store of any kind, and a checksum file
+beside it.
 
-It is made while others write, and read back before it counts. Restoring goes into an empty store.
+A backup is made while others write, and is read back before it counts. It is restored into an empty store.
 
-What was erased after a store's bytes were copied is erased again when the copy is opened (`forget_again`).
-The list of erasures holds hashes only: whoever was erased is found by hashing whoever is there. A record that
-lost words then and does not now goes whole: nobody knows any more which words they were.
+Data erased after the backup was made is erased again when the restored store is opened (`forget_again`). The
+list of erasures holds hashes only, so the records to erase are found by hashing those that are there. A
+record of which only some words were erased is dropped whole, since the list does not say which words.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from echoic.types import EmbeddingSpec, Scope
 log = logging.getLogger(__name__)
 
 SUFFIX = ".sha256"
-"""What the checksum's file is called, in the form that `sha256sum --check` reads."""
+"""Ending of the checksum file's name; `sha256sum --check` reads the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +61,10 @@ class BackedUp:
 async def back_up(
     source: Callable[[], Store], path: Path, embedding: EmbeddingSpec, *, progress: Progress
 ) -> BackedUp:
-    """Write everything in a store to `path`, while others go on writing.
+    """Write the content of a store to `path` while others go on writing.
 
-    Args:
-        source: makes the store, not yet open.
-        path: the file; it must not be there, nor the one of its checksum.
-        embedding: the model of the store's vectors where it is not known.
-        progress: told how many records are done, of how many.
-
-    Raises:
-        InvalidInput: `path` is there already, or its folder is not.
-        StoreError: the store could not be read or the file not be written; no file is left.
+    `source` returns the store, not opened yet; `embedding` is the model of its vectors if it does not say.
+    Neither `path` nor its checksum file may exist (InvalidInput). After a StoreError no file is left behind.
     """
     checksum = path.with_name(path.name + SUFFIX)
     await asyncio.to_thread(_check_free, path, checksum)
@@ -95,15 +89,15 @@ async def back_up(
 async def restore(
     path: Path, target: Callable[[], Store], *, checked: bool = True, progress: Progress
 ) -> Copied:
-    """Copy a backup into an empty store, and compare them at the end. `path` stays as it is.
+    """Copy a backup into an empty store and compare the two at the end. The file at `path` is not changed.
 
     Open the restored store with its compliance folder: until then it contains what was erased since the
-    backup. If it is interrupted, empty the target and start again.
+    backup. If a restore is interrupted, empty the target and start again.
 
     Args:
         path: the backup.
         target: returns the target store, not opened yet.
-        checked: whether the checksum file beside `path` is required.
+        checked: whether the checksum file is required.
         progress: called with the number of records copied and the total.
 
     Raises:
@@ -113,7 +107,7 @@ async def restore(
     """
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="echoic-restore-")
     try:
-        copy = Path(folder) / "backup.db"  # opening it upgrades it and writes a log
+        copy = Path(folder) / "backup.db"  # opening it would upgrade it and write a log
         await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
         source = _file_store(copy, target())
         any_model = EmbeddingSpec("", 0)
@@ -133,7 +127,7 @@ async def restore(
 
 
 def _file_store(path: Path, like: Store) -> Callable[[], Store]:
-    """The backup in `path`: encrypted if the store beside it is, with the same keys."""
+    """The backup in `path`; encrypted with the same keys if the other store is."""
     from echoic.stores import store_from
 
     around: Callable[[Store], Store] = getattr(like, "around", lambda store: store)
@@ -146,7 +140,7 @@ async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress:
 
 
 async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:
-    """Open the backup as a store, as whoever restores it will."""
+    """Open the backup as a restore will, and count its scopes and records."""
     async with opened(_file_store(path, like), spec) as (file, _):
         facts = await file.check()
         scopes = [scope for scope in await file.scopes() if scope != MARKS]
@@ -156,7 +150,7 @@ async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, i
 def _check_free(path: Path, checksum: Path) -> None:
     for each in (path, checksum):
         if each.exists():
-            raise InvalidInput(f"{str(each)!r} is there already: name another file")
+            raise InvalidInput(f"{str(each)!r} exists already: name another file")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {str(path.parent)!r}: create it first")
 
@@ -167,7 +161,7 @@ def _digest(path: Path) -> str:
 
 
 def _publish(new: Path, path: Path, checksum: Path, digest: str) -> None:
-    """Give the backup its name, on the disk, the checksum first: a backup without one is none."""
+    """Give the backup its final name, the checksum file first: a backup without one does not count."""
     try:
         fd = os.open(checksum, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "w") as file:
@@ -192,12 +186,12 @@ def _verified_copy(path: Path, copy: Path, *, checked: bool) -> None:
         expected = checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[0]
     elif checked:
         raise InvalidInput(
-            f"{str(checksum)!r} is missing, so nobody can tell whether the backup is whole: "
+            f"{str(checksum)!r} is missing, so the backup cannot be verified: "
             "put it back, or use --without-checksum"
         )
     shutil.copyfile(path, copy)
     if expected is not None and _digest(copy) != expected:
-        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum is another")
+        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum differs")
 
 
 def _remove(new: Path) -> None:
@@ -206,18 +200,14 @@ def _remove(new: Path) -> None:
 
 
 _NAMING = {MEMORY: "author", PROPOSAL: "author", PHONE_LINE: "user", LINK_CODE: "whose"}
-"""What names a user in the scope of everyone, by kind: somebody may be named there alone."""
+"""Kinds in the global scope whose records name a user, with the field: a user may be named only there."""
 _SUMS_UP = ("summary", "recall_key")
 
 
 async def forget_again(parts: Parts, compliance: Compliance) -> int:
-    """Erase what the store's bytes do not know to be erased, and mark it; how many erasures that were.
-
-    Raises:
-        StoreError: it could not be done; nothing may be read of this store before it is.
-    """
+    """Repeat erasures without a mark; returns how many. After StoreError nothing may be read."""
     async with compliance.applying():
-        missing = await compliance.missing(parts.store)  # another process may have been faster
+        missing = await compliance.missing(parts.store)  # another process may have done it first
         by_scope: dict[str, list[PastErasure]] = {}
         for past in missing:
             by_scope.setdefault(past.scope, []).append(past)
@@ -234,7 +224,7 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
 
 
 async def _everybody(store: Store) -> list[Scope]:
-    """Every scope that holds or is named in anything; users before everyone's."""
+    """Every scope that holds records or is named in any; users before the global scope."""
     scopes = await store.scopes()
     named = {scope: None for scope in scopes if scope.user is not None}
     for everyone in [scope for scope in scopes if scope.user is None]:
@@ -262,14 +252,14 @@ async def _erase_part(
     meant = {name for name, told in hashes.items() if told in gone}
     losing = {name for name, told in hashes.items() if told in rewritten} - meant
     if scope.user is not None:
-        # first what was remembered: its words are taken out of turns and summaries as they were then
+        # memories first: their words are removed from turns and summaries as these were then
         for kind, name in sorted(meant):
             if kind == MEMORY and await parts.store.read(scope, MEMORY, [name]):
                 await Erasing(parts, scope).forget(None, None, name)
     there = await _records(parts.store, scope)
     changes: list[Erasable] = [Drop(kind=kind, id=name) for kind, name in meant & there.keys()]
     changes += [_stripped(there[name]) for name in losing & there.keys() if there[name] == before[name]]
-    if scope.user is not None:  # they may quote anything
+    if scope.user is not None:  # these records may quote anything
         quoting = [name for name in there if name[0] in {GIVEN, CHECKPOINT} and name not in meant]
         changes += [Drop(kind=kind, id=name) for kind, name in quoting]
     if changes:
@@ -277,7 +267,7 @@ async def _erase_part(
 
 
 def _stripped(record: Record) -> Erasable:
-    """The record without its words, of which an unknown part was erased."""
+    """The record without its words, an unknown part of which was erased."""
     if record.kind != CONVERSATION:
         return Drop(kind=record.kind, id=record.id)
     left = {name: value for name, value in record.data.items() if name not in _SUMS_UP}

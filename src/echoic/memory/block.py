@@ -49,10 +49,11 @@ from echoic.types import (
 
 DEFAULT_BUDGET_TOKENS: Final = 600
 _MOMENT_CHARACTERS: Final = 2000
-"""Characters of what was just said that a recall reads."""
+"""Characters of the user's last words that a recall reads."""
 _HITS: Final = 8
 _SOURCES: Final = 200
-"""Memories whose turns are looked up to see which agent heard them; older ones count as heard by another."""
+"""Newest memories whose turns are read to find which agent heard them; older ones count as heard by another
+agent."""
 
 
 class BlockMaterial(Protocol):
@@ -61,7 +62,7 @@ class BlockMaterial(Protocol):
     scope: Scope
 
     async def facts(self) -> list[Memory]:
-        """Everything that holds."""
+        """The current memories."""
         ...
 
     async def conversations(self) -> list[Conversation]:
@@ -69,15 +70,15 @@ class BlockMaterial(Protocol):
         ...
 
     async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives:
-        """How the user wants to be served."""
+        """The directives in force."""
         ...
 
     async def asks_first(self, conversation: str | None) -> bool:
-        """Whether the user is still to be asked if the conversation may be kept."""
+        """Whether the user has yet to say if the conversation may be kept."""
         ...
 
     async def withholds(self) -> bool:
-        """Whether more is known than may be told."""
+        """Whether something is withheld from this caller."""
         ...
 
     async def recall(
@@ -94,7 +95,7 @@ class BlockMaterial(Protocol):
 
 
 class BlockMaker:
-    """Makes the blocks of one user."""
+    """Builds the blocks of one user."""
 
     def __init__(self, parts: Parts, user: BlockMaterial) -> None:
         self._parts = parts
@@ -132,7 +133,7 @@ class BlockMaker:
         block = pack(OPENING, drafts, budget_tokens, count)
         if not asked or not block.sections:
             return block
-        # what was formed since the rest was read is not the moment's: it will stand among the memories
+        # memories created since the rest was read are left out here: the next block lists them
         known = {memory.id for memory in others}
         now, outcome = await self._now(moment or "", block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
@@ -153,7 +154,7 @@ class BlockMaker:
     async def _heard_by(
         self, agent: str | None, memories: Sequence[Memory], conversations: Sequence[Conversation]
     ) -> Collection[str]:
-        """Ids of the memories whose first turn was in a conversation with `agent`."""
+        """Ids of memories first heard in a conversation with `agent`."""
         if agent is None:
             return ()
         checked_name(agent, "agent")
@@ -165,13 +166,9 @@ class BlockMaker:
         return {memory for memory, turn in first.items() if turn in heard}
 
     async def _now(
-        self,
-        moment: str,
-        block: Block,
-        known: Collection[str],
-        options: SearchOptions,
+        self, moment: str, block: Block, known: Collection[str], options: SearchOptions
     ) -> tuple[Draft, Outcome]:
-        """The hits for the current turn that the block does not contain yet."""
+        """Hits for the current turn that the block does not contain yet, and the search's outcome."""
         recall = await self._user.recall(
             moment[:_MOMENT_CHARACTERS],
             limit=_HITS,
@@ -194,15 +191,11 @@ class BlockMaker:
 HITS, LIST_HITS = 25, 40
 """Hits looked at for one question, and for one that asks for a list."""
 _REACH = 3
-"""Rows to either side in which a neighbour is looked for: between turns lies what was learned from them."""
+"""Rows searched on either side for a neighbouring turn; memories learned from turns lie between them."""
 
 
 def hits_for(question: str, budget_tokens: int) -> int:
-    """How many hits to look at: more where a list is asked for, whose members lie far apart.
-
-    Raises:
-        InvalidInput: the budget is not a whole number above 0, or the question is blank.
-    """
+    """How many hits to read: more for a question that asks for a list. Raises InvalidInput."""
     checked_budget(budget_tokens)
     return LIST_HITS if asks_list(checked_query(question)) else HITS
 
@@ -210,14 +203,7 @@ def hits_for(question: str, budget_tokens: int) -> int:
 async def packed(
     parts: Parts, scope: Scope, recall: Recall, budget_tokens: int, zone: Callable[[], Awaitable[tzinfo]]
 ) -> Packed:
-    """`recall`, packed with the neighbours of its turns.
-
-    Args:
-        parts: of the service.
-        scope: who gets the text.
-        recall: made for `scope`.
-        budget_tokens: maximum length of the text.
-        zone: gives the time zone in which days are told.
+    """`recall`, packed with the neighbours of its turns; days are told in the time zone that `zone` returns.
 
     Raises:
         InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
@@ -235,7 +221,7 @@ async def packed(
 
 
 async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
-    """The turns right before and after each turn among `hits`."""
+    """The turns directly before and after each turn among `hits`."""
     found: dict[str, Around] = {}
     for scope in dict.fromkeys(hit.scope for hit in hits if hit.turn is not None):
         ids = [hit.turn.id for hit in hits if hit.turn is not None and hit.scope == scope]
@@ -257,6 +243,6 @@ def _after(record: Record) -> range:
 
 
 def _nearest(record: Record, rows: Mapping[int, Record], side: range) -> Turn | None:
-    """The first turn of the same conversation on one side of `record`."""
+    """The first turn of the same conversation in the rows of `side`."""
     near = (rows[seq] for seq in side if seq in rows)
     return next((recalled_turn(row) for row in near if row.kind == TURN and row.key == record.key), None)

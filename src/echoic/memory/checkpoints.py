@@ -1,8 +1,9 @@
-"""Checkpoints of live calls: their JSON, where they are kept, and the closing of calls that died.
+"""Checkpoints of live calls: their JSON, where they are kept, and how the calls of processes that died are
+closed.
 
-They are kept in the store that keeps everything else; another place implements `SessionStore`. A call that
-goes on gives a sign every `SIGN_EVERY_S`, so its checkpoint alone tells whether it is over. Whoever opens the
-store next closes a call that nobody took up again, as its own process would have.
+They are kept in the service's store; to keep them elsewhere, implement `SessionStore`. A live call rewrites
+its checkpoint at least every `SIGN_EVERY_S`, so the checkpoint alone shows whether the call is over. The next
+process that opens the store closes a call that was not resumed, as its own process would have.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
 
 SIGN_EVERY_S: Final = 60.0
-"""How often a call that goes on writes its checkpoint at the least, however quiet it is; the last sign of it
-is `Checkpoint.saved_at`."""
+"""Seconds within which a live call writes its checkpoint, even if nothing is said; see `Checkpoint.saved_at`.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTool:
-    """A tool call that was begun and had no result yet."""
+    """A tool call that was started and has no result yet."""
 
     call: str
     """The provider's id of the call."""
@@ -50,34 +51,34 @@ class PendingTool:
     arguments: Annotated[Mapping[str, Any], AsDict()] = field(default_factory=dict)
     """JSON."""
     idempotent: bool = False
-    """Whether it may be run again; else the model is told that it did not finish."""
+    """Whether it may be run again; if not, the model is told that it did not finish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Enough to go on with a live call in another process, on any provider."""
+    """The state needed to continue a live call in another process, on any provider."""
 
     session: str
     conversation: str
     agent: str
-    """The agent that served when it was written."""
+    """The agent serving the call."""
     messages: str
-    """The messages of the call, as PydanticAI's JSON; the agents' words only as far as they were heard."""
+    """The messages of the call as PydanticAI's JSON; agents' words only as far as they were heard."""
     unkept: tuple[Turn, ...] = ()
-    """Turns that were not yet in the conversation: whoever goes on appends them first, by their ids."""
+    """Turns not yet appended to the conversation; on resume they are appended first, by their ids."""
     pending: tuple[PendingTool, ...] = ()
     summary: str | None = None
-    """A summary of what was said before `messages`, if the call has too many messages to keep all."""
+    """A summary of what precedes `messages`, if the call was too long to keep all of them."""
     learns: bool = True
-    """Whether anything may be learned from what is said."""
+    """Whether memories may be learned from the call."""
     evicted: int = 0
-    """How many turns of the call `summary` replaces in `messages`."""
+    """How many turns `summary` stands for."""
     tokens: int = 0
-    """About how many whoever goes on is given: messages and summary, by `estimate_tokens`."""
+    """Approximate tokens of messages and summary, by `estimate_tokens`."""
     cursor: int = 0
     """How many turns of the call the conversation had."""
     resumption: str | None = None
-    """A provider's handle, where it gave one. A hint: going on never needs it."""
+    """A provider's handle, if it gave one. Resuming does not require it."""
     saved_at: datetime
 
     def __post_init__(self) -> None:
@@ -115,11 +116,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Checkpoint:
-    """The inverse of `as_json`.
-
-    Raises:
-        InvalidInput: this is not a checkpoint.
-    """
+    """The inverse of `as_json`; InvalidInput if `data` is not a checkpoint."""
     try:
         turns = [
             turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
@@ -147,26 +144,21 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
 log = logging.getLogger(__name__)
 
 RESUMABLE_FOR_S: Final = 24 * 3600.0
-"""How long a call can be taken up again, unless a service is told otherwise."""
+"""Default number of seconds in which a call can be resumed."""
 LEAST_S: Final = 5 * SIGN_EVERY_S
-"""Signs of a call that goes on may be late: its store was down for a moment, two clocks differ."""
+"""The shortest limit: a live call's checkpoint may be late if its store was down or two clocks differ."""
 REASON: Final = "abandoned"
-"""Why such a call ended, in its record."""
+"""The reason noted in the call's record."""
 SWEEP_AFTER_S: Final = 2.0
-"""When to look for them first: not in a command that is over by then."""
+"""Seconds before the first sweep; a short-lived command does none."""
 _SWEEPS: Final = 4
-"""So often in `resumable_for_s`."""
+"""Sweeps per `resumable_for_s`."""
 
 
 class AbandonedCalls(Sweeper):
-    """Closes calls whose process died and that nobody resumed in time.
+    """Closes calls whose process died and that nobody resumed within `resumable_for_s` (None: no limit).
 
-    Args:
-        parts: shared state of the service.
-        resumable_for_s: how many seconds after its last checkpoint a call can be resumed; None for no limit.
-
-    Raises:
-        InvalidInput: the time is so short that a call in progress would be closed.
+    A limit so short that it would close live calls raises InvalidInput.
     """
 
     def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
@@ -187,11 +179,7 @@ class AbandonedCalls(Sweeper):
         )
 
     async def close_all(self, deployment: str | None = None) -> int:
-        """Close every call of a deployment, or of all, that is over by now; how many were closed here.
-
-        Raises:
-            StoreUnavailable: could not look.
-        """
+        """Close every call that is over, of one deployment or of all; returns how many."""
         if self._resumable_for_s is None:
             return 0
         closed = 0
@@ -201,9 +189,7 @@ class AbandonedCalls(Sweeper):
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
-        """Close the call of a checkpoint if it is over; a failure does not keep other calls from being
-        closed.
-        """
+        """Close a checkpoint's call if it is over; logs errors, so that others are closed."""
         try:
             if not self._is_over(from_json(record.data)):
                 return False
@@ -213,15 +199,16 @@ class AbandonedCalls(Sweeper):
             return False
 
     async def _close(self, scope: Scope, name: str) -> bool:
-        """Try to close a call once. Returns whether this process closed it.
+        """Try to close a call once; returns whether this process closed it.
 
-        Turns are kept by their ids and learned from behind a cursor, and the rest is one write that expects
-        the checkpoint as it was read: however many try, and wherever one of them dies, it happens once.
+        Turns are stored by id and learned from behind a cursor, and the rest is one write that expects the
+        checkpoint as it was read. So the call is closed exactly once, however many processes try and wherever
+        one dies.
         """
         store = self._parts.store
         records = await store.read(scope, CHECKPOINT, [name])
         if not records or not self._is_over(checkpoint := from_json(records[0].data)):
-            return False  # closed by another, forgotten, or taken up again
+            return False  # closed by another process, forgotten, or resumed
         unchanged, drop = Put.over(records[0], records[0]), Drop(kind=CHECKPOINT, id=name)
         ends = await self._ends(scope, checkpoint)
         await store.write(scope, [unchanged, *ends, drop])
@@ -231,14 +218,14 @@ class AbandonedCalls(Sweeper):
 
     def _is_over(self, checkpoint: Checkpoint) -> bool:
         assert self._resumable_for_s is not None
-        # in seconds: "for ever", said as infinity, is no timedelta
+        # in seconds: an infinite limit is not a timedelta
         return (self._parts.clock() - checkpoint.saved_at).total_seconds() > self._resumable_for_s
 
     async def _ends(self, scope: Scope, checkpoint: Checkpoint) -> list[Change]:
         """Store the turns, learn from them, and return the other changes that end the call."""
         store = self._parts.store
         if not await store.read(scope, CONVERSATION, [checkpoint.conversation]):
-            return []  # it was forgotten
+            return []  # the conversation was forgotten
         from echoic.memory.conversation import OpenConversation
 
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
@@ -251,7 +238,7 @@ class AbandonedCalls(Sweeper):
         return [change for change in ends if change is not None]
 
     async def _goes_on(self, scope: Scope, checkpoint: Checkpoint) -> bool:
-        """Whether another call has the same conversation: that one ends it."""
+        """Whether another live call uses the same conversation; that call then ends it."""
         held = await scan_all(self._parts.store, scope, CHECKPOINT)
         return any(
             other.data.get("conversation") == checkpoint.conversation and self._gives_signs(other)
@@ -260,7 +247,7 @@ class AbandonedCalls(Sweeper):
         )
 
     def _gives_signs(self, record: Record) -> bool:
-        """Whether the call of this checkpoint may go on; so may one whose checkpoint cannot be read."""
+        """Whether the call may still be live; assumed if the checkpoint cannot be read."""
         try:
             return not self._is_over(from_json(record.data))
         except InvalidInput:
@@ -268,7 +255,7 @@ class AbandonedCalls(Sweeper):
 
 
 def _ended(call: Record, checkpoint: Checkpoint) -> Change | None:
-    """The end of the call for its record, if the record has none yet."""
+    """The end of the call for its record, unless the record has one."""
     if call.data.get("ended_at") is not None:
         return None
     end = {"ended_at": checkpoint.saved_at.isoformat(), "reason": REASON}
@@ -276,7 +263,7 @@ def _ended(call: Record, checkpoint: Checkpoint) -> Change | None:
 
 
 def _completed(record: Record, checkpoint: Checkpoint) -> Change | None:
-    """The end of a conversation that nobody ended otherwise, at the last sign of its call."""
+    """The end of the conversation at the last sign of its call, unless it has ended."""
     known = conversation_of(record)
     if known.status != "active":
         return None
@@ -286,47 +273,47 @@ def _completed(record: Record, checkpoint: Checkpoint) -> Change | None:
 
 
 class SessionStore(Protocol):
-    """Stores the checkpoints of calls. The owner is always an argument and never taken from what was said."""
+    """Stores the checkpoints of calls. The owner is always an argument, never taken from what was said."""
 
     async def save(self, scope: Scope, checkpoint: Checkpoint) -> None:
-        """Replace the previous checkpoint, atomically.
+        """Replace the previous checkpoint atomically.
 
         Raises:
-            WriteConflict: another process has the call, or it was forgotten.
+            WriteConflict: another process continues the call, or it was forgotten.
             StoreUnavailable: the previous checkpoint is unchanged.
         """
         ...
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
-        """The last one; None: there is none for this user.
+        """The last checkpoint of `session`, or None if this user has none.
 
         Raises:
-            StoreUnavailable: could not look.
+            StoreUnavailable: it could not be read.
         """
         ...
 
     async def delete(self, scope: Scope, session: str) -> None:
-        """Remove it; nothing happens if it is not there."""
+        """Remove it, if it exists."""
         ...
 
 
 class RecordSessionStore:
-    """Checkpoints as records of a store, on every backend. One of these serves one session.
+    """Checkpoints as records of a store, on every backend. Each instance serves one session.
 
-    It notices when another process took the call over: then the record is at a version it did not write.
+    It detects that another process continues the call: then the record has a version this one did not write.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version: int | None = None
         self._writer = uuid4().hex
-        """Stands in what it writes: a write may arrive though its answer does not."""
+        """Written into the record: a write may succeed although its answer is lost."""
 
     async def save(self, scope: Scope, checkpoint: Checkpoint, *beside: Change) -> None:
-        """See `SessionStore`. `beside` is written with it, all or nothing."""
+        """See `SessionStore`. `beside` is written in the same transaction."""
         data = as_json(checkpoint) | {"writer": self._writer}
         record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
-        # the first one of a call may be on its way while its conversation is forgotten
+        # the first write of a call may arrive while its conversation is forgotten
         of_it = Require(kind=CONVERSATION, id=checkpoint.conversation)
         try:
             await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0), *beside])
@@ -356,20 +343,14 @@ class RecordSessionStore:
 
 
 _MISSED: Final = 5
-"""Checkpoints that did not come, after which a call with words on its way is taken for dead."""
+"""Missed checkpoints after which a call with unsaved words counts as dead."""
 
 
 async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: float) -> None:
-    """Store the turns of this caller's earlier calls whose process died before storing them, and learn from
-    them.
+    """Store the unsaved turns of this caller's earlier calls whose process died, and learn from them.
 
-    A caller who was cut off calls again, and seldom resumes. A live call saves a checkpoint whenever it has
-    words that are not stored. Turns that cannot be stored now are stored at a later call.
-
-    Args:
-        memory: the caller's memory.
-        session_id: the call that begins; it restores its own turns.
-        every_s: how often a call saves a checkpoint.
+    A caller who was cut off calls again and rarely resumes. A live call saves a checkpoint every `every_s`
+    seconds while it has unsaved words. `session_id` is the call that begins; it restores its own turns.
     """
     dead = datetime.now(UTC) - timedelta(seconds=_MISSED * every_s)
     try:
@@ -382,7 +363,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
 
 
 async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
-    if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
+    if await memory.find_conversation(checkpoint.conversation) is not None:  # otherwise it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.learn()

@@ -1,13 +1,12 @@
-"""The compliance folder: data that must outlive the store and its backups. It contains nothing that users
-said.
+"""The compliance folder: data that must outlive the store and its backups. It contains nothing users said.
 
 `key` is a random key that never leaves the folder. `erasures.jsonl` lists what was erased, as keyed hashes of
 scopes and ids, so that a restored backup can be erased again. Receipts are signed with a key derived from
 `key`. The folder lies beside a store, never in it, and is not part of a backup.
 
 A `ChainedLog` is an append-only file of JSON lines, each with the hash of the line before it, shared by
-processes. Changing, removing or inserting a line breaks the chain at that line. Removing lines at the end is
-detected only by comparison with a hash of the last line kept elsewhere.
+processes. A changed, removed or inserted line breaks the chain at that line. The removal of the last lines is
+detected only by comparing with a hash kept elsewhere.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ from echoic.types import Receipt, Scope
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, one process at a time may write
+except ImportError:  # not on Windows, where only one process at a time may write
     fcntl = None  # type: ignore[assignment]
 
 BEGIN: Final = "0" * 64
-"""What stands for the hash of the line before the first one."""
+"""The previous hash of the first line."""
 _TAIL: Final = 1 << 16
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold the lock file at `path`, which is created; other processes and threads wait."""
+    """Hold the lock file at `path`, creating it; other processes and threads wait."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if fcntl is not None:
@@ -56,11 +55,7 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
 
 
 class ChainedLog:
-    """One such file.
-
-    Args:
-        path: where; its folder must exist by the time something is appended.
-    """
+    """An append-only file of hash-chained JSON lines. Its folder must exist before the first append."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -68,12 +63,7 @@ class ChainedLog:
         self._thread_lock = threading.Lock()
 
     def append(self, *entries: Mapping[str, Any], durable: bool = True) -> None:
-        """Add one line for each of `entries`; on the disk when it returns, where that is to be `durable`.
-
-        Raises:
-            StoreUnavailable: it could not be written.
-            StoreCorrupt: the last line cannot be read.
-        """
+        """Append a line for each entry; on disk when this returns if `durable`. Raises as `entries`."""
         try:
             with self._thread_lock, locked(self._lock):
                 self._append(entries, durable=durable)
@@ -101,7 +91,7 @@ class ChainedLog:
             _sync_folder(self.path.parent)
 
     def _last(self, fd: int) -> tuple[int, str]:
-        """Number and hash of the last whole line. What a killed process left behind it is cut off."""
+        """Number and hash of the last whole line; a partial line that a killed process left is cut off."""
         size = os.fstat(fd).st_size
         if not size:
             return 0, BEGIN
@@ -122,16 +112,16 @@ class ChainedLog:
         return _number(line, self.path), sha256(line).hexdigest()
 
     def entries(self) -> list[dict[str, Any]]:
-        """Every entry in order, the chain checked; none where there is no file.
+        """Every entry in order, with the chain checked; empty if there is no file.
 
         Raises:
-            StoreCorrupt: a line was changed, removed or inserted; which one, is said.
-            StoreUnavailable: it cannot be read.
+            StoreCorrupt: a line was changed, removed or inserted; the message names it.
+            StoreUnavailable: the file cannot be read.
         """
         return list(self.read()[0])
 
     def read(self) -> tuple[list[dict[str, Any]], str]:
-        """The entries, and the hash of the last line; see `entries`."""
+        """The entries, and the hash of the last line; raises as `entries`."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -154,12 +144,7 @@ class ChainedLog:
         return found, before or BEGIN
 
     def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
-        """At most `limit` entries of `deployment` after number `after`; earlier lines are not read.
-
-        Raises:
-            StoreCorrupt: a line after that was changed, removed or inserted.
-            StoreUnavailable: it cannot be read.
-        """
+        """The next `limit` entries of `deployment`; earlier lines are not read. Raises as `entries`."""
         found: list[dict[str, Any]] = []
         before: tuple[int, str] | None = None
         try:
@@ -183,9 +168,7 @@ class ChainedLog:
         return found
 
     def _place(self, file: BinaryIO, after: int) -> int:
-        """A position in the file at or before the first line after number `after`; lines are ordered by
-        number.
-        """
+        """An offset at or before the first line after number `after`; numbers ascend."""
         low, high = 0, file.seek(0, os.SEEK_END)
         while high - low > _TAIL:
             middle = (low + high) // 2
@@ -199,11 +182,7 @@ class ChainedLog:
         return low
 
     def head(self) -> str:
-        """The hash of the last line.
-
-        Raises:
-            StoreUnavailable: it cannot be read.
-        """
+        """The hash of the last line."""
         try:
             with self._thread_lock, locked(self._lock):
                 fd = os.open(self.path, os.O_RDWR)
@@ -217,12 +196,10 @@ class ChainedLog:
             raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
 
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
-        """Remove the entries whose "at" is before `at`, and append `note`; how many went.
+        """Remove the entries whose "at" is before `at` and append `note`; returns how many were removed.
 
-        The rest stays byte for byte, so that whoever knows a later hash can still check it.
-
-        Raises:
-            StoreCorrupt: the chain is broken; nothing was removed.
+        The rest stays byte for byte, so that a later hash can still be checked. A broken chain raises
+        StoreCorrupt.
         """
         with self._thread_lock, locked(self._lock):
             entries, _ = self.read()
@@ -267,29 +244,28 @@ def _sync_folder(folder: Path) -> None:
 
 
 ERASURE: Final = "erasure"
-"""The kind of a mark in a store: this erasure was carried out here. It says nothing of whom it was about."""
+"""The kind of the record that marks an erasure as carried out in a store. It does not name the user."""
 MARKS: Final = Scope("echoic.erasures", None)
-"""Where the marks are. An erasure without a mark was made after this store's bytes were copied."""
+"""The scope of the marks. An erasure without a mark was made after this store's files were copied."""
 _KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastErasure:
-    """An erasure as it is listed: hashes, which only say whether something that is at hand was meant."""
+    """A listed erasure, as hashes: they identify records that are at hand and reveal nothing else."""
 
     id: str
     scope: str
     gone: frozenset[str] | None
-    """The records that were destroyed; None: the whole scope."""
+    """The records that were destroyed; None for the whole scope."""
     rewritten: frozenset[str]
-    """The records of which words were destroyed."""
+    """The records from which words were destroyed."""
 
 
 class Compliance:
-    """A compliance folder; made when it is first needed.
+    """A compliance folder, created on first use.
 
-    Args:
-        folder: where. Keep a copy of it apart from the store: without it a restored backup forgets nothing.
+    Keep a copy of it apart from the store: without it, the erasures cannot be repeated in a restored backup.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -305,10 +281,10 @@ class Compliance:
     # -- the key. Blocking
 
     def key(self) -> bytes:
-        """The key of the folder, made when it is first asked for.
+        """The folder's key, created on first use.
 
         Raises:
-            StoreCorrupt: it is missing though things were hashed with it, or has the wrong length.
+            StoreCorrupt: the key is missing although erasures were listed with it, or has the wrong length.
             StoreUnavailable: it cannot be read or written.
         """
         if self._key is None:
@@ -325,7 +301,7 @@ class Compliance:
         if not path.exists():
             if self.log.path.exists():
                 raise StoreCorrupt(
-                    f"{str(path)!r} is missing, so nobody can tell whom the erasures beside it are about: "
+                    f"{str(path)!r} is missing, without which the listed erasures cannot be repeated: "
                     "put it back from a copy of the folder"
                 )
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -347,7 +323,7 @@ class Compliance:
         return key
 
     def derived(self, purpose: str) -> bytes:
-        """A key for one purpose, which says nothing about the others."""
+        """A key for one purpose, derived so that it reveals nothing about the others."""
         return hmac.digest(self.key(), purpose.encode(), "sha256")
 
     def pseudonym(self, scope: Scope) -> str:
@@ -365,7 +341,7 @@ class Compliance:
     # -- signatures. Blocking; they need the package `cryptography`
 
     def signed(self, statement: Mapping[str, Any]) -> dict[str, str]:
-        """`statement` as JSON text with its Ed25519 signature; {} where `cryptography` is not installed."""
+        """`statement` as JSON text with its Ed25519 signature; {} if `cryptography` is not installed."""
         try:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         except ImportError:
@@ -380,7 +356,7 @@ class Compliance:
         }
 
     async def receipt(self, scope: Scope, what: str, receipt: Receipt) -> Receipt:
-        """`receipt` with a signed statement of what it says, of when, and of whose pseudonym."""
+        """`receipt` with a signed statement of its content, time and the user's pseudonym."""
 
         def sign() -> dict[str, str]:
             counted = asdict(replace(receipt, signed={}))
@@ -403,7 +379,7 @@ class Compliance:
     # -- erasures
 
     async def erase(self, store: Store, scope: Scope, changes: Sequence[Erasable] | None) -> Erased:
-        """`store.erase`, listed before it happens and marked in the store once it has."""
+        """`store.erase`, listed before it happens and marked in the store afterwards."""
         if self._applying or (changes is not None and not changes):
             return await store.erase(scope, changes)
         async with self._holding(shared=True):
@@ -411,10 +387,12 @@ class Compliance:
             try:
                 erased = await store.erase(scope, changes)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
-            except WriteConflict:  # nothing was destroyed, and nothing is to be
+            except WriteConflict:  # a conflict: nothing was or will be destroyed
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except BaseException:  # it may have happened; if not, it does before anything is written there
+            except (
+                BaseException
+            ):  # it may have happened; if not, it is repeated before anything is written to the scope
                 self._failed.setdefault(scope, {})[name] = changes
                 raise
         return erased
@@ -422,8 +400,8 @@ class Compliance:
     async def catch_up(self, store: Store, scope: Scope) -> None:
         """Repeat the failed erasures of `scope` before anything is written to it.
 
-        A new record may have the name of one that was to be erased, and would be erased with it when the
-        store is opened next.
+        A new record may have the id of one that was to be erased, and would be erased with it at the next
+        start.
 
         Raises:
             StoreUnavailable: an erasure failed again; nothing may be written before it succeeds.
@@ -432,13 +410,13 @@ class Compliance:
             return
         async with self._holding(shared=True):
             for name, changes in list(self._failed.get(scope, {}).items()):
-                # a conflict: it had happened, or another process has written there since
+                # a conflict: it had happened, or another process wrote to the scope since
                 with contextlib.suppress(WriteConflict):
                     await store.erase(scope, changes)
                 await self._done(store, scope, [name])
 
     def _covered(self, scope: Scope, changes: Sequence[Erasable] | None) -> list[str]:
-        """The erasures that failed before, and that were carried out with `changes`."""
+        """The earlier failed erasures that `changes` carry out as well."""
         failed = self._failed.get(scope, {})
         if changes is None:
             return list(failed)
@@ -471,7 +449,7 @@ class Compliance:
         return name
 
     def past(self) -> list[PastErasure]:
-        """Every erasure that is listed. Blocking."""
+        """Every listed erasure. Blocking."""
         if not self.log.path.exists():
             return []
         self.key()
@@ -489,7 +467,7 @@ class Compliance:
         ]
 
     async def missing(self, store: Store) -> list[PastErasure]:
-        """The erasures that this store's bytes know nothing of."""
+        """The erasures that this store has no mark of."""
         past = await asyncio.to_thread(self.past)
         if not past:
             return []
@@ -498,7 +476,7 @@ class Compliance:
 
     @contextlib.asynccontextmanager
     async def applying(self) -> AsyncIterator[None]:
-        """While erasures are repeated: they are not listed again, and no other process erases."""
+        """Inside, erasures are repeated: they are not listed again, and no other process erases."""
         async with self._holding():
             self._applying = True
             try:
@@ -518,7 +496,9 @@ class Compliance:
         try:
             await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: lock.close())  # the thread goes on waiting, and then holds it
+            taking.add_done_callback(
+                lambda _: lock.close()
+            )  # the thread goes on waiting, and then holds the lock
             raise
         except OSError as error:
             raise StoreUnavailable(
@@ -531,5 +511,5 @@ class Compliance:
 
 
 async def mark(store: Store, names: Sequence[str]) -> None:
-    """Note in `store` that these erasures were carried out in it."""
+    """Note in `store` that the erasures `names` were carried out in it."""
     await store.write(MARKS, [Put(record=Record(kind=ERASURE, id=name, data={})) for name in names])

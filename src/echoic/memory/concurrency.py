@@ -1,4 +1,4 @@
-"""How memory works side by side: retries after conflicts, sweeps, one run at a time for each user."""
+"""Retries after write conflicts, periodic sweeps, and coalesced runs for each user."""
 
 from __future__ import annotations
 
@@ -19,40 +19,32 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 40
-"""Each attempt is lost only if another writer won, so this many is overload, not bad luck."""
+"""An attempt fails only if another writer succeeded, so this many failures mean overload."""
 
 
 async def load(*modules: str) -> None:
-    """Import `modules` that nobody imported yet, in a thread: no audio waits for the first use of them."""
+    """Import `modules` in a thread, so that their first use does not delay audio."""
     for name in modules:
         if name not in sys.modules:
             await asyncio.to_thread(import_module, name)
 
 
 async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
-    """Run `attempt` until it meets no `WriteConflict`.
-
-    Raises:
-        StoreUnavailable: others kept changing the same; nothing was written.
-    """
+    """Retry `attempt` after `WriteConflict`; StoreUnavailable after too many, with nothing written."""
     for number in range(_ATTEMPTS):
         try:
             return await attempt()
         except WriteConflict:
-            # apart from the others, or they meet again; short, for a caller waits
+            # random, so that writers do not collide again; short, since a caller waits
             await asyncio.sleep(random.uniform(0, 0.002 * number))  # noqa: S311 - no secret
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
 
 
 class Sweeper:
-    """Looks through the store behind everything else, some time after it was started and then repeatedly.
+    """Runs `sweep` in the background `after_s` after the start, and then every `every_s` (None: only once).
 
-    Args:
-        sweep: what to do; None: nothing is ever done.
-        after_s: how long after the start.
-        every_s: how long between two sweeps; None: there is one.
-        later: what a sweep that failed leaves for later, for the log.
-        job: what it is called in the audit log.
+    `later` says in the log what a failed sweep postpones; `job` is its name in the audit log. Without a
+    `sweep` nothing runs.
     """
 
     def __init__(
@@ -69,12 +61,12 @@ class Sweeper:
         self._sweeping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin. May be called twice."""
+        """Start. May be called twice."""
         if self._sweeping is None and self._sweep is not None:
             self._sweeping = asyncio.create_task(self._run(self._sweep), name="echoic-sweep")
 
     async def aclose(self) -> None:
-        """Stop at once; the next process does what is left. May be called twice."""
+        """Stop at once; the next process does the rest. May be called twice."""
         if self._sweeping is not None:
             self._sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -82,7 +74,7 @@ class Sweeper:
             self._sweeping = None
 
     def abandon(self) -> None:
-        """Abandon a task whose event loop has ended."""
+        """Drop the task of an event loop that has ended."""
         self._sweeping = None
 
     async def _run(self, sweep: Callable[[], Awaitable[object]]) -> None:
@@ -99,20 +91,17 @@ class Sweeper:
 
 
 AT_ONCE: Final = 4
-"""Users worked for at the same time: a model's answers are waited for side by side, within its rate
-limits."""
+"""Users worked for at the same time: model answers are awaited in parallel, within rate limits."""
 
 Wanted = Mapping[str, bool]
-"""What a run is for: names, and whether each is urgent."""
+"""The names requested for a run, and whether each is urgent."""
 
 
 class RunsPerUser:
-    """Coalesces requests into runs.
+    """Coalesces requests into runs, one at a time for each user and `at_once` users in parallel.
 
-    Args:
-        work: does everything in a `Wanted` for one user; the seconds after which what is named in its answer
-            should be wanted again. Must not raise.
-        at_once: users worked for at the same time.
+    `work` handles everything in a `Wanted` for one user and returns the names to request again, with the
+    seconds after which. It must not raise.
     """
 
     def __init__(
@@ -126,11 +115,11 @@ class RunsPerUser:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is wanted and nothing runs; what is only planned for later does not count."""
+        """Whether nothing is requested and nothing runs; requests planned for later do not count."""
         return not self._tasks
 
     def want(self, scope: Scope, name: str, *, urgent: bool = False) -> None:
-        """Have `name` done for `scope`: in the next run, which begins at once unless one is under way."""
+        """Request `name` for `scope`: done in the next run, which starts now unless one is in progress."""
         wanted = self._wanted.setdefault(scope, {})
         wanted[name] = wanted.get(name, False) or urgent
         if scope not in self._tasks:
@@ -142,15 +131,15 @@ class RunsPerUser:
             await asyncio.wait(list(self._tasks.values()))
 
     async def stop(self) -> None:
-        """End at once."""
+        """Stop at once."""
         self._wanted.clear()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._tasks.clear()  # one that had not begun has not taken itself out
-        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned one
+        self._tasks.clear()  # a run that had not started has not removed itself
+        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned another
             timer.cancel()
         self._timers.clear()
 

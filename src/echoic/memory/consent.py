@@ -1,11 +1,11 @@
-"""Consent: whether anything a user says may be stored, from now on or in one conversation.
+"""Consent: whether what a user says may be stored, from now on or in one conversation.
 
-The store of a service asks here before each write (`admitted`), so no code above it can store what must not
-be. The choice is kept in the deployment's own scope under a hash of the user: it outlives `forget` and does
-not reveal who made it.
+A service's store calls `admitted` before each write, so no code above it can store what must not be. The
+choice is kept in the deployment's own scope under a hash of the user: it outlives `forget` and does not
+reveal who made it.
 
 A tool's write belongs to the conversation that `within` names. If none is named, the user's latest answer
-about a conversation applies, until that conversation is completed or for `_LATEST_FOR_S`.
+about a conversation applies until that conversation is completed, at most for `_LATEST_FOR_S`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from echoic.stores.base import Change, Drop, Put, Record, Require, Store
 from echoic.types import Consent, Scope, Turn
 
 Verdict = Literal["keep", "ask", "never", "off the record"]
-"""Whether something may be kept now: "ask" is not yet, "off the record" is nothing of this conversation."""
+"""Whether something may be kept now. "ask": not until the user agrees. "off the record": not in this
+conversation."""
 
 CONSENT: Final = "consent"
 """The kind of the record that holds a choice."""
@@ -55,7 +56,7 @@ REASONS: Final[Mapping[Verdict, str]] = {
         "mind, OpenConversation.remember() notes it"
     ),
 }
-"""Why something is refused, for whoever writes code."""
+"""Why a write is refused, for developers."""
 SPOKEN: Final[Mapping[Verdict, str]] = {
     "never": "You asked me to keep nothing about you, so I have not written that down.",
     "ask": "May I remember this conversation? Until you say so, I write nothing down.",
@@ -64,13 +65,14 @@ SPOKEN: Final[Mapping[Verdict, str]] = {
         "remember it after all."
     ),
 }
-"""Why nothing is kept, in words for an agent to say."""
+"""Why nothing is kept, in words an agent can say."""
 _MOST_TURNS: Final = 2_000
 _MOST_CONVERSATIONS: Final = 1_000
 _LATEST_FOR_S: Final = 12 * 3600.0
 _DERIVED: Final = "\0derived"
 _OF_A_CALL: Final = frozenset({TURN, CONVERSATION, RESULT, CHECKPOINT, *CALL_PARTS})
-"""Kinds that follow from a conversation. They are left out, and the call goes on; other kinds are refused."""
+"""Kinds that follow from a conversation. They are left out and the call goes on; writes of other kinds are
+refused."""
 _OTHERS: Final = frozenset({MEMORY, PROPOSAL, ITEM, INDEXED_ITEM, DIRECTIVES})
 _STAYS: Final[Mapping[str, tuple[str, ...]]] = {
     MEMORY: ("text", "statement"),
@@ -78,15 +80,11 @@ _STAYS: Final[Mapping[str, tuple[str, ...]]] = {
     TURN: (),
     CONVERSATION: ("summary", "recall_key"),
 }
-"""What a record that is written again must hold as before, so that it keeps no more than it did."""
+"""Fields that must not change when a record is rewritten, so that it keeps no more than before."""
 
 
 def checked_consent(consent: object) -> Consent:
-    """`consent`, if it is one.
-
-    Raises:
-        InvalidInput: it is none.
-    """
+    """`consent`, if it is valid, or InvalidInput."""
     if consent not in get_args(Consent):
         raise InvalidInput(f"unknown consent: use one of {', '.join(get_args(Consent))}")
     return cast("Consent", consent)
@@ -97,7 +95,7 @@ _within: ContextVar[str] = ContextVar("echoic.consent.within", default="")
 
 @contextlib.contextmanager
 def within(conversation: str | None) -> Iterator[None]:
-    """Say in which conversation what is kept inside was said; None or empty: it is not known."""
+    """Name the conversation that writes inside belong to; None or empty if it is unknown."""
     token = _within.set(conversation or "")
     try:
         yield
@@ -116,17 +114,16 @@ def from_what_is_kept() -> Iterator[None]:
 
 
 class PendingTurns:
-    """Turns of conversations whose consent question is open, held by this process alone and lost when it
-    ends.
+    """Turns of conversations whose consent question is open, held by this process and lost when it ends.
 
-    A conversation without new turns for `_LATEST_FOR_S` counts as abandoned and its turns are dropped.
+    A conversation without new turns for `_LATEST_FOR_S` counts as abandoned, and its turns are dropped.
     """
 
     def __init__(self) -> None:
         self._said: OrderedDict[tuple[Scope, str], tuple[float, list[tuple[Turn, bool]]]] = OrderedDict()
 
     def add(self, scope: Scope, conversation: str, turns: Sequence[Turn], *, learn: bool) -> None:
-        """Hold `turns`, each once; of a very long conversation, the last ones."""
+        """Hold `turns`, each once; of a very long conversation only the last ones."""
         now = time.monotonic()
         _, said = self._said.pop((scope, conversation), (now, []))
         known = {turn.id for turn, _ in said}
@@ -146,23 +143,19 @@ class PendingTurns:
         return self._said.pop((scope, conversation), (0.0, []))[1]
 
     def drop(self, scope: Scope) -> None:
-        """Whatever waits of a user goes."""
+        """Drop the pending turns of a user."""
         for name in [name for name in self._said if name[0] == scope]:
             del self._said[name]
 
 
 async def read_consent(store: Store, scope: Scope) -> Consent:
-    """The user's choice.
-
-    Raises:
-        StoreUnavailable: the choice could not be read.
-    """
+    """The user's choice."""
     found = await store.read(scope.everyone, CONSENT, [_name(scope)])
     return _choice(found[0]) if found else "keep"
 
 
 async def write_consent(store: Store, scope: Scope, consent: Consent, at: datetime) -> None:
-    """Note what the user chose; it holds from the next write on, in every process."""
+    """Store the user's choice; it applies from the next write on, in every process."""
     if consent == "keep":
         await store.write(scope.everyone, [Drop(kind=CONSENT, id=_name(scope))])
     else:
@@ -187,37 +180,24 @@ async def close_answer(store: Store, scope: Scope, conversation: str) -> None:
 
 
 async def verdict(store: Store, scope: Scope, conversation: str = "") -> Verdict:
-    """Whether something may be kept of the user, or of this conversation of theirs; empty: of one unknown.
-
-    Raises:
-        StoreUnavailable: could not look.
-    """
+    """Whether something may be kept of the user, or of this conversation (empty if it is unknown)."""
     names = _name(scope), _name(scope, conversation)
     return _decided({record.id: record for record in await store.read(scope.everyone, CONSENT, names)}, names)
 
 
 async def keeps_nothing(store: Store, scope: Scope, conversation: str | None = None) -> bool:
-    """Whether nothing may be kept of the user, or of this conversation of theirs, at least not yet.
-
-    Raises:
-        StoreUnavailable: could not look.
-    """
+    """Whether nothing may be kept of the user, or of this conversation, at least not yet."""
     if conversation is None:
         return await read_consent(store, scope) == "never"
     return await verdict(store, scope, conversation) != "keep"
 
 
 async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> list[Change]:
-    """Return those `changes` that may be written: none of a call that must not be kept.
-
-    Args:
-        store: where the choices are read.
-        scope: where the changes go.
-        changes: as they are to be written.
+    """Those `changes` that may be written; records of a call that must not be kept are left out.
 
     Raises:
-        NotKept: one of them would keep something of its own that the user does not want kept, or not yet.
-        StoreUnavailable: could not look; nothing may be written.
+        NotKept: a change would store something outside a call that the user does not want kept, or not yet.
+        StoreUnavailable: the choice could not be read; nothing may be written.
     """
     asked = [_asked(scope, change) if _adds(change) else () for change in changes]
     wanted = sorted({name for names in asked for name in names})
@@ -231,7 +211,7 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
         if decided != "keep" and isinstance(change, Put) and not _is_of_a_call(change.record):
             raise NotKept(REASONS[decided], say=SPOKEN[decided])
     left_out = [decided != "keep" for decided in verdicts]
-    # what a call's records require is a conversation that is not kept either
+    # the conversation that a call's records require is not kept either
     return [
         change
         for change, left in zip(changes, left_out, strict=True)
@@ -240,7 +220,7 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
 
 
 def _decided(found: Mapping[str, Record], names: Sequence[str]) -> Verdict:
-    """The decision that follows from the user's choice and, if there is one, that of the conversation."""
+    """The decision that follows from the user's choice and that of the conversation, if there is one."""
     if not names:
         return "keep"
     chosen, *said = (found.get(name) for name in names)
@@ -255,7 +235,7 @@ def _decided(found: Mapping[str, Record], names: Sequence[str]) -> Verdict:
 
 
 def _is_old(answer: Record) -> bool:
-    """Whether an answer no longer holds for what names no conversation."""
+    """Whether an answer no longer applies to writes without a conversation."""
     age = datetime.now(UTC) - datetime.fromisoformat(answer.data["since"])
     return "of" in answer.data and age.total_seconds() > _LATEST_FOR_S
 
@@ -265,7 +245,7 @@ def _choice(record: Record) -> Consent:
 
 
 def _adds(change: Change) -> bool:
-    """Whether `change` keeps something that was not kept before: no end, no retraction, no cut."""
+    """Whether `change` keeps something new, rather than ending, retracting or cutting something."""
     if not isinstance(change, Put) or change.record.kind not in _OF_A_CALL | _OTHERS:
         return False
     record, was = change.record, change.was
@@ -282,7 +262,7 @@ def _is_of_a_call(record: Record) -> bool:
 
 
 def _held_in(record: Record) -> str | None:
-    """The conversation that a record of a call follows from."""
+    """The conversation that a record of a call belongs to."""
     if record.kind == CONVERSATION:
         return record.id
     found = record.data.get("conversation") if record.kind in {CHECKPOINT, ITEM, INDEXED_ITEM} else record.key
@@ -290,10 +270,10 @@ def _held_in(record: Record) -> str | None:
 
 
 def _asked(scope: Scope, change: Change) -> tuple[str, ...]:
-    """The ids of the choices that `change` depends on: a user's, then a conversation's."""
+    """The ids of the choices that `change` depends on: first the user's, then the conversation's."""
     assert isinstance(change, Put)
     record = change.record
-    if scope.user is None:  # what a user made everyone's
+    if scope.user is None:  # memories that a user made global
         author = record.data.get("author")
         if not isinstance(author, str) or not author:
             return ()
@@ -309,7 +289,7 @@ def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) ->
     return Put(record=Record(kind=CONSENT, id=name, data=data))
 
 
-@lru_cache(maxsize=1024)  # asked for at every write
+@lru_cache(maxsize=1024)  # read at every write
 def _name(scope: Scope, conversation: str | None = None) -> str:
-    """The id of a choice: a hash, from which nobody reads whose it is."""
+    """The id of a choice: a hash that does not reveal whose it is."""
     return memory_id(CONSENT, scope.user or "", *([] if conversation is None else [conversation]))

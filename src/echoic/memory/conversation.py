@@ -1,4 +1,4 @@
-"""One conversation: what is said is durable first, everything else comes later."""
+"""One conversation: turns are durable before anything else happens."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A conversation that was recalled, with all that was said in it."""
+    """A recalled conversation with its turns."""
 
     conversation: Conversation
     turns: tuple[Turn, ...]
     likeness: float = 1.0
-    """How alike the spoken key and the stored one are; 1: the same words."""
+    """Similarity of the spoken and the stored key, 0 to 1 (the same words)."""
 
 
 class OpenConversation:
-    """A conversation to append to. Made by `UserMemory.conversation`; holds no state but its id."""
+    """A conversation to append to. Created by `UserMemory.conversation`."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class OpenConversation:
     ) -> None:
         self._parts = parts
         self._seen = parts.store if seen is None else seen
-        """The store as whoever holds this may read it."""
+        """The store, limited to what the holder of this handle may be told."""
         self._scope = scope
         self._agent = agent
         self._noted = False
         self.id = conversation_id
         self.verdict: Verdict = "keep"
-        """Whether it is kept, as it began or became in between."""
+        """Whether the conversation is kept, as last read."""
 
     @property
     def silent(self) -> bool:
@@ -80,23 +80,22 @@ class OpenConversation:
 
     @property
     def asking(self) -> bool:
-        """Whether the user is still to be asked. Until they agree, what is said waits in this process."""
+        """Whether the user has yet to agree. Until then turns wait in this process."""
         return self.verdict == "ask"
 
     async def append(self, *turns: Turn, learn: bool = True) -> tuple[Turn, ...]:
         """Store turns. Durable when it returns; appending a turn whose id exists changes nothing.
 
-        Ids are unique within a conversation. If another conversation of the user has a turn of that id, the
-        new one is stored as "conversation:id", which is the id of the returned turn.
+        Ids are unique within a conversation. If another conversation of the user has a turn with that id, the
+        new turn is stored as "conversation:id", which is the id of the returned turn.
 
-        If consent forbids storing (of the user, or of this conversation), the turns are returned but not
-        stored. A turn in which the user says "don't remember this call" has the effect of `off_the_record`,
-        for earlier turns as well; "you may remember this call", or yes to the agent's question whether it
-        may, that of `remember`.
+        If consent forbids storing, the turns are returned but not stored. A turn in which the user says
+        "don't remember this call" acts as `off_the_record`, for earlier turns too; "you may remember this
+        call", or yes to the agent's question whether it may, acts as `remember`.
 
         Args:
             turns: in spoken order.
-            learn: if False, no memory is ever learned from them; they are found as they were said.
+            learn: False to never learn memories from them; search still finds them.
 
         Returns:
             the turns as stored, in the order given, with ids; for a known id, the earlier turn.
@@ -113,11 +112,11 @@ class OpenConversation:
         return await self._append(new, learn=learn)
 
     async def _append(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
-        # a turn of what was forgotten would be found, but never learned from, listed or exported
+        # a turn of a forgotten conversation would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         wanted: dict[str, Turn] = {}
         for turn in new:
-            wanted.setdefault(turn.id, turn)  # said twice in one breath, as in two
+            wanted.setdefault(turn.id, turn)  # the same id twice in one call, as in two calls
         known: dict[str, Turn] = {}
         while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
@@ -126,8 +125,8 @@ class OpenConversation:
                 ]
                 prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
                 await self._parts.store.write(self._scope, prepared)
-            except WriteConflict:  # some were appended before, by us or by another process
-                await self.info()  # or what they belong to is gone
+            except WriteConflict:  # some were appended already, by this or another process
+                await self.info()  # or their conversation is gone
                 wanted |= await self._elsewhere(missing, known)
             else:
                 kept = {change.record.id: change.record for change in prepared if isinstance(change, Put)}
@@ -136,10 +135,10 @@ class OpenConversation:
         return tuple(known[turn.id] for turn in new)
 
     async def off_the_record(self) -> Receipt:
-        """Store nothing of this conversation from now on, and destroy what was stored of it.
+        """Stop storing this conversation and destroy what was stored of it, with memories learned from it
+        alone.
 
-        Memories learned from it alone are destroyed too. The call can go on; the choice holds in every
-        process.
+        The call can go on; the choice applies in every process.
 
         Raises:
             NotAllowed: the user's data is on legal hold and stays; nothing more is stored.
@@ -159,11 +158,11 @@ class OpenConversation:
         return await compliance.receipt(self._scope, "conversation", receipt)
 
     async def remember(self) -> None:
-        """The user agreed that this conversation is kept: what waits is, and what is said from now on.
+        """Note that the user agreed: waiting turns are stored, and those that follow.
 
         Raises:
-            NotKept: the user chose "never", which `UserMemory.set_consent` alone changes.
-            StoreUnavailable: what waits goes on waiting; call it again.
+            NotKept: the user chose "never", which only `UserMemory.set_consent` changes.
+            StoreUnavailable: the turns still wait; call this again.
         """
         if await self._look() == "never":
             raise NotKept(REASONS["never"], say=SPOKEN["never"])
@@ -175,7 +174,7 @@ class OpenConversation:
         return self.verdict
 
     async def _take_up(self) -> None:
-        """It is to be kept: so is what waited."""
+        """Store the turns that waited for consent."""
         self.verdict = "keep"
         waiting = self._parts.pending.take(self._scope, self.id)
         try:
@@ -188,8 +187,8 @@ class OpenConversation:
             raise
 
     async def _hear_answers(self, new: Sequence[Turn]) -> None:
-        """Do what the user says in `new` of whether this conversation may be kept."""
-        if self.asking and await self._look() == "keep":  # answered elsewhere: on a page, or by an API
+        """Carry out what the user says in `new` about keeping this conversation."""
+        if self.asking and await self._look() == "keep":  # answered elsewhere, such as on a page
             await self._take_up()
         waiting = self._parts.pending.turns(self._scope, self.id) if self.silent else []
         asked = next((turn for turn in reversed(waiting) if turn.speaker == AGENT), None)
@@ -211,11 +210,11 @@ class OpenConversation:
         except NotAllowed:
             log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
         except BaseException:
-            self.verdict = before  # said again with the same turn
+            self.verdict = before  # the turn was appended again
             raise
 
     async def _unkept_turns(self, turns: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
-        """Turns as they would be kept. Where the user is still to be asked, they wait."""
+        """`turns` as they would be kept. If the user has yet to agree, they wait."""
         masked = await self._masked(turns)
         if self.asking:
             self._parts.pending.add(self._scope, self.id, masked, learn=learn)
@@ -228,7 +227,7 @@ class OpenConversation:
         return tuple(turn_of(said[turn.id]) for turn in turns)
 
     async def _elsewhere(self, missing: Mapping[str, Turn], known: dict[str, Turn]) -> dict[str, Turn]:
-        """Add the turns that exist to `known`; a turn whose id another conversation uses gets a new id."""
+        """Add existing turns to `known`; a turn whose id another conversation uses gets a new id."""
         ids = [turn.id for turn in missing.values()]
         there = {r.id: turn_of(r) for r in await self._parts.store.read(self._scope, TURN, ids)}
         told = {turn.id for turn in await self._told([*there.values()])}
@@ -244,14 +243,14 @@ class OpenConversation:
         return renamed
 
     async def _told(self, turns: list[Turn]) -> list[Turn]:
-        """Those of `turns` that whoever holds this may be told."""
+        """Those of `turns` that the holder of this handle may be told."""
         if self._seen is self._parts.store or not turns:
             return turns
         told = {record.id for record in await self._seen.read(self._scope, TURN, [turn.id for turn in turns])}
         return [turn for turn in turns if turn.id in told]
 
     def _qualified(self, name: str) -> str:
-        """The id of a turn where another conversation has one of that name."""
+        """The id of a turn whose own id is taken by another conversation."""
         return (
             f"{self.id}:{name}" if len(self.id) + len(name) < MAX_KEY_CHARACTERS else memory_id(self.id, name)
         )
@@ -264,15 +263,15 @@ class OpenConversation:
         fraction: float | None = None,
         words: int | None = None,
     ) -> list[Turn]:
-        """Record a barge-in: only part of what the agent said last was heard. Durable when it returns.
+        """Record a barge-in: only part of the agent's last answer was heard. Durable when it returns.
 
-        For channels that store an answer before it is spoken. From now on history, recall and learning use
-        what was heard; the whole text stays in `Turn.text`. May be called again with less. Give one of
-        `heard`, `fraction` and `words`.
+        For channels that store an answer before it is spoken. History, recall and learning then use what was
+        heard; the full text stays in `Turn.text`. You may call it again with less. Give one of `heard`,
+        `fraction` and `words`.
 
         Args:
             heard: the words up to the interruption, as written or as speech output reads them ("five dollars"
-                for "$5.00"). A word that was cut does not count. Empty: nothing was heard.
+                for "$5.00"). A word that was cut off does not count. Empty: nothing was heard.
             after: the id of the user's turn that was being answered; None for the opening words.
             fraction: how much of the answer was played, from 0 to 1, rounded to whole words.
             words: how many words of the answer were played.
@@ -304,7 +303,7 @@ class OpenConversation:
         return await until_written(attempt, f"conversation {brief(self.id)}")
 
     async def turns(self) -> list[Turn]:
-        """Everything said so far, in order; what waits for the user's answer included, in this process."""
+        """Everything said so far, in order, including turns that wait for consent in this process."""
         records = await scan_all(self._seen, self._scope, TURN, key=self.id)
         waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
         return [*map(turn_of, records), *waiting]
@@ -320,7 +319,7 @@ class OpenConversation:
         return replace(kept, summary=None, recall_key=None)
 
     async def store(self, key: str, summary: str | None = None) -> Conversation:
-        """Make it recallable by a spoken key, with a summary of what it was about; None: the one it has.
+        """Store it under a spoken key, with a summary; None keeps the existing summary.
 
         Raises:
             NotKept: nothing of it may be kept, or not yet.
@@ -333,9 +332,9 @@ class OpenConversation:
         return await self._change(recall_key=key, summary=checked_text(summary, "summary"))
 
     async def complete(self) -> Conversation:
-        """The call is over. It is distilled after this, here or by any worker.
+        """Mark the call as over. It is distilled afterwards, here or by another worker.
 
-        Where the user was to be asked and did not answer, nothing of it is kept.
+        If the user was to be asked for consent and did not answer, nothing of it is kept.
         """
         if self.asking and await self._look() == "keep":
             await self._take_up()
@@ -346,19 +345,19 @@ class OpenConversation:
         return done
 
     async def distil(self) -> Distilled:
-        """Extract memories from the turns since the last run, now."""
+        """Extract memories now from the turns since the last run."""
         distilled = await self._parts.distiller.distil(self._scope, self.id)
         self._parts.background.poke()
         return distilled
 
     async def learn(self) -> Distilled:
-        """Extract memories by rules, now, from the turns since the last run; a model reads them later."""
+        """Extract memories now, by rules, from the turns since the last run; a model reads them later."""
         learned = await self._parts.distiller.apply_rules(self._scope, self.id)
         self._parts.background.poke()
         return learned
 
     async def learn_soon(self) -> None:
-        """Have a model read what is new, in the background: when an agent hands over, or a tool answered."""
+        """Have a model read the new turns in the background, as when an agent hands over."""
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
@@ -376,11 +375,7 @@ class OpenConversation:
         return self.silent or await self._look() != "keep"
 
     async def _unkept(self) -> Conversation:
-        """The state of a conversation of which nothing is stored.
-
-        Raises:
-            InvalidInput: it was stored, and then forgotten.
-        """
+        """The state of a conversation without stored turns; InvalidInput if it was forgotten."""
         if not await self._is_unkept():
             raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
         now = self._parts.clock()
@@ -400,9 +395,7 @@ class OpenConversation:
 
     def _own(self, turn: Turn) -> Turn:
         if not isinstance(turn, Turn):
-            raise InvalidInput(
-                f"not a turn but {type(turn).__name__}: append takes one Turn or several, each by itself"
-            )
+            raise InvalidInput(f"append takes Turn objects as separate arguments, not {type(turn).__name__}")
         if turn.conversation and turn.conversation != self.id:
             raise InvalidInput(
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
@@ -411,7 +404,7 @@ class OpenConversation:
         return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
-        """Log once that nothing is learned from speakers other than the user, which may not be intended."""
+        """Log once that nothing is learned from speakers other than the user, which you may not intend."""
         if not self._noted and any(turn.speaker not in {USER, AGENT} for turn in turns):
             self._noted = True
             log.warning(
@@ -451,11 +444,7 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
 def _answer(
     turns: Sequence[tuple[Turn, Record]], after: str | None, qualified: Callable[[str], str]
 ) -> list[tuple[Turn, Record]]:
-    """What the agent said next after the user's turn `after`, or before the first of them.
-
-    Raises:
-        InvalidInput: there is no such turn, or nothing was said then.
-    """
+    """The agent's turns after the user's turn `after`, or before the first; InvalidInput without any."""
     begin = 0
     if after is not None:
         names = {after, qualified(after)}
@@ -470,7 +459,7 @@ def _answer(
 def _heard_ends(
     said: Sequence[str], heard: str | None, fraction: float | None, words: int | None
 ) -> list[int]:
-    """How many characters of each text were heard, by whichever of the three is given."""
+    """How many characters of each text were heard, by whichever argument is given."""
     if (heard is not None) + (fraction is not None) + (words is not None) != 1:
         raise InvalidInput("truncate takes one of heard, fraction and words")
     if heard is not None:
@@ -492,16 +481,11 @@ def _cut(turn: Turn, end: int) -> Turn:
 
 
 ENOUGH = 0.6
-"""The share of the shorter key's words that must be found in the other, by spelling or sound."""
+"""The share of the shorter key's words that the other must have, by spelling or sound."""
 
 
 def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The ids whose key `spoken` may mean, the likeliest first, with how alike they are (1: the same words).
-
-    Args:
-        spoken: the key as the recogniser wrote it.
-        keys: id -> key as it was stored.
-    """
+    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1)."""
     said = _words(spoken)
     scored = [(name, _likeness(said, _words(key))) for name, key in keys.items()]
     return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])
@@ -520,12 +504,12 @@ def _likeness(said: list[str], key: list[str]) -> float:
     short, long = sorted((said, key), key=len)
     found = sum(max(_alike(a, b) for b in long) for a in short) / len(short)
     whole = fuzz.ratio("".join(said), "".join(key)) / 100  # "oven ready" heard as "ovenready"
-    # a key said in part is meant, but one said in full is meant more
+    # part of a key may match, but a full key matches better
     return min(0.99, max(found * (0.85 + 0.15 * len(short) / len(long)), whole if whole > 0.8 else 0.0))
 
 
 def _alike(a: str, b: str) -> float:
-    """0 to 1: the same word, nearly the same spelling, or the same sound."""
+    """0 to 1: the same word, a similar spelling, or the same sound."""
     if a == b:
         return 1.0
     edits = DamerauLevenshtein.distance(a, b, score_cutoff=2)

@@ -1,9 +1,9 @@
 """Deployment keys, which backends use to call a server, and the list of revoked identity tokens.
 
-Of each key the store holds a hash. Of a revoked or renewed token it holds a hash of its id, dates and a
-count, so that it does not reveal whose it was, and the token stays revoked when its user is forgotten. A
-renewed token stays valid until its successor is used, and `GRACE_S` longer: if the answer to a renewal is
-lost, its holder still has a valid token.
+The store holds a hash of each key. Of a revoked or renewed token it holds a hash of its id, dates and a
+count: they do not reveal whose it was, and the token stays revoked when its user is forgotten. A renewed
+token stays valid until `GRACE_S` after its successor is first used, so its holder has a valid token even if
+the answer to a renewal is lost.
 """
 
 from __future__ import annotations
@@ -28,19 +28,13 @@ from echoic.types import Scope, checked_name, checked_time
 
 REVOCATION: Final = "revocation"
 GRACE_S: Final = 60.0
-"""How long a token is good once its renewal is used, for requests that are under way."""
+"""Seconds for which a token stays valid after its successor is first used, for requests in progress."""
 _SWEPT: Final = 100
-"""Records looked at with each write for those whose time is over."""
+"""Records checked for expiry with each write."""
 
 
 class Revocations:
-    """The revoked tokens of one deployment, and renewed tokens whose successor is in use.
-
-    Args:
-        store: where they are stored.
-        scope: the deployment's own scope.
-        clock: returns the current time, aware.
-    """
+    """The revoked tokens of one deployment, and renewed tokens whose successor is in use."""
 
     def __init__(self, store: Store, scope: Scope, clock: Callable[[], datetime]) -> None:
         self._store = store
@@ -48,14 +42,15 @@ class Revocations:
         self._clock = clock
 
     async def revoke(self, token_id: str, until: datetime) -> None:
-        """Refuse the token of this id from now on. Durable when it returns; revoking it again is no error.
+        """Refuse the token with this id, and its renewals, from now on. Durable when it returns; may be
+        repeated.
 
         Args:
-            token_id: of the token, not the token itself. Its renewals have the same.
-            until: when the last token of this id expires by itself; nothing is remembered for longer.
+            token_id: the id of the token, not the token itself.
+            until: when the last token with this id expires; the entry is removed then.
 
         Raises:
-            InvalidInput: an id that cannot be, or a date without a time zone.
+            InvalidInput: the id is not valid, or the date has no time zone.
             StoreUnavailable: it is not revoked; try again.
         """
         ends = checked_time(until, "until")
@@ -69,15 +64,15 @@ class Revocations:
     async def revoked(
         self, token_id: str, renewals: int | None = None, until: datetime | None = None
     ) -> bool:
-        """Whether the token of this id was revoked, or ended because it was renewed.
+        """Whether the token with this id was revoked, or ended because it was renewed.
 
         Args:
-            token_id: of the token, not the token itself.
-            renewals: how often it had been renewed when it was given out; None: renewals do not end it.
-            until: when tokens that were given out before it have expired.
+            token_id: the id of the token, not the token itself.
+            renewals: how often it had been renewed when it was issued; None: renewals do not end it.
+            until: when the tokens issued before it have expired.
 
         Raises:
-            StoreUnavailable: could not look; it must not be let in.
+            StoreUnavailable: it could not be checked; do not accept the token.
         """
         name = _hashed(token_id)
         found = await self._store.read(self._scope, REVOCATION, [name])
@@ -94,12 +89,12 @@ class Revocations:
             return not in_flight
         with contextlib.suppress(
             StoreError
-        ):  # where nothing can be written, the one before stays good so long
+        ):  # if nothing can be written, the previous token stays valid for now
             return await self._used(token_id, renewals, until or self._clock())
         return False
 
     async def _used(self, token_id: str, renewals: int, until: datetime) -> bool:
-        """Note that a renewal is used; whether the token was revoked meanwhile."""
+        """Note that a renewal is used; returns whether the token was revoked meanwhile."""
         name = _hashed(token_id)
 
         async def attempt() -> bool:
@@ -120,7 +115,7 @@ class Revocations:
         return await until_written(attempt, "what was renewed")
 
     async def _expired(self, ours: str) -> list[Change]:
-        """Entries that have expired: among the oldest, or in a random sample if there are many."""
+        """Changes that remove expired entries: the oldest, or a random sample if there are many."""
         page = await self._store.scan(self._scope, REVOCATION, limit=_SWEPT)
         if len(page) == _SWEPT:
             (newest,) = await self._store.scan(self._scope, REVOCATION, limit=1, newest_first=True)
@@ -129,7 +124,7 @@ class Revocations:
         now, changes = self._clock(), list[Change]()
         for record in page:
             if record.id != ours and datetime.fromisoformat(record.data["until"]) <= now:
-                # as it was read, or nothing: it may be revoked for longer in this moment
+                # only as it was read: it may just have been revoked for longer
                 changes += [Put.over(record, record), Drop(kind=record.kind, id=record.id)]
         return changes
 
@@ -140,15 +135,20 @@ def _hashed(token_id: str) -> str:
 
 KEY: Final = "key"
 Role = Literal["agent", "operator", "auditor", "read-only"]
-"""agent: gets tokens for users. operator: every operator's route. auditor: the audit log. read-only: whatever
-of the operator's only reads, but for the audit log."""
+"""What a key may do.
+
+- "agent": get tokens for users.
+- "operator": call every operator route.
+- "auditor": read the audit log.
+- "read-only": call operator routes that only read, except the audit log.
+"""
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 _FORM: Final = re.compile(r"echoic_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentKey:
-    """A key, without what makes it one."""
+    """A key as it is listed, without its secret."""
 
     id: str
     role: Role
@@ -158,18 +158,12 @@ class DeploymentKey:
     revoked_at: datetime | None
 
     def good(self, now: datetime) -> bool:
-        """Whether it opens anything."""
+        """Whether it is neither expired nor revoked."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 class DeploymentKeys:
-    """The keys of one deployment.
-
-    Args:
-        store: where they are kept.
-        scope: what is the deployment's own.
-        clock: the time, aware.
-    """
+    """The keys of one deployment."""
 
     def __init__(self, store: Store, scope: Scope, clock: Callable[[], datetime]) -> None:
         self._store, self._scope, self._clock = store, scope, clock
@@ -177,20 +171,20 @@ class DeploymentKeys:
     async def create(
         self, role: Role, *, name: str = "", lifetime: timedelta | None = None
     ) -> tuple[str, DeploymentKey]:
-        """A new key, and what is listed of it. The key is returned here and nowhere else.
+        """Create a key; returns its secret, which is not stored, and its listed form.
 
         Args:
-            role: what it is for.
-            name: what you call it.
-            lifetime: after which it opens nothing; None: until it is revoked.
+            role: what it may do.
+            name: your name for it.
+            lifetime: how long it is valid; None: until it is revoked.
 
         Raises:
-            InvalidInput: no such role, a name that is too long, or a lifetime that is over already.
+            InvalidInput: unknown role, a name that is too long, or a lifetime that is not above 0.
         """
         if role not in ROLES:
             raise InvalidInput(f"a key's role is one of {', '.join(ROLES)}, not {brief(role)}")
         if lifetime is not None and lifetime <= timedelta(0):
-            raise InvalidInput("a key's lifetime must be longer than nothing")
+            raise InvalidInput("a key's lifetime must be above 0")
         if name:
             checked_name(checked_text(name, "the name of a key"), "the name of a key")
         now = self._clock()
@@ -211,7 +205,7 @@ class DeploymentKeys:
         return [_key_of(record) for record in await scan_all(self._store, self._scope, KEY)]
 
     async def revoke(self, key_id: str) -> DeploymentKey:
-        """Have a key open nothing from now on, in every process; revoking it again changes nothing.
+        """Make a key invalid in every process; revoking it again changes nothing.
 
         Raises:
             InvalidInput: there is no such key.
@@ -231,11 +225,7 @@ class DeploymentKeys:
         return await until_written(attempt, "the key")
 
     async def of(self, given: str) -> DeploymentKey | None:
-        """The key that `given` is, if it is good.
-
-        Raises:
-            StoreUnavailable: could not look; nobody may be let in.
-        """
+        """The key with the secret `given`, if it is valid; after StoreUnavailable refuse access."""
         named = key_id(given)
         if named is None:
             return None
@@ -246,11 +236,7 @@ class DeploymentKeys:
         return self._good(found)
 
     async def named(self, key_id: str) -> DeploymentKey | None:
-        """The key of this id, if it is good, for somebody who gave the key itself before.
-
-        Raises:
-            StoreUnavailable: could not look; nobody may be let in.
-        """
+        """The key with this id, if it is valid, for a caller who proved to have it before. Raises as `of`."""
         return self._good(await self._store.read(self._scope, KEY, [key_id]))
 
     def _good(self, found: Sequence[Record]) -> DeploymentKey | None:
@@ -259,7 +245,7 @@ class DeploymentKeys:
 
 
 def key_id(given: str) -> str | None:
-    """The id in `given`, if that has the form of such a key."""
+    """The id in `given`, if it has the form of a key."""
     read = _FORM.fullmatch(given)
     return read[1] if read else None
 

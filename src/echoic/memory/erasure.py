@@ -50,18 +50,18 @@ from echoic.memory.records import (
 from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.text.analysis import FORGOTTEN, content_words, fold
+from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 
 async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
     """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
 
-    A language model that reads later, or reads everything again, would otherwise extract it again. Nothing
-    else is learned from such a turn either.
+    Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
+    learned from such a turn either.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
-    values = [said for memory in forgotten if (said := _stems(memory.text))]
+    values = [said for memory in forgotten if (said := content_stems(memory.text))]
     if not heard_in and not values:
         return
     chosen: dict[str, list[str]] = {}
@@ -78,28 +78,24 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
         return
     there = await store.read(scope, TURN, turns)
     marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
-    # with the conversation: a reader that read these turns before writes nothing of them, but looks again
+    # written with the conversation: a reader that read these turns before conflicts and reads again
     await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
 
 
 def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = _stems(turn_of(record).heard_text)
+    said = content_stems(turn_of(record).heard_text)
     return any(value <= said for value in values)
 
 
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
-
-
 class Erasing:
-    """Erasures of one user. Holds no state of its own."""
+    """Erasures of one user."""
 
     def __init__(self, parts: Parts, scope: Scope) -> None:
         self._parts = parts
         self._scope = scope
 
     async def requested(self, **given: Any) -> Receipt:
-        """Erase what the arguments of `UserMemory.forget` name, and sign the receipt where there is a key."""
+        """Erase what the arguments of `UserMemory.forget` select, and sign the receipt if there is a key."""
         span = bool(given.keys() & {"since", "until"})
         if (span or "learned_from" in given) and not (
             given.keys() <= {"since", "until"} or given.keys() == {"learned_from"}
@@ -129,7 +125,7 @@ class Erasing:
         *,
         names: Sequence[str] = (),
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: ids of several."""
+        """See `UserMemory.forget`; `names`: several ids."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
@@ -141,11 +137,7 @@ class Erasing:
             receipt = await self._forget(key, conversation, names, asked)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
-            doing.attributes = {
-                "what": what,
-                "vectors": receipt.vectors,
-                "verified": int(receipt.verified),
-            }
+            doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
@@ -164,7 +156,7 @@ class Erasing:
                 continue
             if any(version.current and version.id in learned for version in versions):
                 await keyed.delete(key)
-            # what another call said as well is not theirs alone, and its words stay
+            # what another call said as well stays
             alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
             receipts += [await self.forget(None, None, version.id) for version in alone]
         unkeyed = [memory.id for memory in learned.values() if memory.key is None]
@@ -174,7 +166,7 @@ class Erasing:
     async def forget_call(self, conversation: str) -> Receipt:
         """Forget a conversation and what was learned from it alone."""
         turns = await scan_all(self._parts.store, self._scope, TURN, key=conversation)
-        # the conversation first: whoever is distilling it then writes nothing more
+        # the conversation first: workers that distil it then write nothing more
         gone = await self.forget(None, conversation, None)
         return _total([gone, await self.forget_learned([record.id for record in turns])])
 
@@ -206,7 +198,7 @@ class Erasing:
         rest += [memory.id for memory in memories if within(memory.valid_from)]
         if rest:
             receipts.append(await self.forget(None, None, None, names=rest))
-        # values an integrator kept then; what goes with a conversation is gone with it
+        # items stored then; those of a conversation are forgotten with it
         items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
         drops = [
             Drop(kind=item.kind, id=item.id)
@@ -229,7 +221,7 @@ class Erasing:
         meant = await self._meant(asked)
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:
-            # before it goes: whoever is learning from these turns now has to look again
+            # before the erasure: a worker that learns from these turns must read again
             await unlearn_turns(self._parts.store, self._scope, memories)
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
@@ -239,7 +231,7 @@ class Erasing:
         async def attempt() -> Erased | None:
             nonlocal kept
             changes = None if everything else await self._chosen(key, conversation)
-            # looked up anew: where a turn was rewritten its words stand elsewhere
+            # looked up again: positions differ in a rewritten turn
             parts = (await self._meant(asked)).spans
             if changes is not None and (memories or whole or parts):
                 gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
@@ -248,14 +240,14 @@ class Erasing:
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
-        # what names the user elsewhere first: their own is looked for by its words, which stand there as well
+        # first the records elsewhere that name the user: they contain the words of the next search
         erased = await self._named(lines) if everything else []
         erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
-        # what was written meanwhile, as by a call that goes on, goes as well
+        # erase what was written meanwhile too, as by a live call
         while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
             erased.append(part)
         erased = erased or [await self._parts.store.erase(self._scope, [])]
-        # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
+        # last: pending judgements are withdrawn once the user's own memories are gone
         shared = await self._authored(key) if everything or key is not None else []
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
         lessons = 0
@@ -278,7 +270,7 @@ class Erasing:
         return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
-        """Those of `memories` that are there."""
+        """The drops for those of `memories` that exist."""
         names = [memory.id for memory in memories if memory.id]
         there = await self._parts.store.read(self._scope, MEMORY, names)
         return [Drop(kind=MEMORY, id=record.id) for record in there]
@@ -313,14 +305,14 @@ class Erasing:
         return [record for record in records if record.data.get("author") == self._scope.user]
 
     async def _named(self, lines: list[str]) -> list[Erased]:
-        """Erase what names the user on telephone lines, and codes that prove to be them."""
+        """Erase what identifies the user on telephone lines, and codes that prove to be them."""
         store = self._parts.store
         erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
         codes = await self._link_codes()
         return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
 
     async def _link_codes(self) -> list[Drop]:
-        """Codes that prove who is calling and were given to this user: nobody is to be taken for them now."""
+        """Link codes given to this user, which would still identify a caller as them."""
         codes = await scan_all(self._parts.store, self._scope.everyone, LINK_CODE)
         given = [
             code
@@ -364,7 +356,7 @@ class Erasing:
 
 
 def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
-    """`changes` without duplicates: of two that name the same record, the one that drops it."""
+    """`changes` with one change for each record; a drop takes precedence."""
     found: dict[tuple[str, str], Erasable] = {}
     for change in changes:
         name = (change.record.kind, change.record.id) if isinstance(change, Put) else (change.kind, change.id)
@@ -374,7 +366,7 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
 
 
 def _total(receipts: Sequence[Receipt]) -> Receipt:
-    """All of them as one."""
+    """The sum of several receipts."""
     why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
     counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
     return Receipt(
@@ -401,11 +393,11 @@ def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Rece
 
 @dataclass(slots=True)
 class Destroyed:
-    """What an erasure rewrites and drops so that no record contains a memory any more."""
+    """What an erasure rewrites and drops so that no record mentions a memory any more."""
 
     changes: list[Erasable] = field(default_factory=list)
     kept: int = 0
-    """Turns that hold the same value and say something else with it: they stay as they are."""
+    """Turns that contain the same value but mean something else: they stay unchanged."""
 
 
 _NOTHING: Final[Mapping[str, Sequence[Span]]] = {}
@@ -418,19 +410,14 @@ async def destroyed(
     whole: Collection[str] = (),
     parts: Mapping[str, Sequence[Span]] = _NOTHING,
 ) -> Destroyed:
-    """The changes that remove every mention of `memories`, apart from those records themselves.
+    """The changes that remove every mention of `memories` from other records.
 
-    Args:
-        store: where the records are.
-        scope: the scope they are in.
-        memories: the memories being forgotten.
-        whole: ids of turns that are forgotten entirely.
-        parts: by turn, spans of its heard words that are forgotten.
+    `whole` are ids of turns to forget entirely; `parts`, by turn, spans of its heard words to forget.
     """
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
     heard = said_in(turns, memories)
-    # what an agent was cut off in saying is kept too
+    # the part that an agent did not get to say is stored too
     unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
     found = Destroyed()
     left: dict[str, str] = {}
@@ -441,7 +428,7 @@ async def destroyed(
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
         if turn.id in parts:
             spans = joined([*spans, *parts[turn.id]])
-            # what was heard is where what was generated begins
+            # the heard words are the beginning of the generated text
             all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
         if spans or all_spans:
             new = _without(turn, spans, all_spans)
@@ -483,19 +470,19 @@ def _moved(span: Span, gone: Sequence[Span]) -> Span:
 async def _derived(
     store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
 ) -> list[Erasable]:
-    """Memories that repeat one of `memories`: destroyed, or replaced by what is left under their key."""
+    """Memories that repeat one of `memories`: dropped, or replaced by the rest of their text."""
     names = [memory.id for memory in await derived_from(store, scope, memories)]
     changes: list[Erasable] = []
     for record in await store.read(scope, MEMORY, names):
         rest = redacting.changes([record]) if record.key is not None else []
         said = memory_of(rest[0].record).text if rest else ""
-        # an id that follows from the words would still tell them
+        # an id derived from the words would reveal them
         changes += rest if said.replace(FORGOTTEN, "").strip(" .,;") else [Drop(kind=MEMORY, id=record.id)]
     return changes
 
 
 class _Redacting:
-    """Takes what is forgotten out of any JSON."""
+    """Removes what is forgotten from JSON values."""
 
     def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
         self._memories = memories
@@ -506,7 +493,7 @@ class _Redacting:
                 self._values.setdefault(memory.key, set()).add(Claim.of(memory).text)
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
-        """Return those `records` that hold something of it, rewritten without it."""
+        """Those `records` that contain some of it, rewritten without it."""
         pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
 

@@ -1,4 +1,4 @@
-"""Export, import, and copies into another store. What is imported is checked: a file may be forged."""
+"""Export, import, and copies into another store. Imported data is checked, since a file may be forged."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FORMAT = "echoic-export"
 VERSION = 1
 _BATCH = 200
 CURSOR = "cursor"
-"""A place in the order of one store: it says nothing in another."""
+"""Field of a cursor: it refers to positions in one store and is not exported."""
 
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
@@ -115,18 +115,12 @@ async def restore_scope(
     exported: Mapping[str, Any],
     check: Callable[[Memory], None] = lambda _memory: None,
 ) -> int:
-    """Import what `export_scope` returned. Everything is read and checked before anything is written.
+    """Import what `export_scope` returned; returns the number of new records. All is checked before anything
+    is written.
 
-    If two values would then be current under one key, the later one is, and the other becomes history.
-
-    Args:
-        store: the store to import into.
-        scope: the scope to import into.
-        exported: the exported data.
-        check: raises InvalidInput for a memory that must not be stored.
-
-    Raises:
-        InvalidInput: it is not an export, or contains something that cannot be stored.
+    If a key would then have two current values, the later one stays current and the other becomes history.
+    Data that is no export or cannot be stored raises InvalidInput, as `check` does for a memory that must not
+    be stored.
     """
     records = _records(exported, scope)
     for record in records:
@@ -152,7 +146,7 @@ async def restore_scope(
 
 
 async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
-    """Leave one current version under each of `keys` that had other versions before: the latest.
+    """Leave one current version, the latest, under each of `keys` that had other versions before.
 
     It must come last and have the highest number, where readers and writers of the key look for it.
     """
@@ -160,13 +154,13 @@ async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> Non
     for record in await scan_all(store, scope, MEMORY):
         versions.setdefault(record.key, []).append(record)
     unsettled = [changes for key in keys if (changes := _one_holds(versions.get(key, [])))]
-    for at in range(0, len(unsettled), _BATCH):  # a key is settled whole, whatever happens in between
+    for at in range(0, len(unsettled), _BATCH):  # a key is settled in one write
         await store.write(scope, [change for changes in unsettled[at : at + _BATCH] for change in changes])
 
 
 def _one_holds(versions: Sequence[Record]) -> list[Change]:
-    """The changes that make one version of a key, oldest first, the only current one and the last."""
-    if not versions:  # forgotten meanwhile
+    """The changes after which one version of a key is current and comes last; `versions` are oldest first."""
+    if not versions:  # the key was forgotten meanwhile
         return []
     memories = [memory_of(record) for record in versions]
     holding = [n for n, memory in enumerate(memories) if memory.current] or [len(versions) - 1]
@@ -180,7 +174,7 @@ def _one_holds(versions: Sequence[Record]) -> list[Change]:
     number = max(version.data.get("number", 0) for version in versions)
     if record is not versions[-1] or record.data.get("number", 0) < number:
         numbered = replace(record, data={**record.data, "number": number})
-        # the first only sees that it is still as it was read
+        # the first change only checks that the version is unchanged
         changes += [Put.over(record, record), Drop(kind=MEMORY, id=record.id), Put.over(None, numbered)]
     return changes
 
@@ -192,7 +186,7 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
     if not (found and last) or cursor_of(found[0]) >= last[0].seq:
         return
     moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
-    with contextlib.suppress(WriteConflict):  # somebody goes on with it already
+    with contextlib.suppress(WriteConflict):  # a reader continues it already
         await store.write(scope, [Put.over(found[0], moved)])
 
 
@@ -232,11 +226,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
-    """`records` without duplicates of one id, which a write would refuse.
-
-    Raises:
-        InvalidInput: two of one kind have the same id and are not the same.
-    """
+    """`records` without duplicates; InvalidInput if two with one id differ."""
     found: dict[tuple[str, str], Record] = {}
     for record in records:
         if found.setdefault((record.kind, record.id), record) != record:
@@ -248,7 +238,7 @@ def _each_once(records: Sequence[Record]) -> list[Record]:
 
 
 def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
-    """The records of conversations; exports of earlier versions lack results."""
+    """The records of conversations; exports of earlier versions have no results."""
     return [
         replace(_record(kind, part), key=item["id"])
         for item in exported["conversations"]
@@ -258,13 +248,13 @@ def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]
 
 def _directives(exported: Mapping[str, Any]) -> list[Record]:
     given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
-    given += exported.get("directives_for", [])  # missing from what earlier versions exported
+    given += exported.get("directives_for", [])  # not in exports of earlier versions
     records = [_record(DIRECTIVES, item) for item in given]
     return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:
-    """Set the author of what the user said themselves to their new name."""
+    """Replace the user's old name by the new one as the author of their own records."""
     if record.data.get("author") != before:
         return record
     return replace(record, data={**record.data, "author": now})
@@ -285,26 +275,18 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
 
 
 def check_record(record: Record) -> None:
-    """Refuse `record`, of any kind, if it cannot be kept, or could not be read again by all that reads it.
-
-    Raises:
-        InvalidInput: an id, a key or a value is wrong; or, as what reads it: TypeError, ValueError, KeyError.
-    """
+    """Raise InvalidInput, TypeError, ValueError or KeyError if `record` could not be read again."""
     checked_name(record.id, f"the id of a {record.kind}")
     if record.key is not None:
         checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")
-    # half characters and numbers that are none go into no JSON that a store would give back
+    # no store returns lone surrogates and NaN unchanged
     json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
 
 
 def check_memory(record: Record) -> None:
-    """Check the record of a memory.
-
-    Raises:
-        InvalidInput: likewise.
-    """
+    """As `check_record`, for a memory."""
     check_record(record)
-    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+    for name in ("source", "redacted"):  # a string would count as a list of its letters
         if not isinstance(record.data.get(name) or [], list):
             raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
     memory: Memory = memory_of(record)
@@ -318,16 +300,12 @@ def check_memory(record: Record) -> None:
         raise InvalidInput(
             f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
         )
-    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key gets this number plus one
         raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
 
 
 def check_conversation(record: Record) -> None:
-    """Check the record of a conversation.
-
-    Raises:
-        InvalidInput: likewise.
-    """
+    """As `check_record`, for a conversation."""
     check_record(record)
     conversation: Conversation = conversation_of(record)
     _check_one_of(conversation.status, STATUSES, "status")
@@ -396,24 +374,17 @@ async def copy_memory(
     named: bool = False,
     progress: Progress = lambda _done, _total: None,
 ) -> CopiedMemory:
-    """Copy everything of every user and deployment, as `stores.copying` does.
+    """Copy the data of every user and deployment, as `stores.bulk_copy` does.
 
-    Nothing is embedded. Where the target keeps vectors of another model, its records wait until somebody
-    opens it with an embedder of that model.
-
-    Args:
-        source: makes the store to copy from, not yet open; asked again where it has vectors of another model.
-        target: likewise, the store to copy to.
-        embedding: the model of a new target, where it is `named`; otherwise that is the source's.
-        named: whether somebody asked for `embedding`.
-        progress: told how many records are done, of how many.
+    Nothing is embedded. If the target has vectors of another model, the copied records stay pending until the
+    store is opened with an embedder of that model. `source` and `target` return stores that are not opened
+    yet; a new target gets the model `embedding` if that was `named`, else the source's.
 
     Raises:
-        EmbeddingMismatch: `embedding` is `named`, and the target has vectors of another model; nothing was
-            written.
-        InvalidInput: the target holds something else of somebody the source knows; nothing was written.
-        WriteConflict: somebody wrote to either meanwhile; copy again.
-        StoreError: either cannot be opened, read or written; once it can, copy again: it goes on from there.
+        EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.
+        InvalidInput: the target holds other data of a user of the source; nothing was written.
+        WriteConflict: one of them was written to meanwhile; copy again.
+        StoreError: a store cannot be opened, read or written; when copied again, it resumes.
     """
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
@@ -426,7 +397,7 @@ async def copy_memory(
 async def opened(
     make: Callable[[], Store], embedding: EmbeddingSpec, *, as_it_is: bool = True
 ) -> AsyncIterator[tuple[Store, EmbeddingSpec]]:
-    """A store, open, and whose vectors it has: with `as_it_is` those it says it has."""
+    """An open store and the model of its vectors; with `as_it_is` the model it names itself."""
     store = make()
     try:
         await store.open(embedding, index)

@@ -2,11 +2,11 @@
 
 The rarest words of the request are looked up in everything the user said, with a high bar: a sentence is a
 target if it, its turn or the question before it contains enough of them. A request that only points back
-("rub that out") refers to what was said last. What an agent repeated of it is a target too. If many turns
-match about equally well, the request is ambiguous and nothing is changed: ask the user.
+("rub that out") refers to what was said last. What an agent repeated of a target is a target too. If many
+turns match about equally well, the request is ambiguous and nothing changes: ask the user.
 
-The rules that read a request may be wrong, so its targets are hidden; `UserMemory.forget(asked=…)` destroys
-them once the user confirms.
+Because the rules that read a request may be wrong, its targets are only hidden; `UserMemory.forget(asked=…)`
+destroys them once the user confirms.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from echoic.text.analysis import MARKER, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
-"""Turns of people that one request may reach. More of them fit a word like "work": then it is not clear."""
+"""The most turns of people a request may match. A word like "work" matches more: then it is ambiguous."""
 _BAR: Final = 4.5
-"""Rarity (natural logarithm of one in so many sentences) of the words that a sentence must share."""
+"""Total rarity (natural logarithm of one in so many sentences) of the words a sentence must share."""
 _BAR_THEN: Final = 3.0
-"""Rarity of those words in the month that is named: there is less to be mistaken for it."""
+"""The same for sentences from a month that the request names, which leaves fewer candidates."""
 _RARE: Final = 2.0
-"""Rarity of a word that tells one of the user's last utterances from another."""
+"""Rarity of a word that identifies one of the user's last utterances."""
 _PLAIN: Final = 8.5
-"""Rarity of words in one sentence said long before that outweighs what was said last."""
+"""Rarity from which an older sentence outweighs what was said last."""
 _COVERED: Final = 0.5
-"""Share of the request's words, among those ever said before, that a sentence must have."""
+"""Share of the request's words, of those said before, that a sentence must have."""
 _ECHOED: Final = 2.5
-"""Rarity of words that an agent takes up, to be an echo."""
+"""Rarity of the words an agent must repeat to be an echo."""
 _CLOSE: Final = 0.8
-"""Share of the best score from which another sentence is meant as well."""
+"""Share of the best score from which another sentence is a target as well."""
 _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
-"""What a word counts that stands beside the sentence in its turn, or in what it answers."""
+"""Weights of words in the same turn, and in the turn it answers."""
 _NEARBY: Final = 0.4
-"""What a word of the request's surroundings counts."""
+"""Weight of words around the request."""
 _NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]{3,}")
 _OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|our)\b", re.IGNORECASE)
 _PART: Final = re.compile(r"[.!?…;,\n—–]+|\s-\s")
-"""Where a part of an utterance ends that may be the request alone."""
+"""Boundaries of a part of an utterance that may be the request alone."""
 _REASON: Final = re.compile(
     r"(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
     r"i do not|i'd)\b",
     re.IGNORECASE,
 )
-"""How a part begins that only gives the reason for the request."""
+"""The beginning of a part that only gives the reason for the request."""
 _SAID: Final = re.compile(
     r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
 )
 _ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
-"""How many words of a request a sentence must share, counting its turn and what it answers."""
+"""Words of a request that a sentence must share, counting its turn and what it answers."""
 _RECENT: Final = 3
-"""Utterances of the user that a request may mean that only points."""
+"""The user's last utterances that a request may refer to by pointing."""
 _CLAUSE: Final = 4
-"""Words before a request, in the same breath, that say something by themselves."""
+"""Words before a request in the same sentence that make a statement of their own."""
 _ECHO_WITHIN: Final = 2
-"""Turns of an agent behind what is forgotten, and behind the request, that may repeat it."""
+"""Turns after a target, and after the request, in which an agent may repeat it."""
 
 _EMPTY: Final = frozenset(
     stem_of(word)[:6]
@@ -99,15 +99,15 @@ class Targets:
     """What a request to forget refers to."""
 
     spans: Mapping[str, list[Span]] = field(default_factory=dict)
-    """By turn, the spans of its heard words that say it."""
+    """By turn, the spans of its heard words to forget."""
     memories: tuple[Memory, ...] = ()
     """Memories learned from these spans, or that say the same."""
     said: tuple[Turn, ...] = ()
-    """The turns of people among those of `spans`, without the request's own."""
+    """The turns of people in `spans`, without that of the request."""
     until: str | None = None
-    """The turn after which saying it makes it known again; None: the request's own."""
+    """The turn after which saying it again stores it again; None: the request's own."""
     unclear: bool = False
-    """Whether too much fits: it has to be asked what is meant."""
+    """Whether too much matches, so that the user must be asked."""
 
 
 @dataclass(slots=True)
@@ -120,13 +120,10 @@ class _SentencePlace:
 
 
 def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    """The targets of the request in `asked`; None if there is no request, or it only concerns what was just
-    said.
+    """The targets of the request in `asked`, one of `turns`; None if it has none, or only concerns what was
+    just said.
 
-    Args:
-        turns: all turns of the user, in spoken order.
-        asked: the turn with the request, one of `turns`.
-        memories: the user's memories.
+    `turns` are all turns of the user, in spoken order.
     """
     request = forget_request(asked.heard_text)
     place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
@@ -134,7 +131,7 @@ def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> T
 
 
 class _Search:
-    """One request being resolved."""
+    """The resolution of one request."""
 
     def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest) -> None:
         self._turns, self._place, self._request = turns, place, request
@@ -155,7 +152,7 @@ class _Search:
         self._spared = _stems(request.spared) - _stems(" ".join(request.topic))
 
     def _as_heard(self, named: frozenset[str]) -> frozenset[str]:
-        """`named`, with a name that was never said replaced by those that sound alike: "Catherine"."""
+        """`named`, with a name that was never said replaced by similar-sounding ones: "Catherine"."""
         names = (_stems(name) for name in _NAME.findall(" ".join(self._request.topic)))
         for stem in frozenset[str]().union(*names) & named:
             codes = set(sound(stem))
@@ -185,7 +182,7 @@ class _Search:
     # -- what is meant
 
     def _weights(self, request: ForgetRequest) -> dict[str, float]:
-        """The words that say what is meant, by what each is worth."""
+        """The words that identify the target, with their weights."""
         near = _stems(" ".join(request.nearby)) - _EMPTY - self._named
         nearby = _NEARBY if len(self._named) >= _WORDS else 1.0
         weights = {stem: self._rarity(stem) for stem in self._named}
@@ -196,7 +193,7 @@ class _Search:
         return math.log((total + 1) / (self._counts.get(stem, 0) + 0.5))
 
     def _chosen(self) -> tuple[list[_SentencePlace], bool]:
-        """The sentences people said that are meant; and whether it is unclear which."""
+        """The target sentences of people, and whether the request is ambiguous."""
         if self._request.ahead:
             return self._said_next(), False
         far = self._request.far and not (not self._named and _ABOUT_IT.search(" ".join(self._request.topic)))
@@ -214,7 +211,7 @@ class _Search:
         return close, unclear
 
     def _said_next(self) -> list[_SentencePlace]:
-        """What was said after the request: in the same breath, else in the next turn of the user."""
+        """What was said after the request: in the same turn, else in the user's next one."""
         last = max((last for _, last in self._request.asking), default=0)
         own = [line for line in self._lines if line.place == self._place and line.span[0] >= last]
         here = self._turns[self._place].conversation
@@ -227,7 +224,7 @@ class _Search:
         return own or [line for line in self._lines if line.place == behind]
 
     def _told_in_it(self) -> list[_SentencePlace]:
-        """The request's own turn, where it says what it asks not to keep: "he is ill, don't note this"."""
+        """The rest of the request's turn, if it says what not to keep: "he is ill, don't note this"."""
         asked = self._turns[self._place].heard_text
         if not self._request.points_back and not hushes(asked):
             return []
@@ -240,7 +237,7 @@ class _Search:
         return []
 
     def _anywhere(self, candidates: Sequence[_SentencePlace]) -> tuple[list[_SentencePlace], bool]:
-        """The best matches in everything that was said, and whether there are too many."""
+        """The best matches among `candidates`, and whether there are too many."""
         if self._request.months:
             then = [c for c in candidates if self._turns[c.place].said_at.month in self._request.months]
             scores = [(self._score(line, words=1), line) for line in then]
@@ -254,7 +251,7 @@ class _Search:
         return ([], True) if unclear else (close, False)
 
     def _in_breath(self) -> list[_SentencePlace]:
-        """Sentences right before the request, in the same breath, that have its words."""
+        """Sentences directly before the request, in the same turn, that have its words."""
         asking = [line for line in self._lines if line.place == self._place and self._asks(line)]
         named = frozenset[str]().union(*(line.stems for line in asking)) - _EMPTY
         return [
@@ -274,7 +271,7 @@ class _Search:
         return min(_BAR, 0.95 * self._known) if names_it else _BAR
 
     def _just_named(self) -> list[_SentencePlace]:
-        """The user's latest utterances that contain the words of the request."""
+        """The user's last utterances that contain the words of the request."""
         named = {stem: worth for stem, worth in self._topic.items() if stem in self._named and worth > _RARE}
         fits: dict[int, float] = {
             at: sum(named[stem] for stem in self._of_turn.get(at, frozenset()) & named.keys())
@@ -288,7 +285,7 @@ class _Search:
         return []
 
     def _close(self, scores: Sequence[tuple[float, _SentencePlace]]) -> list[_SentencePlace]:
-        """Those about as good as the best."""
+        """Sentences that score about as well as the best one."""
         best = max((score for score, _ in scores), default=0.0)
         return [line for score, line in scores if score >= _CLOSE * best]
 
@@ -319,14 +316,14 @@ class _Search:
         return score
 
     def _before(self, place: int) -> frozenset[str]:
-        """The stems of what an agent said right before, which the turn may answer."""
+        """The stems of the agent's words directly before, which the turn may answer."""
         turn = self._turns[place]
         if place and self._turns[place - 1].conversation == turn.conversation:
             return self._of_turn.get(place - 1, frozenset())
         return frozenset()
 
     def _last(self) -> list[_SentencePlace]:
-        """What was said last: earlier in the same turn, else in the user's turn before."""
+        """What was said last: earlier in the same turn, else in the user's previous turn."""
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
@@ -336,12 +333,12 @@ class _Search:
         return [*said, *own]
 
     def _tells(self, at: int) -> bool:
-        """Whether a turn says something: two words that mean something, or one about the speaker."""
+        """Whether a turn makes a statement: two content words, or one about the speaker."""
         words = len(self._of_turn.get(at, frozenset()) - _EMPTY)
         return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
 
     def _recent(self) -> list[int]:
-        """The user's turns right before, latest first."""
+        """The user's previous turns, latest first."""
         here = self._turns[self._place].conversation
         return [
             at
@@ -355,7 +352,7 @@ class _Search:
     # -- what goes with it
 
     def _echoes(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
-        """What agents repeated of it, right after it or after the request, and paraphrases."""
+        """What agents repeated of it, directly after it or after the request, and paraphrases."""
         if not chosen:
             return []
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
@@ -384,7 +381,7 @@ class _Search:
         return self._turns[one].conversation == self._turns[other].conversation
 
     def _own(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
-        """The sentences of the request's own turn that ask, or say it again."""
+        """The sentences of the request's turn that ask, or repeat the target."""
         told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
         found = []
         for line in self._lines:
@@ -432,9 +429,9 @@ def _lines(place: int, text: str) -> list[_SentencePlace]:
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The stems of the content words of `text`, and marks for a telephone number or an amount."""
+    """The stems of the content words of `text`, with marks for a telephone number or an amount."""
     words = cut_up(text)
-    # "redundancy" is about what "made redundant" is about
+    # "redundancy" and "made redundant" are about the same
     stems = {word.stem[:_PREFIX] for word in words if not word.stop}
     figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
     kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
@@ -443,9 +440,9 @@ def _stems(text: str) -> frozenset[str]:
 
 
 _PREFIX: Final = 6
-"""Letters of a word's stem that are compared."""
+"""Letters of a stem that are compared."""
 _NUMBER: Final = 5
-"""Figures in a row of which people speak as a number."""
+"""Digits in a row that people call a number."""
 _FIGURES: Final = frozenset(
     "oh zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen "
@@ -461,20 +458,13 @@ _AMOUNTS: Final = frozenset(
 
 
 _BEHIND: Final = 3
-"""Turns behind a request in which an agent may still repeat what is to be forgotten."""
+"""Turns after a request in which an agent may still repeat what is to be forgotten."""
 
 
 async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memory]) -> list[Memory]:
-    """Hide what the user asked to forget in the turns of a stretch, or right before it.
+    """Hide what the user asked to forget in the turns of a stretch, or directly before it.
 
-    Args:
-        store: where the turns are.
-        scope: the user's scope.
-        stretch: the turns that were read, and those right before.
-        kept: what was learned from them and is not written yet.
-
-    Returns:
-        the memories to end.
+    `kept` was learned from them and is not written yet. Returns the memories to end.
     """
     ended: list[Memory] = []
     for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
@@ -485,14 +475,14 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         found = _reached(turns, asked, [*memories, *kept])
         if found is not None:
             said = [*found.memories, *said_by(found)]
-            # what the user says afterwards is known again
+            # what the user says afterwards counts again
             await hide(store, scope, said, parts=found.spans, until=found.until or asked.id, at=asked.said_at)
             ended += [memory for memory in found.memories if memory.current]
     return ended
 
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
-    """The targets of the request in `asked`; None without one, or if the rules carry it out by themselves."""
+    """The targets of the request in `asked`; None without one, or if the rules carry it out themselves."""
     if not _asks(asked):
         return None
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
@@ -510,7 +500,7 @@ def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> 
 
 
 def said_by(found: Targets) -> list[Memory]:
-    """The sentences that are meant, as something that is known: they may have been repeated elsewhere."""
+    """The target sentences as memories, to find where they were repeated."""
     return [
         Memory(id="", text=turn.heard_text[first:last].strip(), valid_from=turn.said_at, source=(turn.id,))
         for turn in found.said
@@ -519,7 +509,7 @@ def said_by(found: Targets) -> list[Memory]:
 
 
 def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
-    """Whether the rules that hear slots ("my address") and "forget that" obey the request in `asked`."""
+    """Whether the rules for slots ("my address") and "forget that" carry out the request in `asked`."""
     request = forget_request(asked.heard_text)
     if takes_back(asked.heard_text) and request is not None and not (request.far or request.named_before):
         return True

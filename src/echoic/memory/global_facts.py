@@ -22,7 +22,7 @@ from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 
 _AT_ONCE: Final = 100
-"""Facts written together when many are filled in."""
+"""Facts in one write of `fill`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class GlobalFact:
 
     text: str
     key: str | None = None
-    """The key for editing and looking it up. Without a key, facts with the same text are the same fact."""
+    """The key it is stored under. Without a key, facts with the same text are the same fact."""
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
@@ -42,12 +42,12 @@ class Filled:
     """The outcome of writing several facts at once."""
 
     memories: Sequence[Memory]
-    """Each as it is kept, in the order given."""
+    """The memories as stored, in the order given."""
     new: int
     changed: int
     """How many replaced a fact under their key."""
     unchanged: int
-    """How many were global already, word for word."""
+    """How many were global already with the same text."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class GlobalFacts:
         under this key is never global without approval.
 
         Args:
-            key: for editing and looking it up.
+            key: the key to edit and look it up by.
             value: the text that everyone may be told, unchanged.
             category: the category of the memory.
             context: when and under which conditions it applies.
@@ -115,18 +115,18 @@ class GlobalFacts:
         return written.kept[0]
 
     async def fill(self, facts: Iterable[GlobalFact], *, by: str | None = None) -> Filled:
-        """Write all of `facts`. Doing it again changes nothing, and what is global and not among them stays.
+        """Write all of `facts`; repeating it changes nothing. Global facts that are not among them stay.
 
-        All of them are checked before the first is written. They are written a hundred at a time, each
-        hundred whole or not at all, so where the store fails those before it stay.
+        All are checked before the first is written. They are written a hundred at a time, each hundred whole
+        or not at all; if the store fails, the hundreds written before stay.
 
         Args:
             facts: each with a key of its own, or without one.
             by: who writes them, for `decisions`.
 
         Raises:
-            InvalidInput: one of them cannot be kept, or two under one key differ; nothing was written.
-            StoreUnavailable: fill them in again; what is written already is not written twice.
+            InvalidInput: one cannot be stored, or two under one key differ; nothing was written.
+            StoreUnavailable: call it again; what is written already is not written twice.
         """
         who = decider(by)
         wanted = [self._checked(fact) for fact in facts]
@@ -141,7 +141,7 @@ class GlobalFacts:
         return Filled(memories=done.kept, new=done.new, changed=done.changed, unchanged=unchanged)
 
     async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
-        """Withdraw a global fact and its history: nobody is told it from the next question on.
+        """Withdraw a global fact and its history, effective from the next search.
 
         If it became global without approval, its author keeps it as a private memory. After that, nothing
         under the same key becomes global without approval until an operator approves or writes a fact there.
@@ -151,7 +151,7 @@ class GlobalFacts:
             by: who decides, for `decisions`.
 
         Returns:
-            what was withdrawn.
+            the withdrawn memory.
 
         Raises:
             InvalidInput: no global fact has that id (any more).
@@ -186,7 +186,7 @@ class GlobalFacts:
                 stays = await (ledger.add(memory) if memory.key is None else ledger.set(memory))
                 written.kept.append(stays)
                 if stays.id not in set(map(_name, ledger.changes)) - before:
-                    continue  # it was global already
+                    continue  # it is global already
                 edits = replaced or stays.supersedes is not None
                 written.new += not edits
                 written.changed += edits
@@ -199,7 +199,7 @@ class GlobalFacts:
         return written
 
     async def _others_ended(self, ledger: Ledger, memory: Memory) -> bool:
-        """End what callers made global under the same key; whether there was anything."""
+        """End what callers made global under the same key; returns whether there was anything."""
         if memory.key is None:
             return False
         there = await scan_all(self._store, self._everyone, MEMORY, key=memory.key)
@@ -209,16 +209,14 @@ class GlobalFacts:
     async def _withdraw(self, name: str, by: str) -> Memory:
         found = await self._store.read(self._everyone, MEMORY, [name])
         if not found or not (memory := memory_of(found[0])).current:
-            raise InvalidInput(
-                f"nothing of the id {brief(name)} is global; `echoic global list` lists what is"
-            )
+            raise InvalidInput(f"no global fact has the id {brief(name)}; `echoic global list` lists them")
         given = await self._give_back(memory)
         noted = self._noted("withdrawn", memory, by)
         gone = Drop(kind=MEMORY, id=memory.id)
         try:
             await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
         except WriteConflict:
-            if given is not None:  # its author may have been forgotten in this moment
+            if given is not None:  # its author may be forgotten at the same time
                 await self._store.erase(*given)
             raise
         return memory
@@ -227,8 +225,7 @@ class GlobalFacts:
         """Return a memory that became global without approval to its author, unless they have another under
         its key.
 
-        Returns:
-            the changes that undo this; None if there was nothing to return.
+        Returns the changes that undo this, or None if nothing was returned.
         """
         if memory.author is None or memory.key is None:
             return None
@@ -252,9 +249,7 @@ def _name(change: Change) -> str:
 
 
 def _check_keys(wanted: Sequence[Memory]) -> None:
-    """Raises:
-    InvalidInput: two of `wanted` say different things under one key.
-    """
+    """Raise InvalidInput if two of `wanted` say different things under one key."""
     seen: dict[str, Memory] = {}
     for memory in wanted:
         if memory.key is None:
@@ -262,6 +257,5 @@ def _check_keys(wanted: Sequence[Memory]) -> None:
         first = seen.setdefault(memory.key, memory)
         if (first.text, first.category, first.context) != (memory.text, memory.category, memory.context):
             raise InvalidInput(
-                f"two facts stand under the key {brief(memory.key)} and say different things: "
-                "give each a key of its own"
+                f"two different facts have the key {brief(memory.key)}: give each a key of its own"
             )

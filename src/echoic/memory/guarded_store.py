@@ -1,11 +1,10 @@
-"""Store and embedder as everything above sees them: masked, with consent, within quotas, traced and counted.
+"""The store that the service's other parts use: masked, with consent, within quotas, traced and counted.
 
-A store refuses what a quota forbids, and verbs in another event loop than the service's. A quota is counted,
-not looked up at each write: a user's records are read when this process first adds to them, and again after
-it has added a tenth of what they may have. So one process never exceeds a quota. Of several processes, each
-may miss what the others wrote since it counted last: together they exceed it by at most a tenth for each
-process beside the first. A deployment is counted behind everything else. Before anything is refused, a user
-is counted again.
+It refuses what a quota forbids, and calls from another event loop than the service's. Usage is counted, not
+looked up at each write: a user's records are read when this process first adds to them, and again after it
+added a tenth of the limit. So a single process never exceeds a quota. With several processes each may miss
+what the others wrote since its last count: together they exceed it by at most a tenth for each process beyond
+the first. A deployment is counted in the background. Before a write is refused, the user is counted again.
 """
 
 from __future__ import annotations
@@ -50,16 +49,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
-"""Kinds of which there are more and more; a new one needs room. Whatever corrects, ends or marks does not."""
+"""Kinds whose records accumulate; a new one counts. Changes that correct, end or mark records do not."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
-"""Bytes a record takes beside its text: its names, version and place."""
+"""Bytes counted for a record besides its text: its names, version and position."""
 _MARK_BYTES: Final = 500
-"""How many bytes a record may grow by whenever it is marked: as read, ended, completed."""
+"""Bytes by which a record may grow when it is marked as read, ended or completed."""
 _USERS: Final = 10_000
-"""How many users' counts are kept; who has not written for longest is counted again."""
+"""Users whose counts are kept; the one that has not written for longest is dropped."""
 _AGAIN_S: Final = 30.0
-"""After a refusal, how long until what others may have removed is looked for."""
+"""Seconds after a refusal before usage is counted again, since others may have removed something."""
 _PAGE: Final = 500
 
 
@@ -74,11 +73,11 @@ class Quota:
     """
 
     user_memories: int | None = None
-    """Memories of one user, with earlier versions."""
+    """Memories of one user, including earlier versions."""
     user_bytes: int | None = None
-    """Bytes kept of one user: memories, turns, results, records of calls."""
+    """Bytes stored for one user: memories, turns, results, records of calls."""
     deployment_bytes: int | None = None
-    """Bytes kept of all users of a deployment together, with what is global."""
+    """Bytes stored for all users of a deployment together, including global memories."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -115,34 +114,23 @@ class _Tally:
 
 
 class Meter:
-    """Counts what is kept in a store, and refuses what would be too much.
-
-    Args:
-        store: where it is kept.
-        quota: how much that may be.
-        clock: seconds, never going back.
-    """
+    """Counts what is stored, and refuses writes beyond the quota. `clock` returns monotonic seconds."""
 
     def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._quota = quota
+        self._quota, self._limits_anything = quota, quota != Quota()
         self._clock = clock
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
         self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._deployments: dict[str, _Tally] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
-        """Deployments of which something was removed since they were begun to be counted."""
+        """Deployments from which something was removed since their count began."""
 
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
-        """Count `changes`, which are written inside; not at all where that fails.
-
-        Raises:
-            QuotaExceeded: they are more than there may be; nothing is to be written.
-            StoreUnavailable: what there is could not be counted.
-        """
-        if self._quota == Quota():
+        """Count `changes`, which are written inside, unless that fails; QuotaExceeded beyond a limit."""
+        if not self._limits_anything:
             yield
             return
         more = _growth(changes)
@@ -164,7 +152,7 @@ class Meter:
             tally.settle(more)
 
     def removed(self, scope: Scope) -> None:
-        """Something in `scope` was destroyed, so its usage must be counted again."""
+        """Note that something in `scope` was destroyed, so that its usage is counted again."""
         self._users.pop(scope, None)
         if scope.deployment in self._deployments:
             self._again.add(scope.deployment)
@@ -183,7 +171,7 @@ class Meter:
         quota = self._quota
         if scope.user is None or (quota.user_memories is None and quota.user_bytes is None):
             return
-        # who writes at the same moment waits for the same count; its lock lives while anybody waits for it
+        # concurrent writers wait for the same count; its lock exists while anybody waits for it
         lock = self._counting.setdefault(scope, asyncio.Lock())
         async with lock:
             tally = self._users.get(scope)
@@ -195,14 +183,14 @@ class Meter:
             raise QuotaExceeded(wrong)
 
     def _is_old(self, tally: _Tally) -> bool:
-        """Whether so much was added that others may have added as much."""
+        """Whether so much was added here that others may have added as much."""
         most, memories = self._quota.user_bytes, self._quota.user_memories
         return (most is not None and tally.since_bytes * 10 >= most) or (
             memories is not None and tally.since_memories * 10 >= memories
         )
 
     def _may_have_shrunk(self, tally: _Tally, more: _Tally) -> bool:
-        """Whether a refusal may be wrong: others removed something, or something took another's place."""
+        """Whether a refusal may be wrong, because something was removed or replaced."""
         if not self._too_much(tally, more):
             return False
         counted = _Tally(
@@ -225,12 +213,12 @@ class Meter:
         return ""
 
     async def _counted(self, scope: Scope, tally: _Tally | None) -> _Tally:
-        """`tally` as it is counted now; whoever is writing goes on to settle it."""
+        """A new count; writes in progress go on to settle `tally`."""
         tally = tally or _Tally()
         memories = tally.pending_memories - tally.since_memories
         size = tally.pending_bytes - tally.since_bytes
         found = await self._count(scope)
-        # what was being written then, or was since, may have been seen or not: it counts, and may be less
+        # what was written during the count may be included or not: add it; at worst it is too high
         tally.since_memories += memories
         tally.since_bytes += size
         tally.memories = found.memories + tally.since_memories
@@ -288,10 +276,10 @@ class Meter:
         try:
             for scope in await self._store.scopes(deployment):
                 found += (await self._count(scope)).bytes
-                await asyncio.sleep(0)  # nobody's question waits for all of it
+                await asyncio.sleep(0)  # let queries run in between
         except StoreError:
-            return  # the next write has it counted again
-        # what was added meanwhile may have been seen or not: it counts
+            return  # the next write starts another count
+        # what was added meanwhile may be included or not: add it
         tally.since_bytes -= written
         tally.bytes = found + tally.since_bytes
         tally.counted_at = self._clock()
@@ -299,9 +287,7 @@ class Meter:
 
 
 def _adds(change: Change) -> bool:
-    """Whether `change` counts against a quota: a new record of a countable kind, or one that gains text of
-    its own, such as a conversation that gets a summary.
-    """
+    """Whether `change` counts: a new record of a counted kind, or one that gains text, such as a summary."""
     if not isinstance(change, Put) or change.record.kind not in _ADDS:
         return False
     if not change.expect:
@@ -317,7 +303,7 @@ def _growth(changes: Sequence[Change]) -> _Tally:
             continue
         more.bytes += _bytes_of(change.record)
         if change.expect:
-            # as it was read, where the writer knows; else it is taken to be as large
+            # its size as read, if the writer knows it; else assume the same size
             old = change.was if change.was is not None else change.record.data
             more.bytes -= _RECORD_BYTES + _bytes_in(old)
         elif change.record.kind == MEMORY:
@@ -340,10 +326,10 @@ _WAY_OUT = (
 
 
 class HomeLoop:
-    """Remembers the loop, and tells whoever comes from another one.
+    """The event loop a service is open in; a call from another loop raises NotOpen.
 
-    Without it a verb used elsewhere would seem to work: what it writes is durable, but the tasks that embed
-    it and learn from it are in the other loop, and nothing would ever wake them.
+    Without this check such a call would seem to work: its write is durable, but the tasks that embed it and
+    learn from it run in the other loop and would never be woken.
     """
 
     def __init__(self) -> None:
@@ -351,15 +337,11 @@ class HomeLoop:
 
     @property
     def ended(self) -> bool:
-        """Whether the loop is closed and nothing in it can be awaited any more."""
+        """Whether the loop is closed, so that nothing in it can be awaited."""
         return self._loop is not None and self._loop.is_closed()
 
     def enter(self) -> bool:
-        """Be at home in the running loop; whether that is new.
-
-        Raises:
-            NotOpen: the home is another loop.
-        """
+        """Make the running loop the home; returns whether it was not. NotOpen if another is."""
         self.check()
         entered, self._loop = self._loop is None, asyncio.get_running_loop()
         return entered
@@ -369,11 +351,7 @@ class HomeLoop:
         self._loop = None
 
     def check(self) -> None:
-        """Check that the running loop, if any, is the home.
-
-        Raises:
-            NotOpen: it is another one.
-        """
+        """Raise NotOpen if the running loop, if any, is not the home."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -382,18 +360,17 @@ class HomeLoop:
             return
         if self.ended:
             raise NotOpen(
-                "the event loop this memory was opened in has ended, and with it all that embeds and learns. "
+                "the event loop of this memory has ended, and with it the tasks that embed and learn. "
                 + _WAY_OUT
             )
-        raise NotOpen("this memory was opened in another event loop and works in that one only. " + _WAY_OUT)
+        raise NotOpen("this memory was opened in another event loop and only works in that one. " + _WAY_OUT)
 
 
 class ObservedStore:
     """Wraps `store`: writes are masked by `write_filter`, checked against `meter`, traced and counted.
 
     Its methods must be called on the event loop `home`. Erasures are listed in `compliance` and every access
-    in `audit`. `written` is called with a scope after each of its writes; `hooks` receive the writes of
-    calls.
+    in `audit`. `written` is called with the scope after each write; `hooks` receive the writes of calls.
     """
 
     def __init__(
@@ -425,7 +402,8 @@ class ObservedStore:
             return found
 
         def verb(*args: Any, **kwargs: Any) -> Any:
-            self._home.check()  # only now: whoever hands a verb on, as echoic.sync does, may be elsewhere
+            # checked on the call: code that passes the method on, as echoic.sync does, may be in another loop
+            self._home.check()
             if self._audit is not None and name in _READS and args[1:2] != (CONSENT,):
                 scope = args[0] if args else kwargs["scope"]
                 self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
@@ -458,8 +436,8 @@ class ObservedStore:
         self._tell_of_call(scope, prepared)
         if prepared.rewritten:
             try:
-                await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
-            except StoreError as error:  # what was said is kept; the next erasure finishes it
+                await self._observed.erase(scope, [])  # removes only the bytes of what was replaced
+            except StoreError as error:  # the write is kept; the next erasure removes the old bytes
                 log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
 
     def _tell_of_call(self, scope: Scope, written: Sequence[Change]) -> None:
@@ -489,7 +467,7 @@ class ObservedStore:
             self._meter.removed(scope)
 
     async def _note_erasure(self, scope: Scope, changes: Sequence[Erasable] | None) -> None:
-        """Log it before it happens: where it cannot be logged, nothing is destroyed."""
+        """Log an erasure before it happens: if it cannot be logged, nothing is destroyed."""
         assert self._audit is not None
         kinds = {c.record.kind if isinstance(c, Put) else c.kind for c in changes or ()}
         for kind in kinds if changes is not None else {"everything"}:
@@ -501,5 +479,5 @@ _READS: Final = frozenset({"read", "rows", "load", "narrow"})
 
 
 def _alters(change: Change) -> bool:
-    """Whether it changes what is kept: not a vector, which follows from it, nor a condition."""
+    """Whether it changes stored content: vectors and conditions do not."""
     return isinstance(change, Put | Drop)

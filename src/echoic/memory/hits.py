@@ -1,4 +1,4 @@
-"""From ranked rows to the hits a model is told: in time, relevant, without an agent's own phrases. Pure."""
+"""From ranked rows to the hits that are returned: in time, relevant, without an agent's own phrases. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from echoic.ranking.relevance import TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems
 from echoic.types import Hit, Memory, Rank, Scope, Turn
 
 _SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
@@ -39,10 +39,8 @@ _OPENS: Final = re.compile(
 )
 _OPENING_WORDS: Final = 8
 _SAME: Final = 0.6
-"""Share of a question's words that another question has which asks the same."""
-_ACKNOWLEDGED: Final = frozenset(
-    word.stem for word in content_words("noted written saved remembered understood confirmed okay got thanks")
-)
+"""Share of a question's words from which another question asks the same."""
+_ACKNOWLEDGED: Final = content_stems("noted written saved remembered understood confirmed okay got thanks")
 
 
 def chosen(
@@ -56,13 +54,7 @@ def chosen(
 ) -> list[RankedRow]:
     """The rows of `found` whose records are worth reading, with their positions in the store.
 
-    Args:
-        found: the ranked rows, best first.
-        query: the question.
-        partitions: the partitions that were ranked.
-        spans: the time ranges in the question.
-        limit: maximum number of rows, not counting other versions of the same memory.
-        min_relevance: see `relevant`.
+    At most `limit`, not counting other versions of the same memory.
     """
     if spans.bare:
         kept = filled(found, query, partitions, spans, limit)
@@ -81,16 +73,10 @@ def told(
     left_out: Collection[str],
     own_phrases: bool,
 ) -> tuple[Hit, ...]:
-    """`hits` in the order and form in which whoever asks in `scope` is told them.
+    """`hits`, best first, in the order and form in which the caller in `scope` gets them.
 
-    Args:
-        hits: best first.
-        question: what they were found for.
-        spans: the time asked for.
-        scope: who asks.
-        limit: how many are looked at, at most.
-        left_out: ids of memories, turns and conversations that are not told.
-        own_phrases: whether an agent's own phrases are told too; see `worth_telling`.
+    At most `limit` are used. `left_out` are ids of memories, turns and conversations to skip; `own_phrases`
+    keeps an agent's own phrases, see `worth_telling`.
     """
     ordered = in_time(hits, spans)
     if not own_phrases:
@@ -112,17 +98,10 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
 def filled(
     found: Sequence[RankedRow], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
 ) -> list[RankedRow]:
-    """`found`, preceded by everything that the person in question said in the time ranges.
+    """`found`, preceded by what the person in question said in the time ranges; at most `limit` rows.
 
     A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
-    little; the rows themselves know when they were said.
-
-    Args:
-        found: the ranked rows, best first.
-        query: the question: who asks, whose words are meant, and whether past memories may be found.
-        partitions: the partitions that were ranked.
-        spans: the time ranges in the question.
-        limit: maximum number of rows.
+    little; the rows themselves record when they were said.
     """
     said = _said(query, partitions, spans)
     inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
@@ -142,9 +121,9 @@ def _any_of(one: RankedRow, said: Mapping[tuple[int, int], None]) -> bool:
 
 
 def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
-    """`spans`, without ranges that were guessed from a date without its year if nothing was said in them.
+    """`spans` without ranges guessed from a date without a year, if nothing was said in them.
 
-    The question's own words then mean that date in every year.
+    Then the question's own words mean that date in every year.
     """
     if not spans.loose or any(_in_ranges(partition, spans).any() for partition in partitions):
         return spans
@@ -152,7 +131,7 @@ def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
 
 
 def _said(query: Query, partitions: Sequence[Partition], spans: Spans) -> dict[tuple[int, int], None]:
-    """(place, row) of all that was said in the ranges by whom the question means, first said first."""
+    """(partition, row) of what the person in question said in the ranges, oldest first."""
     said: list[tuple[int, int, int]] = []
     for place, partition in enumerate(partitions):
         with partition.lock:
@@ -171,12 +150,12 @@ def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bo
     theirs = rows["speaker"] == number_of(role)
     if role == USER:
         theirs |= rows["kind"] == MEMORY
-    # where people go by their names nobody is "user"
+    # among people called by their names nobody is "user"
     return eligible & theirs if role and (eligible & theirs).any() else eligible
 
 
 def _whose(query: Query) -> str | None:
-    """Whose words are meant: "you" in "what did you tell me"."""
+    """Whose words are meant: the agent's in "what did you tell me"."""
     said = _SUBJECT.search(query.text)
     subject = said["who"].lower() if said else ""
     return {"i": USER, "you": AGENT, "we": None}.get(subject, query.role)
@@ -193,9 +172,9 @@ def _in_ranges(partition: Partition, spans: Spans) -> NDArray[np.bool_]:
 def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
     """`hits`, with the versions of each key reordered among the places they occupy.
 
-    Ranking knows what holds and what held, not from when until when; versions of one key contain nearly the
-    same words, so time alone decides which of them answers. What held in the time asked for comes first;
-    where only the past is asked for, what no longer holds; else what holds. Of equals the later comes first.
+    Ranking knows which versions are current, not from when until when; versions of one key contain nearly the
+    same words, so only time decides which one answers. First comes what held in the time asked for; if only
+    the past is asked for, then what no longer holds; else what holds. Of equals the later comes first.
     """
     places = defaultdict[tuple[Scope, str], list[int]](list)
     for place, hit in enumerate(hits):
@@ -216,7 +195,7 @@ def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
     if spans.ranges:
         return (not _held(memory, spans), first)
     if spans.past:
-        # what was corrected was true once; what was taken back perhaps never
+        # a corrected memory was true once; a retracted one perhaps never
         return (2 if memory.current else 1 if memory.superseded_by is None else 0, first)
     return (not memory.current, first)
 
@@ -228,12 +207,10 @@ def _held(memory: Memory, spans: Spans) -> bool:
 
 
 def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
-    """Return those of `found` that are likely enough to answer.
+    """Those of `found`, best first, whose relevance is at least `min_relevance`.
 
-    Args:
-        found: best first.
-        min_relevance: each that is returned has as much. None is the default: nothing where the likeliest has
-            less than its `floor`, else all. Of several right answers the last is not likely by itself.
+    None is the default: all of them, or nothing if the best one is below its `floor`. Of several right
+    answers the last ones may score low.
     """
     if min_relevance is None:
         return list(found) if any(one.relevance >= one.floor for one in found) else []
@@ -241,18 +218,16 @@ def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[Ra
 
 
 def worth_telling(hits: Sequence[Hit], question: str) -> tuple[Hit, ...]:
-    """`hits` without an agent's own phrases, and with questions that ask the same behind what is stated.
+    """`hits`, best first, without an agent's own phrases; questions like the one asked come last.
 
-    An agent's own are greetings, "I know nothing about you yet", questions back, and what only repeats
-    another hit. What an agent says besides is known by nobody else, and stays.
-
-    Args:
-        hits: best first.
-        question: what they were found for.
+    An agent's own phrases are greetings, "I know nothing about you yet", questions back, and what only
+    repeats another hit. Anything else an agent says stays, since no other hit has it.
     """
-    others = [_stems(hit.text) for hit in hits if not _of_agent(hit)] if any(map(_of_agent, hits)) else []
+    others = []
+    if any(map(_of_agent, hits)):
+        others = [content_stems(hit.text) for hit in hits if not _of_agent(hit)]
     told = [hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))]
-    asked = {word.stem for word in content_words(question)}
+    asked = content_stems(question)
     again = [hit for hit in told if _asks_the_same(hit, asked)]
     return tuple(hit for hit in told if hit not in again) + tuple(again) if again else tuple(told)
 
@@ -272,26 +247,22 @@ def _says_nothing(sentence: str) -> bool:
     return _OPENS.match(sentence) is not None and len(sentence.split()) <= _OPENING_WORDS
 
 
-def _repeats(hit: Hit, others: Sequence[set[str]]) -> bool:
-    """Whether an agent's turn says no word that one of the hits that are not an agent's does not say."""
-    said = _stems(hit.text) - _ACKNOWLEDGED
+def _repeats(hit: Hit, others: Sequence[frozenset[str]]) -> bool:
+    """Whether every word of an agent's turn is in one of `others`, the hits that are not an agent's."""
+    said = content_stems(hit.text) - _ACKNOWLEDGED
     return any(said <= other for other in others)
 
 
-def _asks_the_same(hit: Hit, asked: set[str]) -> bool:
-    """Whether a turn is nothing but a question with the words of what is asked."""
+def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
+    """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
     if hit.memories or not text.endswith("?") or len(_SENTENCE.findall(text)) > 1 or not asked:
         return False
-    return len(asked & _stems(text)) >= _SAME * len(asked)
-
-
-def _stems(text: str) -> set[str]:
-    return {word.stem for word in content_words(text)}
+    return len(asked & content_stems(text)) >= _SAME * len(asked)
 
 
 def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
-    """`hits` without the memories, the turns, and the turns of the conversations, of those ids."""
+    """`hits` without the memories, turns and turns of conversations with the ids `names`."""
     if not names:
         return tuple(hits)
     left = []
@@ -309,7 +280,7 @@ def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
 def _with_versions(
     found: Sequence[RankedRow], partitions: Sequence[Partition], limit: int
 ) -> list[RankedRow]:
-    """The first `limit`, and of the rest what may be another version of one of them: reading takes time."""
+    """The first `limit`, and of the rest only possible versions of them, because reading takes time."""
     first, rest = list(found[:limit]), found[limit:]
     if not rest or not any(_is_memory(one, partitions) for one in first):
         return first
@@ -322,7 +293,7 @@ def _is_memory(one: RankedRow, partitions: Sequence[Partition]) -> bool:
 
 
 def _as_heard(turn: Turn) -> Turn:
-    """`turn` with no more words than were heard: what nobody heard was said to nobody."""
+    """`turn` cut to the words that were heard."""
     return replace(turn, text=turn.heard) if turn.heard and turn.heard.strip() else turn
 
 
@@ -343,7 +314,7 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
 
 
 def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
-    """`hits` without who said them, where that was in another deployment than that of `scope`."""
+    """`hits` without the speaker, if they come from another deployment than `scope`."""
     return tuple(
         replace(hit, memory=unsigned(hit.memory), also=tuple(map(unsigned, hit.also)))
         if hit.memory is not None and hit.scope.deployment != scope.deployment
@@ -353,5 +324,5 @@ def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
 
 
 def unsigned(memory: Memory) -> Memory:
-    """`memory` as another deployment gets it: without who said it and in which turns."""
+    """`memory` as another deployment gets it: without its author and source turns."""
     return replace(memory, author=None, source=())

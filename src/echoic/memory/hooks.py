@@ -1,11 +1,11 @@
-"""Hooks: events about memory for the application, after the fact. A hook cannot change, delay or stop
+"""Hooks: events about memory for your application, after the fact. A hook cannot change, delay or stop
 anything.
 
 A hook is a plain or async callable that takes one event. It gets events one at a time, in order, on the event
 loop, after the caller was answered; a plain callable should therefore be quick. If it raises, the type of the
 exception is logged, and the hook is called again for the next event.
 
-Events contain memories in the clear: they are the application's own. Traces and metrics contain none; see
+Events contain memories in the clear: they are your own data. Traces and metrics contain none; see
 `telemetry`.
 """
 
@@ -28,50 +28,50 @@ from echoic.types import Memory, Recall, Receipt, Scope
 log = logging.getLogger(__name__)
 
 BACKLOG: Final = 1000
-"""Events that wait for one hook at most; what comes while it is that far behind is not told to it."""
+"""The most events waiting for one hook; further ones are dropped."""
 CLOSE_S: Final = 2.0
-"""How long closing waits for hooks that are still at it."""
+"""Seconds for which closing waits for hooks in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Memories were learned from what was said. They are durable."""
+    """Memories were learned from turns. They are durable."""
 
     scope: Scope
-    """Whose."""
+    """The scope of the memories."""
     conversation: str
     reader: str
     """The extractor: "rules", or its name."""
     turns: int
-    """How many were read."""
+    """How many turns were read."""
     added: tuple[Memory, ...] = ()
     """New current memories, including corrected ones."""
     superseded: tuple[Memory, ...] = ()
-    """Memories that were corrected by them."""
+    """Memories that these replaced."""
     confirmed: tuple[Memory, ...] = ()
     """Known memories that were said again."""
     retracted: tuple[Memory, ...] = ()
-    """Memories that were taken back, with nothing in their place."""
+    """Memories that were retracted without a replacement."""
     duration_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """Something was searched for. A search that could not look at all raised instead."""
+    """A search was made. One that failed raised instead."""
 
     scope: Scope
     recall: Recall
-    """With its hits and its outcome."""
+    """The result, with its hits and outcome."""
     duration_ms: float
 
 
 Forgetting = Literal["everything", "key", "conversation", "id"]
-"""What somebody had destroyed."""
+"""What was destroyed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Something was destroyed at the user's wish."""
+    """Something was destroyed at the user's request."""
 
     scope: Scope
     what: Forgetting
@@ -81,17 +81,17 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Work behind the scenes did not get on. Nothing is lost: it waits in the store."""
+    """Background work failed. Nothing is lost: it stays pending in the store."""
 
     what: Literal["embedding", "distilling"]
     reason: str
     """The kind of failure, such as "EmbedderUnavailable". No contents."""
     scope: Scope | None = None
-    """The scope that was being worked on; None if it was more than one."""
+    """The scope being worked on; None if it was more than one."""
     conversation: str | None = None
     again_s: float | None = None
-    """In how many seconds a conversation is read again; None: it was given up until an operator has it tried
-    again, or, for embedding, soon and by itself."""
+    """Seconds after which a conversation is read again. None: it is parked until an operator retries it; for
+    embedding, a retry follows soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,21 +101,21 @@ class ToolUsed:
     scope: Scope
     """The scope of the memory."""
     tool: str
-    """Its name, such as "agentMemory"."""
+    """The name of the tool, such as "agentMemory"."""
     operation: str
-    """The operation: "set", "get", "delete" or "query"; for other tools their name."""
+    """"set", "get", "delete" or "query"; for other tools their name."""
     conversation: str | None = None
     key: str | None = None
     value: str | None = None
     query: str | None = None
     outcome: Literal["done", "failed"] = "done"
-    """failed: the model was told that it could not be done, or not in time."""
+    """"failed": the model was told that it failed or was late."""
     memory: Memory | None = None
-    """What was set or read; `visibility` says who may see it, and `reason` why."""
+    """What was set or read; its `visibility` says who may see it, and `reason` why."""
     recall: Recall | None = None
     """The result of a query, and how it was found (`Recall.pipeline`)."""
     deleted: bool | None = None
-    """Whether there was anything to take back."""
+    """Whether there was anything to retract."""
     duration_ms: float
 
 
@@ -132,7 +132,7 @@ class CallWritten:
 Event = Extraction | Recalled | Forgotten | Failure | ToolUsed | CallWritten
 E = TypeVar("E", Extraction, Recalled, Forgotten, Failure, ToolUsed, CallWritten)
 Hook = Callable[[E], object]
-"""Called with an event; what an async one returns is awaited, anything else is ignored."""
+"""Takes an event; an awaitable result is awaited, any other is ignored."""
 
 
 class Hooks:
@@ -142,7 +142,7 @@ class Hooks:
         self._lines: dict[type[Event], list[_HookQueue]] = {}
 
     def add(self, kind: type[E], hook: Hook[E]) -> None:
-        """Tell `hook` of every event of `kind` from now on. Adding it twice tells it twice.
+        """Call `hook` with every event of `kind` from now on. Adding it twice calls it twice.
 
         Raises:
             InvalidInput: `hook` cannot be called.
@@ -152,7 +152,7 @@ class Hooks:
         self._lines.setdefault(kind, []).append(_HookQueue(hook))
 
     def remove(self, hook: Callable[..., object]) -> None:
-        """Tell `hook` of nothing more; what waits for it is dropped. Nothing happens if it is not there."""
+        """Call `hook` no more; events waiting for it are dropped. An unknown hook is ignored."""
         for kind, lines in self._lines.items():
             for line in [line for line in lines if line.hook == hook]:
                 line.drop()
@@ -163,12 +163,12 @@ class Hooks:
         return bool(self._lines.get(kind))
 
     def emit(self, event: Event) -> None:
-        """Have every hook of its kind told. Returns at once and never raises. Call it from the event loop."""
+        """Queue `event` for every hook of its kind; never waits or raises. On the event loop only."""
         for line in self._lines.get(type(event), ()):
             line.put(event)
 
     async def settle(self, timeout_s: float = CLOSE_S) -> bool:
-        """Wait until no event waits for a hook; whether it came to that."""
+        """Wait until no event waits for a hook; returns whether that was reached in time."""
         tasks = [task for task in self._tasks() if not task.done()]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
@@ -188,7 +188,7 @@ class Hooks:
 
 
 class _HookQueue:
-    """The events that wait for one hook, and the task that hands them over."""
+    """The events waiting for one hook, and the task that delivers them."""
 
     def __init__(self, hook: Callable[[Any], object]) -> None:
         self.hook = hook
@@ -204,7 +204,7 @@ class _HookQueue:
             return
         self._waiting.append(event)
         if self.task is None or self.task.done():
-            # in a context of its own: what a hook does is no part of the call that happened to cause it
+            # in a context of its own: a hook is not part of the call that caused it
             self.task = asyncio.create_task(self._tell(), name="echoic-hook", context=contextvars.Context())
 
     def drop(self) -> None:
@@ -218,6 +218,6 @@ class _HookQueue:
                 if inspect.isawaitable(told):
                     await told
             except Exception as error:  # noqa: BLE001 - whatever a hook raises, memory goes on
-                # its message may hold what the event held
+                # its message may contain content of the event
                 log.warning("a hook raised %s on %s", type(error).__name__, type(event).__name__)
         self._behind = False

@@ -1,12 +1,13 @@
-"""Whether a text speaks to the model that will read it, rather than about the person it is kept of. Pure.
+"""Whether a text addresses the model that will read it, rather than describing the user. Pure.
 
-Prompt injection through memory is an order stored now and obeyed later. Quoting takes its force from it
-(`prompt`); this keeps it out. An order is found where three things meet: it is addressed to the model, as it
-opens a clause or follows "you", "the assistant" or "I order you to"; no fact about a person is of its kind;
-and its object is the model's own: its rules, its prompt, its checks, other people's data. "My doctor told me
-to ignore the instructions" lacks the first, "ignore my ex's calls" the last. The words are in injection.txt.
+Prompt injection through memory is an order stored now and obeyed later. Quoting disarms it (`prompt`); this
+module keeps it out. A text is an order if three things meet: it is addressed to the model, because it opens a
+clause or follows "you", "the assistant" or "I order you to"; it is not the kind of thing said about a person;
+and its object belongs to the model: its rules, its prompt, its checks, other people's data. "My doctor told
+me to ignore the instructions" lacks the first, "ignore my ex's calls" the last. The words are in
+injection.txt.
 
-These are rules, and somebody who knows them finds words that pass. What passes is still quoted data.
+These are rules, and an attacker who knows them finds words that pass. What passes is still quoted data.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import base64
 import binascii
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import get_data
 from typing import Final
+
+from echoic.text import sections
 
 WHY: Final = {
     "override": "it sets aside the model's rules or checks",
@@ -31,23 +34,14 @@ WHY: Final = {
     "steering": "it tells the model what to do with other callers",
     "key": "its key is one that prompts and permissions are kept under",
 }
-"""What is wrong with a text, by the kind of injection."""
+"""What is wrong with a text, by kind of injection."""
 
-_DATA: Final = "injection.txt"
 _MACRO: Final = re.compile(r"\{([a-z_]+)\}")
 _READING: Final = re.IGNORECASE | re.MULTILINE
 
 
-@cache
-def _sections() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in (get_data(__package__, _DATA) or b"").decode().splitlines():
-        if re.fullmatch(r"\[[a-z_]+(?:\.[a-z0-9]+)*\]", line):
-            lines = found.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    return found
+def _sections() -> Mapping[str, list[str]]:
+    return sections(__package__, "injection.txt")
 
 
 @cache
@@ -75,7 +69,7 @@ def _all_of(what: str) -> dict[str, re.Pattern[str]]:
 
 @cache
 def _orders() -> re.Pattern[str]:
-    """Every order, behind whom it is addressed to: one search, not one for each."""
+    """All orders, whoever they are addressed to, as one pattern to search once."""
     names = [name for name in _sections() if name.startswith("orders.")]
     each = "|".join(f"(?P<{name.replace('.', '_')}>{_source(name)})" for name in names)
     return re.compile(rf"\W*{_source('addressed')}(?:{each})", _READING)
@@ -113,10 +107,10 @@ _SPACED: Final = re.compile(
 _ENCODED: Final = re.compile(r"(?<![\w+/=])[A-Za-z0-9+/_-]{24,}={0,2}(?![\w+/=])")
 
 _CLAUSE: Final = 400
-"""Characters of a clause that are read for an order: whoever repeats one a thousand times is read once."""
+"""Characters of a clause that are searched for an order, which bounds the cost of a repeated one."""
 _KEY_PARTS: Final = re.compile(r"[./:|\\>\[\]]+")
 _MARKS: Final = re.compile(r"[<>\[\]{}#:=(]")
-"""One of these is in all markup."""
+"""Every markup contains one of these."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -155,7 +149,7 @@ def _injects(text: str) -> str | None:
 
 
 def _first(what: str, text: str) -> str | None:
-    """The kind of the first pattern of a group that is in `text`."""
+    """The kind of the first pattern of a group found in `text`."""
     return next((name.split(".")[1] for name, of in _all_of(what).items() if of.search(text)), None)
 
 
@@ -169,9 +163,7 @@ def _ordered(sentence: str) -> str | None:
 
 
 def _openings(sentence: str) -> list[int]:
-    """Positions in `sentence` where a command can begin: at its start, after punctuation, and after "and"
-    unless a person named before it would be the one to act.
-    """
+    """Positions where a command can begin, but not after "and" if a person would be the one to act."""
     found = [0, *(mark.end() for mark in _CLAUSES.finditer(sentence))]
     for joint in _CONJOINED.finditer(sentence):
         before = sentence[max(at for at in found if at <= joint.start()) : joint.start()]
@@ -181,7 +173,7 @@ def _openings(sentence: str) -> list[int]:
 
 
 def _plain(text: str) -> str:
-    """`text` without decorations that a model reads over."""
+    """`text` without decorations that a model ignores."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).translate(_LOOKALIKES).replace("’", "'")
@@ -193,7 +185,7 @@ def _closed(spaced: str) -> str:
 
 
 def _decoded(run: str) -> str | None:
-    """The content of base64, if it is text."""
+    """The content of base64 data, if it is text."""
     try:
         raw = base64.b64decode(run.replace("-", "+").replace("_", "/") + "=" * (-len(run) % 4))
         text = raw.decode()
@@ -203,7 +195,7 @@ def _decoded(run: str) -> str | None:
 
 
 def _is_reserved(key: str, text: str) -> bool:
-    """Whether what is kept under `key` would pass for a prompt or for rights, by whoever reads it by name."""
+    """Whether code that reads `key` by name would take the entry for a prompt or permissions."""
     parts = [
         " ".join(re.split(r"[\s_-]+", _CAMEL.sub(" ", part))).strip().casefold()
         for part in _KEY_PARTS.split(_plain(key))
@@ -217,6 +209,3 @@ def _is_reserved(key: str, text: str) -> bool:
     if len(parts) > 1 and parts[-2] in _listed("owners") and last in _listed("owned"):
         return True
     return last in _listed("roles") and _pattern("powerful").fullmatch(text) is not None
-
-
-__all__ = ["WHY", "injected"]

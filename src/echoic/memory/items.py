@@ -1,7 +1,7 @@
-"""Records of an integrator's own kind beside a user's memories: JSON values under names, to keep and search.
+"""Your own records beside a user's memories: JSON values under names, to store and search.
 
-Items are isolated, exported and forgotten like everything of a user. No recall finds them, and nothing is
-learned from them.
+Items are isolated, exported and forgotten like everything else of a user. Recall does not find them, and
+nothing is learned from them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from echoic.types import Outcome, Scope
 MAX_VALUE_BYTES: Final = 4_000_000
 """The largest value, as JSON in UTF-8."""
 _TEXT_CHARACTERS: Final = 8000
-"""The longest text that an item is found by: an embedder reads no more."""
+"""The longest text of an item; an embedder reads no more."""
 _NOT_SEARCHABLE: Final = "items of kind {kind} are not searchable: open them with searchable=True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One value and its name."""
+    """A value and its name."""
 
     name: str
     value: Any
@@ -40,7 +40,7 @@ class Item:
     created_at: datetime
     updated_at: datetime
     relevance: float | None = None
-    """How likely it is to answer, as `Hit.relevance`; None where nothing was searched for."""
+    """How likely it answers the search, as `Hit.relevance`; None outside a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class FoundItems:
 
 
 class Items:
-    """The items of one kind of one user. Made by `UserMemory.items`; holds no state of its own."""
+    """The items of one kind of one user. Created by `UserMemory.items`."""
 
     def __init__(
         self, parts: Parts, scope: Scope, kind: str, *, searchable: bool, conversation: str | None
@@ -67,15 +67,15 @@ class Items:
         self.kind = kind
 
     async def set(self, name: str, value: Any, *, text: str | None = None) -> Item:
-        """Keep `value` under `name`, in place of the one before. Durable when it returns.
+        """Store `value` under `name`, replacing the previous one. Durable when it returns.
 
         Args:
             name: 1 to 256 characters.
             value: JSON, at most `MAX_VALUE_BYTES`.
-            text: what it is found by; None: nothing finds it.
+            text: the text that search finds it by; None: search does not find it.
 
         Raises:
-            InvalidInput: the value is not JSON or too large, or has a text though this kind is not searched.
+            InvalidInput: the value is not JSON or too large, or `text` is given for a kind without search.
         """
         record = self._record(name, value, text)
 
@@ -94,7 +94,7 @@ class Items:
         return _item(kept)
 
     async def append(self, values: Sequence[Any]) -> None:
-        """Keep `values` in this order behind all others, under names made for them: all of them, or none.
+        """Store `values` in this order after all others, under generated names: all of them, or none.
 
         Raises:
             InvalidInput: a value is not JSON, or too large.
@@ -103,7 +103,7 @@ class Items:
         await self._parts.store.write(self._scope, [Put(record=record) for record in records])
 
     async def get(self, name: str) -> Item | None:
-        """The item under `name`; None: there is none."""
+        """The item under `name`, or None."""
         known = await self._parts.store.read(self._scope, self._record_kind, [self._id(name)])
         return _item(known[0]) if known else None
 
@@ -113,7 +113,7 @@ class Items:
         await self._parts.store.write(self._scope, drops)
 
     async def all(self, *, newest: int | None = None) -> list[Item]:
-        """All items in the order in which they were first kept, or the `newest` so many of them."""
+        """All items in the order in which they were first stored, or only the `newest`."""
         if newest is None:
             records = await scan_all(self._parts.store, self._scope, self._record_kind, key=self._key)
         elif newest < 1:
@@ -126,9 +126,9 @@ class Items:
         return [_item(record) for record in records]
 
     async def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
-        """The best `limit` items for `text`, ranked as memories are, by meaning, words and near words.
+        """The best `limit` items for `text`, ranked like memories.
 
-        `deadline_ms` is the time to wait for the embedding, without which words and near words find alone.
+        `deadline_ms` limits the wait for the embedding; without it, words and similar words rank alone.
 
         Raises:
             InvalidInput: this kind is not searchable, or an argument is not valid.
@@ -159,19 +159,19 @@ class Items:
 
 
 def _key_of(kind: str, conversation: str | None) -> str:
-    """The key that all items of a kind share, so that an index lists them."""
+    """The key shared by all items of a kind, by which the store lists them."""
     return memory_id(
         checked_name(kind, "kind"), checked_name(conversation, "conversation") if conversation else ""
     )
 
 
 def name_of(parts: Sequence[str], key: str) -> str:
-    """A name for the item under `key` at a place of several parts, of bounded length."""
+    """A name of bounded length for the item under `key` in a namespace of several parts."""
     return memory_id(json.dumps([list(parts), key]))
 
 
 def texts_in(value: Any) -> str:
-    """All texts of a JSON value, and its numbers, in their order: what it can be found by."""
+    """All texts and numbers of a JSON value in order, to search it by."""
     return "\n".join(_texts(value))[:_TEXT_CHARACTERS].replace("\0", " ").strip()
 
 
@@ -189,11 +189,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def record_of_item(data: Mapping[str, Any], *, searchable: bool) -> Record:
-    """An item as a record. Whoever wrote `data`, the record's names follow from what it says.
-
-    Raises:
-        InvalidInput: something in it cannot be kept.
-    """
+    """An item as a record; its names are derived from `data`. Raises InvalidInput."""
     if data.get("text") is not None and not searchable:
         raise InvalidInput(_NOT_SEARCHABLE.format(kind=brief(data["kind"])))
     key = _key_of(data["kind"], data.get("conversation"))
@@ -217,11 +213,7 @@ def _moment(text: str) -> str:
 
 
 def checked_json(value: Any) -> Any:
-    """`value`, if every store gives it back as it is.
-
-    Raises:
-        InvalidInput: it is not JSON, or too large.
-    """
+    """`value`, if it is JSON of valid size that every store returns unchanged, or InvalidInput."""
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
         same = json.loads(json.dumps(value)) == value
@@ -245,6 +237,3 @@ def _item(record: Record) -> Item:
         created_at=datetime.fromisoformat(data["created_at"]),
         updated_at=datetime.fromisoformat(data["updated_at"]),
     )
-
-
-__all__ = ["MAX_VALUE_BYTES", "FoundItems", "Item", "Items", "checked_json", "record_of_item"]

@@ -1,12 +1,12 @@
-"""Finds where a memory is mentioned: which stretches of which texts say it. Pure.
+"""Finds where a memory is mentioned: which spans of which texts say it. Pure.
 
-A value alone proves little: "Reading" is a town and a pastime, and two people may be called Marta. So a
-stretch mentions a memory if it contains the value and is about the same thing: the memory was learned from
-that turn, the rules read it there, a word of its key ("sister", or a synonym) is near, or it is next to a
-stretch that mentions it, as in an answer to a question or an agent's echo. A value that is nobody else's (an
-address, a number) is proof enough.
+A value alone proves little: "Reading" is a town and a pastime, and two people may be called Marta. So a span
+mentions a memory if it contains the value and is about the same thing: the memory was learned from that turn,
+the rules read it there, a word of its key ("sister", or a synonym) is near, or it is next to a span that
+mentions it, as in an answer to a question or an agent's echo. A unique value (an address, a number) is proof
+enough.
 
-In doubt a stretch counts: to tell what should have been forgotten does more harm than to hide a clause too
+In doubt a span counts: revealing what should have been forgotten does more harm than hiding a clause too
 many.
 """
 
@@ -29,14 +29,14 @@ from echoic.types import Memory, Turn
 
 _WORD: Final = re.compile(r"[eE]-mails?|[^\W_]+(?:['’][^\W_]+)*")
 LONG: Final = 4
-"""A value of so many content words or more is a statement: it is said where most of it is."""
+"""Content words from which a value counts as a statement, which is found by most of its words."""
 _SAYS_SO: Final = frozenset("yes no true false".split())
-"""Values that say nothing: there the key does."""
+"""Values that say nothing without their key."""
 NUMBER_FIGURES: Final = 9
-"""Figures of a telephone number that count; those before them differ by where one dials from."""
+"""Last digits of a telephone number that are compared; the prefix depends on where one dials from."""
 
 _GENERIC: Final = frozenset("user my our the a of and is current own main primary favourite favorite".split())
-# One line means one thing; what a key is called and how people speak of it.
+# The words of a line are synonyms: the name of a key, and what people call it.
 _ABOUT: Final = """
     name call called named
     home house live lives living lived city town village address residence reside move moved based location
@@ -85,12 +85,12 @@ _RELATIONS: Final = frozenset(
     for word in "wife husband partner mother father sister brother child son daughter pet dog cat friend boss"
     " aunt uncle cousin niece nephew grandmother grandfather neighbour colleague manager doctor".split()
 )
-"""Who has these is the speaker, whoever does something in the sentence."""
+"""Subjects of these verbs are the speaker's relations."""
 
 
 @dataclass(frozen=True)
 class ClaimToken:
-    """One word of a text, with its place in it."""
+    """One word of a text, with its position."""
 
     start: int
     end: int
@@ -106,19 +106,19 @@ class Claim:
 
     key: str | None
     value: tuple[str, ...]
-    """Stems of the value's content words in order; of all its words where it has none."""
+    """Stems of the value's content words in order; of all its words if it has none."""
     text: str
     """The value, folded."""
     subject: frozenset[str]
-    """Stems of which one at least shows that it is about the same; empty where it has no key."""
+    """Stems of which at least one shows that a text is about the same; empty without a key."""
     stems: frozenset[str]
     """The stems of the whole statement."""
     sources: frozenset[str]
     """The turns it was learned from."""
     named: bool
-    """Whether the value is written with a capital."""
+    """Whether the value is capitalised."""
     telling: bool
-    """Whether nobody else's can be the same: an e-mail address, a number of four digits or more."""
+    """Whether the value is unique: an e-mail address, a number of four digits or more."""
 
     @classmethod
     def of(cls, memory: Memory) -> Claim:
@@ -144,32 +144,32 @@ class Claim:
 
     @property
     def is_statement(self) -> bool:
-        """Whether it is looked for by most of its words, and not by a value."""
+        """Whether it is found by most of its words instead of a value."""
         return len(self.value) >= LONG or self.key is None
 
     @property
     def figures(self) -> str:
-        """The digits of a number, as far as they tell it from others."""
+        """The digits that distinguish the number."""
         return "".join(c for c in self.text if c.isdigit())[-NUMBER_FIGURES:]
 
     @property
     def is_common(self) -> bool:
-        """Whether the value is a word that people use without meaning it: "reading"."""
+        """Whether the value is an ordinary word as well: "reading"."""
         return len(self.text.split()) == 1 and wordlike(self.text)
 
     @property
     def calls(self) -> bool:
-        """Whether it is how the speaker is called: an agent that says it says just that."""
+        """Whether it is the speaker's name."""
         return not self.relates and stem_of("name") in self.subject
 
     @property
     def relates(self) -> bool:
-        """Whether it is about somebody the speaker knows, and not about the speaker."""
+        """Whether it is about somebody the speaker knows."""
         return bool(self.subject & _RELATIONS)
 
 
 def cut_up(text: str) -> list[ClaimToken]:
-    """The words of `text` with their places."""
+    """The words of `text` with their positions."""
     found = []
     for match in _WORD.finditer(text):
         folded = fold(match.group()).replace("-", "")
@@ -178,13 +178,13 @@ def cut_up(text: str) -> list[ClaimToken]:
 
 
 TOLD_WITHIN: Final = timedelta(minutes=10)
-"""A memory without a source turn was told by a tool: the turn it rests on was said shortly before."""
+"""How long before a memory without a source turn, as a tool stores it, its turn may have been said."""
 _SOURCE_SHARE, _OTHER_SHARE = 0.5, 0.75
-"""Share of a statement's words that a stretch must have: in a turn it was learned from, and in any other."""
+"""Share of a statement's words a span must have: in a turn it was learned from, and in any other."""
 _EMPTY: Final = frozenset(map(stem_of, "has have user says said wants called".split()))
-"""Words of a statement that a sentence need not have."""
+"""Words of a statement that a sentence may lack."""
 _SHORT: Final = 3
-"""A reply with no more content words than these, its value apart, is about what was said before it."""
+"""The most content words, besides the value, of a reply that depends on what precedes it."""
 
 _BREAK: Final = re.compile(
     r"[.!?…;:]+(?=\s|$)|\n+|,(?=\s)|\s[-–—]+\s|—"
@@ -204,11 +204,10 @@ _SELF: Final = frozenset(
 
 
 class TextPassage:
-    """One text being looked through."""
+    """One text being searched."""
 
     def __init__(self, text: str, speaker: str | None) -> None:
-        """Nothing is looked for yet."""
-        # what stands for words that are gone says nothing
+        # placeholders of removed words say nothing
         self.text = MARKER.sub(lambda found: " " * len(found.group()), text) if "[" in text else text
         self.gaps = self.text != text
         self.speaker = speaker
@@ -218,7 +217,7 @@ class TextPassage:
 
     @cached_property
     def content(self) -> list[ClaimToken]:
-        """The words that say what it is about."""
+        """The content words."""
         return [word for word in self.words if not word.stop]
 
     @cached_property
@@ -241,7 +240,7 @@ class TextPassage:
         for at in range(len(words) - size + 1) if size else ():
             if all(word.stem == stem for word, stem in zip(words[at : at + size], claim.value, strict=True)):
                 first, last = words[at].start, words[at + size - 1].end
-                # in a text with capitals a town has one, and a pastime none
+                # in a text with capitals a town is capitalised, and a pastime is not
                 if not (self.cased and claim.named and size == 1 and self.text[first].islower()):
                     found.append((first, last))
         return found
@@ -263,7 +262,7 @@ class TextPassage:
         return self._between(_SENTENCE_END, at, at)
 
     def clause(self, at: Span, kept: Sequence[Span] = ()) -> Span:
-        """The clause around `at`; what lies in `kept` divides nothing ("fish and chips")."""
+        """The clause around `at`; separators inside `kept` do not count ("fish and chips")."""
         return self._between(_BREAK, at, self.sentence(at), kept)
 
     def _breaks_of(self, breaks: re.Pattern[str]) -> list[Span]:
@@ -278,7 +277,7 @@ class TextPassage:
         def divides(place: int) -> bool:
             return not any(a < found[place][1] and found[place][0] < b for a, b in kept)
 
-        # the nearest on either side: a text is asked of each of its words, and must not be read for each
+        # the nearest on either side: this runs for each word, and must not read the whole text each time
         before = range(bisect_right(found, at[0], key=lambda span: span[1]) - 1, -1, -1)
         after = range(bisect_left(found, at[1], key=lambda span: span[0]), len(found))
         if (near := next(filter(divides, before), None)) is not None:
@@ -307,13 +306,13 @@ class TextPassage:
         return [word for word in self.words if span[0] <= word.start and word.end <= span[1]]
 
     def is_about(self, span: Span, claim: Claim) -> bool:
-        """Whether the words of `span` are about what `claim` is about, and nobody else's."""
+        """Whether `span` is about the subject of `claim`, and nobody else's."""
         words = self.within(span)
         at = [one for one in self.occurrences(claim) if span[0] <= one[0] < span[1]]
         value = {word.stem for one in at for word in self.within(one)}
         if not {word.stem for word in words} & (claim.subject - value):
             return False
-        # "my parents live in Reading" is about them; "prescribed by my doctor" is about what was before it
+        # "my parents live in Reading" is about them; "prescribed by my doctor" is about what precedes it
         owned = self.owned((span[0], min((first for first, _ in at), default=span[1])))
         if owned - claim.subject - claim.stems and not owned & claim.subject:
             return False
@@ -321,12 +320,12 @@ class TextPassage:
         return claim.relates or said_of_self or self.speaker not in {USER, AGENT}
 
     def owned(self, span: Span) -> set[str]:
-        """Stems of who and what is spoken of as somebody's in `span` ("my boss")."""
+        """Stems of what is named with a possessive in `span` ("my boss")."""
         pattern = _OWNER.get(self.speaker or "", _OWNER[""])
         return {stem_of(word) for word in pattern.findall(self.text[span[0] : span[1]])}
 
     def is_anothers(self, span: Span, claim: Claim) -> bool:
-        """Whether the words of `span` say the same value of something else."""
+        """Whether `span` says the same value about something else."""
         owned = self.owned(span)
         if owned & claim.subject:
             return False
@@ -338,7 +337,7 @@ class TextPassage:
         return bool(owned - claim.stems - {stem_of(word) for word in claim.text.split()}) and not keys
 
     def hears(self, span: Span, claim: Claim) -> bool:
-        """Whether the rules hear in `span` what `claim` says, however it is put ("forty two")."""
+        """Whether the rules extract `claim` from `span`, however it is put ("forty two")."""
         heard = [one for one in listen(self.text[span[0] : span[1]]) if one.key == claim.key and one.text]
         told = {fold(one.text).strip(" .") for one in heard}
         figures = {"".join(c for c in text if c.isdigit())[-NUMBER_FIGURES:] for text in told}
@@ -347,21 +346,16 @@ class TextPassage:
 
 @dataclass
 class _Mentioned:
-    """What was found so far in one conversation."""
+    """The mentions found so far in one conversation."""
 
     near: dict[int, int] = field(default_factory=dict)
-    """By claim, the position of the last turn that said it."""
+    """By claim, the position of the last turn that mentions it."""
     asked: TextPassage | None = None
-    """The turn before."""
+    """The previous turn."""
 
 
 def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list[Span]]:
-    """Find, for each turn, the spans of its heard words that say one of `memories`.
-
-    Args:
-        turns: all of a user's, in order.
-        memories: what is looked for, by any of its versions.
-    """
+    """The spans of each turn's heard words that say one of `memories`; `turns` are in order."""
     claims = [_told(claim, memory, turns) for memory in memories if (claim := Claim.of(memory)).value]
     found: dict[str, list[Span]] = {}
     talks: dict[str, list[Turn]] = {}
@@ -374,21 +368,21 @@ def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list
 
 
 def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
-    """Find the spans of a text without a speaker, such as a summary, that say one of `memories`."""
+    """The spans of a text without a speaker, such as a summary, that say one of `memories`."""
     passage = TextPassage(text, None)
     claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return joined(span for claim in claims for span in _spans(passage, claim, source=False))
 
 
 def mentioned_in(turn: Turn, memories: Sequence[Memory]) -> bool:
-    """Whether a turn holds the value of one of `memories`, whatever it says with it."""
+    """Whether a turn contains the value of one of `memories`, whatever it says with it."""
     passage = TextPassage(turn.heard_text, turn.speaker)
     claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return any(not claim.is_statement and passage.occurrences(claim) for claim in claims)
 
 
 def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
-    """`claim`, with the turn a tool was told it in, where nothing says which."""
+    """`claim`, with the turn in which a tool was told it, if the memory cites none."""
     if claim.sources or claim.is_statement:
         return claim
     for turn in reversed(turns):
@@ -409,11 +403,7 @@ def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Tu
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
             more = _spans(
-                passage,
-                claim,
-                source=turn.id in claim.sources,
-                before=seen.asked,
-                close=close and place > 0,
+                passage, claim, source=turn.id in claim.sources, before=seen.asked, close=close and place > 0
             )
             if more:
                 seen.near[number] = place
@@ -438,7 +428,7 @@ def _spans(
         spans = _stated(passage, claim, share, whole=not source and passage.speaker != AGENT)
     else:
         spans = _valued(passage, claim, source=source, before=before, close=close)
-    # where words are gone already there is nothing to look for any more
+    # where words are removed already there is nothing left to find
     if spans or not source or passage.speaker == AGENT or passage.gaps:
         return spans
     return _reworded(passage, claim)
@@ -461,7 +451,7 @@ def _valued(
                 others.append(clause)
     if not found and not at and claim.key and claim.key in _RULED:
         found = [c for c in _all_clauses(passage) if passage.hears(c, claim)]
-    # beside a stretch that says it, in an answer and in an echo the value is meant even where it stands alone
+    # beside a span that says it, in an answer and in an echo, the value alone is meant
     beside = bool(found) and (passage.cased or not claim.is_common)
     calls = claim.calls and passage.speaker == AGENT
     alone = source and not found
@@ -477,7 +467,7 @@ def _valued(
 
 
 def _answers(passage: TextPassage, claim: Claim, before: TextPassage | None) -> bool:
-    """Whether it is a short reply to what asks for it."""
+    """Whether it is a short reply to a question for it."""
     value = set(claim.value)
     rest = [word for word in passage.content if word.stem not in value]
     return (
@@ -489,19 +479,19 @@ def _answers(passage: TextPassage, claim: Claim, before: TextPassage | None) -> 
 
 
 def _echoes(passage: TextPassage, claim: Claim, others: Sequence[Span]) -> bool:
-    """Whether it repeats what was just said: the agent, or the user in a few words."""
+    """Whether it repeats what was just said: by the agent, or by the user in a few words."""
     rest = [word for word in passage.content if word.stem not in claim.value]
     return bool(others) and (passage.speaker == AGENT or len(rest) <= 1)
 
 
 def _divided(passage: TextPassage, sentence: Span, claim: Claim) -> bool:
-    """Whether the subject is spoken of in another clause that has a value of its own."""
+    """Whether another clause of the sentence mentions the subject with a value of its own."""
     about = [c for c in passage.clauses(sentence) if {w.stem for w in passage.within(c)} & claim.subject]
     return any(listen(passage.text[first:last]) for first, last in about)
 
 
 def _reaching(passage: TextPassage, sentence: Span, clause: Span, subject: frozenset[str]) -> Span:
-    """The clause and all between it and the nearest word of the subject."""
+    """The clause, extended to the nearest word of the subject."""
     words = [word for word in passage.within(sentence) if word.stem in subject]
     nearest = min(words, key=lambda word: min(abs(word.start - clause[1]), abs(word.end - clause[0])))
     around = passage.clause((nearest.start, nearest.end))
@@ -509,14 +499,10 @@ def _reaching(passage: TextPassage, sentence: Span, clause: Span, subject: froze
 
 
 def _stated(passage: TextPassage, claim: Claim, share: float, *, whole: bool) -> list[Span]:
-    """The clauses of each sentence that has so much of a statement's words.
+    """The clauses of each sentence that has the given share of a statement's words.
 
-    Args:
-        passage: where.
-        claim: the statement.
-        share: of its words.
-        whole: with another word in the place of one of them ("my friend …" instead of "my sister …") it says
-            something else. An agent that takes it up may say anything beside it.
+    With `whole`, another word in the place of one of them ("my friend …" for "my sister …") makes a different
+    statement.
     """
     wanted = claim.stems | (frozenset(claim.value) if len(claim.value) >= LONG else frozenset())
     if not wanted:
@@ -535,7 +521,7 @@ def _stated(passage: TextPassage, claim: Claim, share: float, *, whole: bool) ->
 
 
 def _reworded(passage: TextPassage, claim: Claim) -> list[Span]:
-    """The words in a turn that `claim` was learned from, if reworded: the closest ones, else all."""
+    """The spans in a source turn that say `claim` in other words: the closest ones, else all."""
     wanted = claim.stems | claim.subject
     counted = {s: len({w.stem for w in passage.within(s)} & wanted) for s in _all_clauses(passage)}
     best = max(counted.values(), default=0)
@@ -553,7 +539,7 @@ def _all_clauses(passage: TextPassage) -> list[Span]:
 _RULED: Final[Mapping[str, None]] = dict.fromkeys(
     ("age", "birthday", "phone", "email", "birth_year", "timezone")
 )
-"""Keys whose values people say in words that are not those that are kept."""
+"""Keys whose values are said in other words than those stored."""
 
 
 __all__ = ["Span", "joined", "masked", "mentioned_in", "said_in", "said_in_text"]

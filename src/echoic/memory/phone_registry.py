@@ -1,8 +1,8 @@
-"""The phone registry: events of telephone lines, kept apart from the memory of anybody who calls from them.
+"""The phone registry: events of telephone lines, kept apart from the memory of the callers.
 
 Records of a line belong to the deployment and are stored under a hash of the line's identity. A user's own
 scope has only pointers to the lines that name them. So no export of one user names another, and forgetting
-one caller removes their name without taking away the others' access to their memory.
+one caller removes their name without affecting the others' access to their memory.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from echoic.types import Scope
 
 _NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
 _WITHHELD: Final = frozenset({"+266696687", "+7378742833", "+2562533", "+8656696", "+86282452253"})
-"""Anonymous, restricted, blocked, unknown, unavailable: Twilio's stand-ins, as their letters are dialled."""
+"""Anonymous, restricted, blocked, unknown, unavailable: Twilio's placeholders, spelled on a keypad."""
 PIN_GUESSES: Final = "pin:"
-"""Before the id of a count of wrong PINs."""
+"""Prefix of the ids of counts of wrong PINs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhoneLine:
-    """The state of a line, as its records add up."""
+    """The state of a line, derived from its records."""
 
     people: Mapping[str, str]
     """Other people who call from it: name -> user."""
     linked: str | None
-    """The user whose line it is, where somebody proved to be that user."""
+    """The user whose line it is, if a caller proved to be that user."""
     linked_before: str | None
-    """To whom it was linked last, also where that was undone."""
+    """The last linked user, even if that was undone."""
     linked_at: datetime | None
-    """When that was."""
+    """When it was last linked."""
     may_prove: tuple[str, ...]
-    """Users who gave a code in a call from here whose number was not proven; their PIN is good here, too."""
+    """Users who gave a code in an unattested call from here; their PIN is valid here too."""
     changed: bool
-    """It was linked or unlinked, and nobody who called from it was told yet."""
+    """Whether it was linked or unlinked and no caller was told yet."""
 
 
 def identity_of(number: str, salt: str | None) -> str | None:
-    """The identity of the line of `number`; None where it is withheld, or is not a number in E.164.
+    """The identity of the line of `number`, hashed with `salt` (None: readable).
 
-    It is hashed with `salt`; None leaves it readable.
+    None if the number is withheld or not in E.164.
     """
     bare = re.sub(r"[\s().-]", "", number)
     if not _NUMBER.fullmatch(bare) or bare in _WITHHELD:
@@ -60,17 +60,17 @@ def identity_of(number: str, salt: str | None) -> str | None:
 
 
 def line_key(line: str) -> str:
-    """The key of the records of `line`: a hash, since the line's identity may be somebody's id."""
+    """The key of the records of `line`: a hash, since a line's identity may be a user id."""
     return memory_id(PHONE_LINE, line)
 
 
 def holding(key: str) -> str:
-    """The scope for calls from a line in which nobody proved who they are."""
+    """The user id for calls from a line before the caller's identity is proven."""
     return f"unproven:{key}"
 
 
 def happened(key: str, what: str, at: datetime, **data: str) -> Record:
-    """A record that `what` happened to a line."""
+    """The record of an event of a line."""
     noted = {"what": what, "at": at.isoformat(), **data, "nonce": nonce(data.values())}
     return Record(kind=PHONE_LINE, id=uuid4().hex, key=key, data=noted)
 
@@ -78,9 +78,8 @@ def happened(key: str, what: str, at: datetime, **data: str) -> Record:
 def nonce(strings: Iterable[str]) -> str:
     """A random string, longer than any of `strings`.
 
-    An erasure is verified by searching for the longest string of a removed record. Without it, a record that
-    names a user would be searched for by the user's id, which occurs in other records until they are removed
-    too.
+    An erasure is verified by searching for the longest string of a removed record. Without a nonce that would
+    be the user's id, which occurs in other records until they are removed too.
     """
     return secrets.token_hex(max([32, *map(len, strings)]))
 
@@ -124,8 +123,8 @@ async def lines_of(store: Store, scope: Scope) -> list[str]:
 async def forget_on_lines(store: Store, scope: Scope, keys: Sequence[str], at: datetime) -> list[Erased]:
     """Remove the user of `scope` from the lines `keys`, with the unproven calls from there.
 
-    What identifies other callers stays. A line that was linked to the user is then unlinked, and does not
-    return to its earlier owner.
+    What identifies other callers stays. A line that was linked to the user is unlinked, and does not return
+    to its earlier owner.
     """
     user, everyone = scope.user or "", scope.everyone
     erased: list[Erased] = []

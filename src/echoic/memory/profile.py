@@ -1,7 +1,4 @@
-"""A user's profile and directives, and the time zone in which their questions are read.
-
-An event that a question refers to ("before the move") is looked up first.
-"""
+"""A user's profile and directives, and the time zone and events that resolve times in their questions."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ KEYS: Final[Mapping[str, str]] = {
     "home": "home",
     "occupation": "occupation",
 }
-"""Where the plain fields of `Profile` stand among keyed memories."""
+"""The memory key of each plain field of `Profile`."""
 
 _LIKES = re.compile(
     r"(?:loves|likes|enjoys|adores|is (?:really )?into|is fond of|is interested in|is crazy about|"
@@ -63,7 +60,7 @@ _AGE = re.compile(r"\d{1,3}")
 
 @runtime_checkable
 class ProfileModel(Protocol):
-    """A Pydantic model class, as far as it is needed here."""
+    """A Pydantic model class, as far as it is used here."""
 
     model_fields: Mapping[str, Any]
 
@@ -78,14 +75,14 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class _ProfileReading:
-    """The memories a profile is made of, with what has been used of them."""
+    """The memories a profile is built from, and which of them it says in full."""
 
     memories: Sequence[Memory]
     used: set[str] = field(default_factory=set)
     doubtful: list[str] = field(default_factory=list)
 
     def one(self, name: str, key: str, check: Callable[[str], bool] = bool) -> str | None:
-        """The value under `key`, where it makes sense for the field `name`."""
+        """The value under `key`, if it is valid for the field `name`."""
         found = next((m for m in reversed(self.memories) if m.key == key and check(m.text)), None)
         return self._use(name, found, found.text) if found else None
 
@@ -99,7 +96,7 @@ class _ProfileReading:
     def many(
         self, name: str, value_of: Callable[[Memory], str | None], *, in_full: bool = True
     ) -> tuple[str, ...]:
-        """`value_of` applied to the memories it knows, in order, without duplicates."""
+        """`value_of` each memory, without None and duplicates."""
         found = [(memory, value) for memory in self.memories if (value := value_of(memory))]
         return tuple(
             dict.fromkeys(self._use(name, memory, value, in_full=in_full) for memory, value in found)
@@ -107,12 +104,12 @@ class _ProfileReading:
 
 
 def profile_of(memories: Sequence[Memory]) -> Profile:
-    """The profile that `memories` (all current) amount to."""
+    """The profile built from `memories`, all current."""
     return profile_and_sources(memories)[0]
 
 
 def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
-    """The profile, and the ids of the memories it says in full: they need not be said again beside it."""
+    """The profile, and the ids of memories it says in full, which need not be repeated beside it."""
     view = _ProfileReading(memories)
     age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
     profile = Profile(
@@ -123,7 +120,7 @@ def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[
         interests=view.many("interests", _interest),
         preferences=(
             *view.many("preferences", _preference),
-            # said beside the profile too, in a sentence and with its condition
+            # also repeated beside the profile, as a sentence with its condition
             *view.many("preferences", _preferred, in_full=False),
         ),
         avoid_topics=view.many("avoid_topics", _avoided),
@@ -154,7 +151,7 @@ def model_profile(model: type[P], memories: Sequence[Memory], keys: Mapping[str,
 
 
 def _filled(model: Any, known: dict[str, Any]) -> Any:
-    """An instance of `model` from as much of `known` as it takes."""
+    """An instance of `model` from the values of `known` that it accepts."""
     while True:
         try:
             return model.model_validate(known)
@@ -165,7 +162,7 @@ def _filled(model: Any, known: dict[str, Any]) -> Any:
                     f"{model.__name__} cannot be filled from what is known: {_places(error)} is missing. "
                     "Give every field of a profile a default: a user may be new."
                 ) from error
-            # one word where the model wants a list is a list of one; anything else it refuses is left out
+            # a single value for a list field becomes a list; other values that the model rejects are left out
             again = {name: [known[name]] for name in refused if isinstance(known[name], str)}
             known = {name: value for name, value in known.items() if name not in refused} | again
 
@@ -201,7 +198,7 @@ def _interest(memory: Memory) -> str | None:
 
 
 def _under_condition(memory: Memory, value: str) -> str:
-    """`value` with when it applies, so that the profile claims no more than was said."""
+    """`value` with when it applies, so that the profile does not overstate it."""
     return f"{value} ({memory.context})" if memory.context else value
 
 
@@ -217,7 +214,7 @@ def _avoided(memory: Memory) -> str | None:
 
 
 def _preference(memory: Memory) -> str | None:
-    """How somebody likes to be spoken to and reached."""
+    """How the user likes to be spoken to and reached."""
     if memory.key in _REACHED:
         return _REACHED[memory.key].format(memory.text)
     spoken = memory.key is not None and memory.key.startswith("language:")
@@ -225,19 +222,15 @@ def _preference(memory: Memory) -> str | None:
 
 
 DIRECTIVES: Final = "directives"
-"""The kind of the records, and the id of the one that holds in every session."""
+"""The kind of the records, and the id of the one that applies in every session."""
 
 
 async def read_directives(
     store: Store, scope: Scope, *, agent: str | None = None, conversation: str | None = None
 ) -> Directives:
-    """The user's directives; empty `Directives` if none are set.
+    """The user's directives in force, for this agent and this conversation if given.
 
-    Args:
-        store: where they are stored.
-        scope: the user's scope.
-        agent: include what is set for this agent alone; it overrides all else.
-        conversation: include what is set for this conversation alone; it overrides what applies everywhere.
+    Those for a conversation override those for everything; those for an agent override both.
     """
     names = [DIRECTIVES]
     names += [_id_of(None, conversation)] if conversation is not None else []
@@ -256,17 +249,10 @@ async def change_directives(
     agent: str | None = None,
     conversation: str | None = None,
 ) -> Directives:
-    """Set each named directive, or remove it with None; all of them or none.
+    """Set each named directive, or remove it with None; all of them or none. Returns the directives
+    afterwards.
 
-    Args:
-        store: where they are stored.
-        scope: the user's scope.
-        changes: values by name.
-        agent: set them for this agent alone.
-        conversation: set them for this conversation alone; they are forgotten with it.
-
-    Returns:
-        the directives after the change.
+    They apply everywhere, or only to `agent` or to `conversation`, with which they are forgotten.
 
     Raises:
         InvalidInput: a value is out of bounds or not a time zone, or both an agent and a conversation are
@@ -293,7 +279,7 @@ async def change_directives(
 
 
 def _id_of(agent: str | None, conversation: str | None) -> str:
-    """The id of the record that holds directives for an agent, for a conversation, or for all of them."""
+    """The id of the record of the directives for an agent, a conversation, or everything."""
     if agent is not None and conversation is not None:
         raise InvalidInput(
             "directives are for an agent or for a conversation, not for both: set them one by one"
@@ -306,22 +292,22 @@ def _id_of(agent: str | None, conversation: str | None) -> str:
 
 
 def _merged(wide: Directives, narrow: Directives) -> Directives:
-    """Both; where they differ what is said for less holds. One too many of the wider ones is left out."""
+    """Both; the narrower one takes precedence, and the wider one loses what exceeds the limit."""
     named = {name: getattr(narrow, name) or getattr(wide, name) for name in (*PRESETS, "language")}
     free = {**narrow.free, **{name: text for name, text in wide.free.items() if name not in narrow.free}}
     return Directives(**named, free=dict(list(free.items())[:MAX_FREE_DIRECTIVES]))
 
 
 async def _check_zones(changes: Mapping[str, str | None]) -> None:
-    """Refuse what names no time zone. What was set before is not asked: other changes go on."""
+    """Refuse an invalid time zone. One that is set already does not block other changes."""
     for name in ZONE_KEYS:
         value = changes.get(name)
-        if isinstance(value, str):  # else it is refused like any other directive
+        if isinstance(value, str):  # otherwise it is refused like any other directive
             await asyncio.to_thread(zone_of, value)  # the zone database is files
 
 
 def record_of_directives(directives: Directives) -> Record:
-    """`directives` as a record; what is not set is left out."""
+    """`directives` as a record, without unset ones."""
     data: dict[str, Any] = {
         name: value for name in (*PRESETS, "language") if (value := getattr(directives, name)) is not None
     }
@@ -329,11 +315,7 @@ def record_of_directives(directives: Directives) -> Record:
 
 
 def directives_of(record: Record) -> Directives:
-    """The inverse of `record_of_directives`.
-
-    Raises:
-        InvalidInput: the record holds what could not have been set.
-    """
+    """The inverse of `record_of_directives`; InvalidInput for an invalid directive."""
     known = {name: record.data.get(name) for name in (*PRESETS, "language")}
     free = record.data.get("free", {})
     if not isinstance(free, Mapping):
@@ -345,14 +327,14 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
     presets = {name: value for name, value in changes.items() if name in {*PRESETS, "language"}}
     free = {**old.free, **{name: value for name, value in changes.items() if name not in presets}}
     kept = {name: value for name, value in free.items() if value is not None}
-    # a name that is only taken back was never checked as one that is set
+    # the name of a removed directive was not checked yet
     for name in free.keys() - kept.keys() - old.free.keys():
         raise InvalidInput(f"there is no directive {brief(name)} to take back")
     return replace(old, free=kept, **presets)
 
 
 class Searches(Protocol):
-    """A search that reads no time itself."""
+    """A search that does not resolve times."""
 
     async def recall(
         self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
@@ -362,13 +344,7 @@ class Searches(Protocol):
 
 
 class TimeReader:
-    """Reads the time out of one user's questions. It keeps the zone it read last, for when the store is away.
-
-    Args:
-        store: where time zones are remembered.
-        searches: finds events ("before the move").
-        clock: the moment of speaking, aware.
-    """
+    """Resolves times in one user's questions. It remembers the last zone, in case the store fails."""
 
     def __init__(self, store: Store, searches: Searches, clock: Callable[[], datetime]) -> None:
         self._store = store
@@ -377,19 +353,12 @@ class TimeReader:
         self._last: tzinfo = UTC
 
     async def read(self, scope: Scope, text: str, zone: str | tzinfo | None = None) -> Spans:
-        """The time ranges in `text`, asked now in `scope`; an event becomes a range if it is unambiguous.
+        """The time ranges in `text`, relative to now; a named event becomes a range if it is unambiguous.
 
-        If the store cannot be read, the last known zone is assumed, or UTC, and `Spans.assumed` says so: days
-        are then off by some hours at most.
-
-        Args:
-            scope: who asks; events are looked up in their own and in global memory.
-            text: the question.
-            zone: the speaker's zone; None for the one remembered for them, else for everyone, else UTC.
-
-        Raises:
-            InvalidInput: there is no such zone.
-            StoreUnavailable: an event could not be looked up.
+        Events are looked up in the user's own and in global memory. `zone` None uses the user's zone, else
+        the global one, else UTC. If the store cannot be read, the last known zone is assumed, or UTC, and
+        `Spans.assumed` says so; days are then off by some hours at most. Only looking up an event raises
+        StoreUnavailable.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
@@ -404,12 +373,7 @@ class TimeReader:
         return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
 
     async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
-        """The time zone of the user of `scope`: as given, else as remembered, else UTC.
-
-        Raises:
-            InvalidInput: there is no such zone as was given.
-            StoreUnavailable: could not look.
-        """
+        """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
         if (zone := await _given(given)) is not None:
             return zone
         self._last = await remembered_zone(self._store, scope) or UTC
@@ -435,12 +399,9 @@ async def _given(zone: str | tzinfo | None) -> tzinfo | None:
 
 
 async def remembered_zone(store: Store, scope: Scope, newer: Sequence[Memory] = ()) -> tzinfo | None:
-    """The user's time zone: set, else learned, else set for everyone; None if unknown.
+    """The user's time zone: set, else learned, else global; None if unknown.
 
-    Args:
-        store: where it is stored.
-        scope: the user's scope.
-        newer: memories about it that are not written yet.
+    `newer` are memories that are not written yet.
     """
     directives = await read_directives(store, scope)
     said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
@@ -453,10 +414,10 @@ async def remembered_zone(store: Store, scope: Scope, newer: Sequence[Memory] = 
 
 
 async def first_zone(names: Iterable[str]) -> tzinfo | None:
-    """The first time zone that one of `names` means. Looked up in a thread: the zone database is files."""
+    """The first time zone that one of `names` means. Runs in a thread, since the zone database is files."""
     for name in names:
         try:
             return await asyncio.to_thread(zone_of, name)
         except InvalidInput:
-            continue  # "wherever I am": what was said names no zone
+            continue  # "wherever I am" names no zone
     return None

@@ -1,4 +1,4 @@
-"""Proposals for global memory: those that wait for an operator, and those that wait for a model's verdict.
+"""Proposals for global memory: those waiting for an operator, and those waiting for a model's verdict.
 
 Operators decide about what they read. A caller may propose another text under the same key at any time, so
 the id that an operator sees includes the wording: a decision about another wording is refused.
@@ -8,9 +8,9 @@ with what becomes global; then the author's own copy is updated, and then the pr
 process stops half way, deciding again or listing finishes it.
 
 A language model is asked after the caller was answered (`Judge`). Text that is not personal is stored
-privately first, and in the same write a record says that it waits. Only if the model says global, and the
-memory is unchanged, does it become global, or a proposal; in doubt it stays private. If a process dies
-meanwhile, it stays private and pending, and the next process continues.
+privately first, and the same write records that it is pending. Only if the model says global, and the memory
+is unchanged, does it become global, or a proposal; in doubt it stays private. If the process dies, it stays
+private and pending, and the next process continues.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ Decided = Literal["approved", "rejected", "withdrawn", "written"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One thing an operator decided."""
+    """A decision of an operator."""
 
     what: Decided
     of: Literal["fact", "lesson"]
     key: str
     """The key of a fact, the agent of a lesson."""
     text: str | None
-    """The text that was decided about; None if it was rejected, since that is destroyed."""
+    """The text decided about; None if it was rejected, since that is destroyed."""
     by: str
-    """Who decided, as given."""
+    """Who decided."""
     at: datetime
     """When (aware, UTC)."""
 
 
 def put_decision(decision: Decision) -> Put:
-    """The change that keeps `decision`, to be written together with what it does."""
+    """The change that stores `decision`, to be written together with its effect."""
     data: dict[str, Any] = {
         "what": decision.what,
         "of": decision.of,
@@ -75,22 +75,18 @@ def put_decision(decision: Decision) -> Put:
 
 
 async def decisions(store: Store, everyone: Scope) -> list[Decision]:
-    """All of a deployment, oldest first."""
+    """All decisions of a deployment, oldest first."""
     return [_decision_of(record) for record in await scan_all(store, everyone, DECISION)]
 
 
 async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
-    """Whether what is known under `key` is an operator's to say: they last wrote, rejected or withdrew it."""
+    """Whether only an operator decides under `key`: they last wrote, rejected or withdrew it."""
     last = await store.scan(everyone, DECISION, key=key, limit=1, newest_first=True)
     return bool(last) and last[0].data["what"] != "approved"
 
 
 def decider(by: str | None) -> str:
-    """The name of who decides.
-
-    Raises:
-        InvalidInput: it cannot be kept.
-    """
+    """The name of the operator who decides, or a placeholder; InvalidInput if it is not valid."""
     return _NAMELESS if by is None else checked_name(by, "by")
 
 
@@ -107,8 +103,8 @@ def _decision_of(record: Record) -> Decision:
 
 
 DECIDED: Final = "decided"
-"""Stands in a proposal that was decided about, until its author's own copy knows: the id of what became
-global, or `REJECTED`."""
+"""Field of a decided proposal, until its author's own copy is updated: the id of what became global, or
+`REJECTED`."""
 REJECTED: Final = ""
 
 
@@ -125,7 +121,7 @@ class Proposals:
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
         waiting = [record for record in records if DECIDED not in record.data]
         for record in records:
-            if DECIDED in record.data:  # whoever decided could not finish
+            if DECIDED in record.data:  # the process that decided did not finish
                 await self._finish_if_possible(record.id)
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
@@ -153,16 +149,7 @@ class Proposals:
         return approved
 
     async def reject(self, proposal_id: str, *, by: str | None = None) -> None:
-        """Remove it. Its author keeps it as their own.
-
-        Args:
-            proposal_id: as listed.
-            by: who decides, for `decisions`.
-
-        Raises:
-            InvalidInput: there is no such proposal (any more), or its author changed it since it was listed.
-            StoreUnavailable: reject it again.
-        """
+        """Reject a proposal; its author keeps it as a private memory. Otherwise as `approve`."""
         by = decider(by)
 
         async def attempt() -> None:
@@ -182,11 +169,7 @@ class Proposals:
         return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))
 
     async def _adopt(self, waiting: Record, by: str) -> Memory:
-        """Make global what is proposed, as it was read, or nothing.
-
-        Raises:
-            WriteConflict: it was withdrawn, replaced or forgotten in this moment, or its key was written to.
-        """
+        """Make the proposal global as it was read, or raise WriteConflict."""
         proposal = memory_of(waiting)
         ledger = Ledger(self._store, self._everyone)
         adopted = Memory(
@@ -205,7 +188,7 @@ class Proposals:
         return approved
 
     async def _adopted(self, decided: Record) -> Memory | None:
-        """The global memory made of it; None if there is none yet."""
+        """The global memory made from it; None if there is none yet."""
         name = decided.data.get(DECIDED)
         records = await self._store.read(self._everyone, MEMORY, [name]) if name else ()
         return memory_of(records[0]) if records else None
@@ -213,8 +196,7 @@ class Proposals:
     async def _finish(self, name: str) -> None:
         """Update the author's own copy, and remove the proposal.
 
-        Do nothing if the author withdrew it or proposed another text since the decision: then the copy is
-        right already.
+        If the author withdrew it or proposed another text since the decision, their copy is right already.
         """
         decided = await self._store.read(self._everyone, PROPOSAL, [name])
         if not decided or DECIDED not in decided[0].data:
@@ -222,7 +204,7 @@ class Proposals:
         proposal = memory_of(decided[0])
         own = Scope(self._everyone.deployment, proposal.author)
         copies = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
-        # only after the copy was read: who proposes anew hands that in before they change their copy
+        # after the copy was read: a new proposal is stored before its author's copy changes
         if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
             return
         await _tell(self._store, own, copies)
@@ -232,10 +214,10 @@ class Proposals:
         drop = Drop(kind=PROPOSAL, id=decided.id)
         try:
             await self._store.write(self._everyone, [Put.over(decided, decided), drop])
-        except WriteConflict:  # its author proposed anew in this moment: an erasure would take that with it
+        except WriteConflict:  # its author just proposed again: an erasure would destroy that too
             return
         if decided.data[DECIDED] == REJECTED:
-            await self._store.erase(self._everyone, [])  # what it said goes from the log as well
+            await self._store.erase(self._everyone, [])  # the text is removed from the log as well
 
     async def _finish_if_possible(self, name: str) -> None:
         try:
@@ -244,7 +226,7 @@ class Proposals:
             log.warning("%s: a decision about a proposal is finished later", type(error).__name__)
 
     async def _read(self, proposal_id: str, *, rejecting: bool) -> Record:
-        """The proposal, of which the same may have been decided already."""
+        """The proposal; the same decision about it may have been made already."""
         stored = _stored(proposal_id)
         records = await self._store.read(self._everyone, PROPOSAL, [stored]) if stored else ()
         decided = records[0].data.get(DECIDED) if records else None
@@ -261,18 +243,16 @@ class Proposals:
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
 ) -> bool:
-    """Whether a text needs no approval: it states only permitted facts, and no operator rejected or wrote
-    anything under its key.
-    """
+    """Whether it states only permitted facts, and no operator decided under its key."""
     if not shareable.states <= global_kinds:
         return False
     return shareable.key is None or not await is_decided(store, everyone, shareable.key)
 
 
 async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> Memory:
-    """`kept`, just written as proposed; private, where its proposal was decided about meanwhile.
+    """`kept`, just written as proposed; private if its proposal was decided meanwhile.
 
-    Who decided before it was written found no copy to tell, and nobody else will look for it.
+    The decision found no copy to update, and nobody else will update it.
     """
     waiting = await store.read(own.everyone, PROPOSAL, [name])
     if waiting and DECIDED not in waiting[0].data:
@@ -282,10 +262,10 @@ async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> M
 
 
 async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
-    """Let its author's own `copies` say that nothing waits any more."""
+    """Note in the author's own `copies` that they are no longer proposed."""
     for copy in copies:
         here: Record | None = copy
-        # what only notes something about it, in this moment, changes the record and not what it says
+        # a concurrent note about it changes the record but not its text
         while here and here.data.get("visibility") == "proposed" and here.data["text"] == copy.data["text"]:
             data = {field: value for field, value in here.data.items() if field != "visibility"}
             try:
@@ -297,46 +277,45 @@ async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
 
 
 def _stored(proposal_id: str) -> str:
-    """The id of its record."""
+    """The id of the record of a proposal."""
     return proposal_id.rpartition("-")[0]
 
 
 def _decided(waiting: Record, what: str) -> Put:
-    """The change that notes a decision about a proposal as it was read."""
+    """The change that notes a decision in the proposal, as it was read."""
     return Put.over(waiting, replace(waiting, data={**waiting.data, DECIDED: what}))
 
 
 def _shown(record: Record) -> str:
-    """The id of a proposal's current wording: another wording has another id."""
+    """The id of a proposal's current wording; another wording has another id."""
     memory = memory_of(record)
     content = json.dumps([memory.key, memory.text, memory.category])
     return f"{record.id}-{hashlib.blake2b(content.encode(), digest_size=12).hexdigest()}"
 
 
 def put_proposal(proposal: Memory) -> Put:
-    """The change that hands in `proposal`, replacing what its author proposed under the same key."""
+    """The change that stores `proposal`, replacing its author's earlier one under the same key."""
     return Put(record=record_of_memory(proposal, kind=PROPOSAL))
 
 
 JUDGEMENT = "judgement"
-"""The kind of what waits to be judged: under the memory's id and key, how often it was tried. No text."""
+"""The kind of a pending judgement: under the memory's id and key, the number of attempts. No text."""
 RETRY_S = 30.0
 ATTEMPTS = 3
-"""How often a classifier that fails is asked about one memory; then it stays private until it is set
-again."""
+"""Failures of the classifier on one memory after which it stays private until it is set again."""
 ANSWER_S = 60.0
-"""How long one answer may take, whatever the classifier itself allows."""
+"""Seconds one answer may take, whatever the classifier allows."""
 _LEASE_S = 2 * ANSWER_S
 _HELD_FOR = "judge"
 AGREED = "agreed"
-"""Noted before anything is shared: what is then half shared is shared whole, whatever it would say today."""
+"""Noted before anything is shared, so that sharing that was interrupted is completed without asking again."""
 _AGAIN_S = 0.05
 SWEEP_AFTER_S = 2.0
-"""When to look for what an earlier process left waiting: not in a command that is over by then."""
+"""Seconds before the first sweep for pending judgements; a short-lived command does none."""
 
 
 def waits(memory: Memory) -> Put:
-    """The change that has `memory` judged, to be written together with it."""
+    """The change that requests a judgement of `memory`, to be written together with it."""
     return Put(record=Record(kind=JUDGEMENT, id=memory.id, key=memory.key, data={}))
 
 
@@ -348,7 +327,7 @@ class _Case:
     record: Record
     """The memory's record, as it was read."""
     waiting: Record
-    """The record that its judgement waits in."""
+    """The record of the pending judgement."""
 
     @property
     def memory(self) -> Memory:
@@ -356,19 +335,15 @@ class _Case:
 
     @property
     def closed(self) -> Drop:
-        """The change that ends the waiting."""
+        """The change that removes the pending judgement."""
         return Drop(kind=JUDGEMENT, id=self.record.id)
 
 
 class Judge(Sweeper):
-    """Asks a second classifier, off the caller's path.
+    """Asks a second classifier, in the background, about what the rules would share.
 
-    Args:
-        store: where memories are.
-        second: asked about what the rules share. May raise anything: the memory stays private.
-        global_kinds: what both share is global by itself if it states nothing else.
-        clock: the time, aware.
-        worker: the name of this process, unlike any other's.
+    `second` may raise anything: the memory then stays private. What it agrees to is global without approval
+    if it states only `global_kinds`. `worker` is a unique name of this process.
     """
 
     def __init__(
@@ -391,21 +366,17 @@ class Judge(Sweeper):
         )
 
     def start(self) -> None:
-        """Begin, and look at what an earlier process left waiting."""
+        """Start, and resume what an earlier process left pending."""
         if self._sweeping is None:
-            self._runs = RunsPerUser(self._judge)  # those of before may belong to a loop that has ended
+            self._runs = RunsPerUser(self._judge)  # the old ones may belong to a loop that has ended
         super().start()
 
     def want(self, scope: Scope, memory: str) -> None:
-        """Have the memory of this id judged, behind the caller's back."""
+        """Request a judgement of the memory with this id, in the background."""
         self._runs.want(scope, memory)
 
     async def take_up(self, deployment: str | None = None) -> int:
-        """Have everything judged that waits and may be asked about now; how many memories that is.
-
-        Raises:
-            StoreUnavailable: could not look.
-        """
+        """Request all judgements that are due; returns how many."""
         now, found = self._clock(), 0
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, JUDGEMENT):
@@ -419,11 +390,11 @@ class Judge(Sweeper):
         await self._runs.settle()
 
     async def aclose(self) -> None:
-        """Stop at once; what was not judged waits in the store. May be called twice."""
+        """Stop at once; what was not judged stays pending in the store. May be called twice."""
         await super().aclose()
         await self._runs.stop()
         close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)
-        if close is not None:  # one that has nothing to close has no such verb
+        if close is not None:  # a classifier need not have this method
             await close()
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
@@ -440,9 +411,9 @@ class Judge(Sweeper):
         return later
 
     async def _leased(self, scope: Scope, name: str) -> float:
-        """Judge one memory unless another process is at it; in how many seconds to look again, 0: never."""
+        """Judge one memory unless another process does; returns the retry delay, 0 for never."""
         waiting = await self._store.read(scope, JUDGEMENT, [name])
-        if not waiting:  # judged by another, or forgotten
+        if not waiting:  # judged by another process, or forgotten
             return 0.0
         standing = Put.over(waiting[0], waiting[0])
         busy_s = await self._leases.take(scope, _HELD_FOR, _LEASE_S, standing=standing)
@@ -457,7 +428,7 @@ class Judge(Sweeper):
         waiting = await self._store.read(scope, JUDGEMENT, [name])
         found = await self._store.read(scope, MEMORY, [name])
         if not (waiting and found and _is_open(found[0], scope)):
-            # forgotten, taken back, set again or shared since
+            # forgotten, retracted, set again or shared since
             await self._store.write(scope, [Drop(kind=JUDGEMENT, id=name)])
             return 0.0
         case = _Case(scope, found[0], waiting[0])
@@ -476,7 +447,7 @@ class Judge(Sweeper):
         return 0.0
 
     async def _asked(self, case: _Case) -> Verdict:
-        """The second classifier's verdict; the one it gave before, where a process died after that."""
+        """The second classifier's verdict; an earlier one, if a process died after noting it."""
         agreed = case.waiting.data.get(AGREED)
         if agreed is not None:
             return Verdict("global", agreed)
@@ -484,7 +455,7 @@ class Judge(Sweeper):
             return await self._second.classify(case.memory.text, case.memory.key)
 
     async def _failed(self, case: _Case, reason: str) -> float:
-        """Note that nobody could judge it; in how many seconds to ask again, 0: never."""
+        """Note a failure; returns the seconds after which to ask again, 0 for never."""
         attempts = case.waiting.data.get("attempts", 0) + 1
         log.warning("a memory stays private, its second judge failed (%d): %s", attempts, reason)
         if attempts >= ATTEMPTS:
@@ -495,7 +466,7 @@ class Judge(Sweeper):
         return RETRY_S if noted else _AGAIN_S
 
     async def _kept_private(self, case: _Case, reason: str) -> None:
-        """Say in the memory why it stays private; nothing, where it was set again or forgotten meanwhile."""
+        """Note in the memory why it stays private, unless it was set again or forgotten meanwhile."""
         own = replace(case.record, data={**case.record.data, "reason": reason})
         try:
             await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
@@ -503,7 +474,7 @@ class Judge(Sweeper):
             await self._store.write(case.scope, [case.closed])
 
     async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
-        """Write `data` into what waits; False if it was set again or forgotten in this moment."""
+        """Update the pending judgement; False if the memory was set again or forgotten."""
         try:
             await self._store.write(case.scope, [Put.over(case.waiting, replace(case.waiting, data=data))])
         except WriteConflict:
@@ -516,7 +487,7 @@ class Judge(Sweeper):
             text=shareable.text,
             redacted=shareable.kinds,
             statement=None,
-            context=None,  # free text that nobody judged
+            context=None,  # free text that was not judged
             source=(),
             reason=shareable.reason,
         )
@@ -537,25 +508,25 @@ class Judge(Sweeper):
         ledger = Ledger(self._store, case.scope.everyone)
         kept = await ledger.set(replace(shared, visibility="global", supersedes=None))
         changes: list[Change] = ledger.changes
-        if changes:  # else it is there: a process died before it could note that here
+        if changes:  # otherwise it exists: a process died before it could note that here
             await self._store.write(case.scope.everyone, changes)
         own = record_of_memory(replace(case.memory, valid_until=shared.valid_from, visibility="global"))
         ended = replace(case.record, data={**own.data, "number": case.record.data.get("number", 0)})
         await self._unless_changed(case, ended, MEMORY, kept.id)
 
     async def _unless_changed(self, case: _Case, own: Record, kind: str, name: str) -> None:
-        """Note in the user's own memory that it is shared; if they changed it meanwhile, it never was."""
+        """Note in the user's own memory that it is shared; if they changed it meanwhile, undo the sharing."""
         try:
             await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
         except EchoicError as error:
             if not isinstance(error, WriteConflict):
-                raise  # it goes on waiting, and is shared again to the same end
+                raise  # it stays pending, and is shared again with the same result
             await self._taken_back(case, own, kind, name)
 
     async def _taken_back(self, case: _Case, own: Record, kind: str, name: str) -> None:
         now = await self._store.read(case.scope, MEMORY, [case.record.id])
         if now and now[0].data.get("visibility") == own.data["visibility"]:
-            return  # another process shared it in this moment
+            return  # another process shared it meanwhile
         await self._store.erase(case.scope.everyone, [Drop(kind=kind, id=name)])
         await self._store.write(case.scope, [case.closed])
 

@@ -37,70 +37,67 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_LIMIT = 1000
-"""Hits of one search, at most."""
+"""The most hits of one search."""
 _LEFT_OUT = 25
-"""Hits looked at beyond the limit where something is left out."""
+"""Hits read beyond the limit if some are left out."""
 _NARROWED = 200
-"""Rows that each way of searching in a database hands over from a scope too large to load."""
+"""Rows that each search in a database returns for a scope too large to load."""
 _INLINE_ROWS = 4_000
-"""Up to here ranking runs on the loop; above it goes to a thread: an agent's audio moves on that loop."""
+"""Up to this many rows ranking runs on the loop, above it in a thread: agents' audio runs on the loop."""
 _ON_THEIR_WAY = 32
-"""Rows without a vector that say nothing: what was said just now has none for some milliseconds. More are a
-backlog, as after an import, another model or an embedder that was away."""
+"""Rows without a vector that are not reported: new ones get it within milliseconds. More are a backlog, as
+after an import, a change of model or an outage of the embedder."""
 _REST_S = 0.02
-"""How long after a preparation there is none: an import writes all the time, and nobody asks between."""
+"""Seconds between two preparations: an import writes all the time, without searches in between."""
+_TOGETHER_S = 0.1
+"""Seconds from a write to its preparation: a turn of a call is several writes, and then there is a pause."""
 _LEAST_MS = 0.01
 _CALLS = "recall.calls"
-"""Where a partition's scratch holds a revision, and whether an agent took part in any conversation then."""
+"""Key in a partition's scratch: a revision, and whether an agent took part in any conversation then."""
 
 T = TypeVar("T")
 
 
 def checked_deadline(after_ms: object) -> float | None:
-    """`after_ms` as a deadline from now; None is none.
-
-    Raises:
-        InvalidInput: it is not a number above 0.
-    """
+    """`after_ms` as a deadline from now; None for none, InvalidInput if not above 0."""
     if after_ms is None:
         return None
     number = float(after_ms) if isinstance(after_ms, Real) else 0.0
-    if not number > 0:  # not a number is none above 0 either
+    if not number > 0:  # NaN is not above 0 either
         raise InvalidInput(f"deadline_ms must be a number above 0, not {brief(after_ms)}")
     return number
 
 
 class Deadline:
-    """Counts from when it is made. What is late goes on by itself: asked for again, it is there."""
+    """A deadline that starts when it is made. Late work goes on, so a later request finds it done."""
 
     def __init__(self, after_ms: float | None) -> None:
-        """`after_ms` from now on; None is never."""
         self._at = None if after_ms is None else asyncio.get_running_loop().time() + after_ms / 1000
         self.missed = False
-        """Whether anything waited for was late."""
+        """Whether anything was late."""
 
     @property
     def left_ms(self) -> float | None:
-        """The milliseconds left, at least a few; None without a deadline."""
+        """Milliseconds left, at least a few; None without a deadline."""
         if self._at is None:
             return None
         return max(1000 * (self._at - asyncio.get_running_loop().time()), _LEAST_MS)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The outcome of `work`, begun now; None, and `missed`, if it is not there in time."""
+        """The result of `work`, started now; None, with `missed` set, if it is late."""
         if self._at is None:
-            return await work  # without a task: most recalls have no deadline, and most work no need to wait
+            return await work  # without a task: most recalls have no deadline, and most work does not wait
         return await self.wait(asyncio.ensure_future(work))
 
     async def wait(self, work: asyncio.Future[T]) -> T | None:
-        """The outcome of `work`; None, and `missed`, if it is not there in time. Its failure is raised."""
+        """The result of `work`; None, with `missed` set, if it is late. Its exception is raised."""
         if work.done():
             return work.result()
         try:
             async with asyncio.timeout_at(self._at):
                 return await asyncio.shield(work)
         except TimeoutError:
-            # a store or model of its own may time out: that is its failure, and not this deadline
+            # a time-out of the store or the model is its failure, not this deadline
             if work.done():
                 return work.result()
             self.missed = True
@@ -110,7 +107,7 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search; see `UserMemory.recall`."""
+    """Options of a search; see `UserMemory.recall`."""
 
     limit: int = 10
     deadline_ms: float | None = None
@@ -119,14 +116,10 @@ class SearchOptions:
     min_relevance: float | None = None
     besides: str | Collection[str] | None = None
     meanwhile: str | None = None
-    """Another text whose vector, if known, replaces that of the query when it is late."""
+    """Another text whose vector, if known, is used when that of the query is late."""
 
     def checked(self) -> Self:
-        """Itself.
-
-        Raises:
-            InvalidInput: an option is not valid.
-        """
+        """These options; raises InvalidInput if one is not valid."""
         limit = self.limit
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a whole number from 1 to {MAX_LIMIT}, not {brief(limit)}")
@@ -145,12 +138,12 @@ class SearchOptions:
 
     @property
     def sessions(self) -> frozenset[int]:
-        """The numbers of the conversations among them, as if all were conversations."""
+        """The ids of `besides` as session numbers, as if all were conversations."""
         return frozenset(map(number_of, self.left_out))
 
     @property
     def looked_at(self) -> int:
-        """How many hits to look at: more where some are left out, which may rank first."""
+        """How many hits to read: more if some are left out, which may rank first."""
         return min(self.limit + _LEFT_OUT, MAX_LIMIT) if self.left_out else self.limit
 
 
@@ -173,16 +166,16 @@ class _Ready:
 
 
 class Shares:
-    """Which other deployments' global memories a deployment reads. By default none.
+    """The other deployments whose global memories a deployment reads. By default none.
 
-    Shares are not transitive: a deployment does not read what the deployments it reads are shared.
+    Shares are not transitive: what those deployments read from others is not passed on.
 
     Args:
         given: by deployment, the ones whose global scope it reads, in search order; also as "acme=kb,more;
             shop=kb", if no name contains "=", "," or ";".
 
     Raises:
-        InvalidInput: a name is not valid, one is named twice, or a deployment is to read itself.
+        InvalidInput: a name is not valid, one is named twice, or a deployment names itself.
     """
 
     def __init__(self, given: str | Mapping[str, Sequence[str]] | None = None) -> None:
@@ -190,11 +183,11 @@ class Shares:
         self._scopes = {reader: _scopes(reader, named) for reader, named in (given or {}).items()}
 
     def of(self, scope: Scope) -> tuple[Scope, ...]:
-        """The global scopes of other deployments that whoever asks in `scope` reads."""
+        """The global scopes of other deployments that are searched for `scope`."""
         return self._scopes.get(scope.deployment, ())
 
     def places(self, scope: Scope) -> tuple[Scope, ...]:
-        """Everything that is searched for `scope`: its own, what is global there, what is shared."""
+        """Everything that is searched for `scope`: its own, global and shared memory."""
         everyone = scope.everyone
         return (scope, everyone, *self._scopes.get(scope.deployment, ()))
 
@@ -230,7 +223,7 @@ def _scopes(reader: str, named: Sequence[str]) -> tuple[Scope, ...]:
 class Recaller:
     """Searches a user's own memory, what is global and what is shared, as one ranking.
 
-    It reads `store` itself, not what guards it: every search begins by asking `home` whether it may.
+    It reads the unwrapped `store`, so every search first checks with `home` that it is allowed.
     """
 
     def __init__(
@@ -245,7 +238,7 @@ class Recaller:
         self._store = store
         self._home = home or HomeLoop()
         self.shares = shares or Shares()
-        # the last partial transcript is asked again as the final one, and by tools
+        # the last partial transcript is embedded again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
         self._semantic = embedder.semantic
@@ -253,26 +246,28 @@ class Recaller:
         self._tells_failure = hasattr(store, "failure")
         self._narrows = store if isinstance(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
-        """What was searched and is still in memory."""
-        self._stale: dict[Scope, None] = {}
+        """Scopes that were searched and are still in memory."""
+        self._stale: dict[Scope, float] = {}
+        """Scopes to be prepared, and when."""
         self._preparing: asyncio.Task[None] | None = None
 
     def written(self, scope: Scope) -> None:
         """Load what was written and prepare it for the next search, after the write is answered.
 
-        Only in scopes that were searched before. Several writes are prepared together.
+        Only for scopes that were searched before. Several writes are prepared together.
         """
         if scope not in self._searched:
             return
-        self._stale[scope] = None
-        task = self._preparing
-        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+        loop, task = asyncio.get_running_loop(), self._preparing
+        self._stale.setdefault(scope, loop.time() + _TOGETHER_S)
+        if task is None or task.done() or task.get_loop() is not loop:
             self._preparing = asyncio.create_task(self._prepare(), name="echoic-prepare")
 
     async def _prepare(self) -> None:
         while self._stale:
-            scope = next(iter(self._stale))
-            del self._stale[scope]
+            scope, due = next(iter(self._stale.items()))
+            await asyncio.sleep(due - asyncio.get_running_loop().time())
+            self._stale.pop(scope, None)
             try:
                 loaded, _ = await self._load(self.shares.places(scope), Deadline(None))
                 for at, partition in loaded.items():
@@ -296,7 +291,7 @@ class Recaller:
     async def recall(
         self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
     ) -> Recall:
-        """Everything found for `text`, relevant or not, without reading times: how an event is looked up."""
+        """Everything found for `text`, relevant or not, without resolving times: used to look up events."""
         asked = SearchOptions(limit, deadline_ms, include_past, min_relevance=0.0)
         return await self.search(scope, text, asked)
 
@@ -305,20 +300,11 @@ class Recaller:
     ) -> Recall:
         """The best hits for `text`.
 
-        Embedding, loading and reading the time run side by side. A step that is not done by the deadline is
-        left out and named in `Recall.cut`, see there.
-
-        Args:
-            scope: who asks.
-            text: the question.
-            asked: how to search.
-            times: reads what the question says about time; None: nothing does.
-
-        Raises:
-            InvalidInput: an option is not valid.
+        Embedding, loading and resolving times run concurrently. A step that is late is left out and named in
+        `Recall.cut`. Without `times`, times in the question are not resolved.
         """
         asked = asked.checked()
-        self._home.check()  # before anything is under way in a loop that is not ours
+        self._home.check()  # before anything is started in another loop
         release = self._embedder.hold_documents()
         try:
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
@@ -337,7 +323,7 @@ class Recaller:
     async def search_items(
         self, scope: Scope, group: str, text: str, asked: SearchOptions
     ) -> tuple[list[tuple[Record, float]], Outcome]:
-        """The items of the kind `group` that `text` finds, with their relevance; see `Items.search`."""
+        """The items of the kind `group` found by `text`, with their relevance; see `Items.search`."""
         self._home.check()
         release = self._embedder.hold_documents()
         try:
@@ -360,14 +346,14 @@ class Recaller:
         return there, "deadline" if until.missed else outcome
 
     async def _found(self, ready: _Ready, asked: SearchOptions, until: Deadline) -> Recall:
-        """Rank what is ready, and say what is not."""
+        """Rank what is ready, and note what is not."""
         places, spans, made = ready.places, ready.spans or NOTHING, ready.made
         vector = made.vectors[0] if made else None
         past = asked.include_past or spans.past
         if self._narrows is not None:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
-        exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
+        exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
         query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
         read, waiting = await self._search(query, places, spans, asked)
         every = asked.min_relevance == 0
@@ -424,7 +410,7 @@ class Recaller:
         return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
     def _newest(self) -> bool:
-        """Whether what the store gave last is not what it had in memory while its database was away."""
+        """Whether the store is current, rather than serving a cache of a lost database."""
         return not self._tells_failure or getattr(self._store, "failure", None) is None
 
     def check_loop(self) -> None:
@@ -432,11 +418,11 @@ class Recaller:
         self._home.check()
 
     def forget(self) -> None:
-        """Forget recent questions: they hold a user's words."""
+        """Drop recent questions: they contain a user's words."""
         self._embedder.clear()
 
     async def aclose(self) -> None:
-        """Wait for no more of what is being embedded or prepared, and let go of it."""
+        """Stop waiting for embeddings and preparations, and release them."""
         self._stale.clear()
         if self._preparing is not None and not self._preparing.done():
             self._preparing.cancel()
@@ -445,11 +431,7 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """The partitions that a recall searches, in their current state; None for one too large to load.
-
-        Raises:
-            NotOpen: called from an event loop other than the service's.
-        """
+        """The searched partitions, None for one too large to load; NotOpen in another event loop."""
         self._home.check()
         always = Deadline(None)
         return [
@@ -458,12 +440,12 @@ class Recaller:
         ]
 
     async def _load(self, places: Sequence[Scope], until: Deadline) -> tuple[dict[Scope, Partition], bool]:
-        """The loaded partitions, except those of scopes too large for it; and whether they are current."""
+        """The loaded partitions, without those of scopes too large to load, and whether they are current."""
         loaded: dict[Scope, Partition] = {}
         newest = True
 
         async def load(at: Scope) -> tuple[Partition, bool]:
-            # whether it is, is asked at once: when the next is loaded, the database may be back
+            # ask at once: when the next is loaded, the database may be back
             return await self._store.load(at), self._newest()
 
         for at in places:
@@ -481,7 +463,7 @@ class Recaller:
         vector: NDArray[np.float32] | None,
         include_past: bool,
     ) -> None:
-        """Add what `store` finds in scopes too large to load, to be ranked like the rest."""
+        """Add the candidates `store` finds in scopes too large to load, to be ranked like the rest."""
         for at in ready.asked_in:
             if at not in ready.places and await self._is_large(at, until):
                 found = await until.run(
@@ -491,9 +473,10 @@ class Recaller:
                     ready.places[at] = found
 
     async def _waiting_in(self, narrowed: Collection[Scope]) -> int:
-        """How many of the rows that wait longest are of scopes in which a database looked, and found nothing.
+        """How many of the rows that have waited longest for a vector are in scopes where the database found
+        nothing.
 
-        What it handed over says nothing of the rest, and nothing of the rest may have a vector yet.
+        Nothing else shows whether the rest of such a scope has vectors.
         """
         return sum(one.scope in narrowed for one in await self._store.waiting(_NARROWED))
 
@@ -513,14 +496,14 @@ class Recaller:
         """The hits, and how many rows have no vector yet."""
         if not places:
             return (), 0
-        # nothing is known of most deployments' globals: what is empty need not be ranked
+        # most global scopes are empty and need not be ranked
         known = {at: partition for at, partition in places.items() if partition.size} or places
         scopes, partitions = tuple(known), tuple(known.values())
         looked_in = rooted(spans, partitions)
         past = asked.include_past or spans.past
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         limit = asked.looked_at
-        # what held before stands far behind what holds: room for it, until it is put where it belongs
+        # past versions rank far behind current ones: leave room until they are reordered
         room = limit + 20 if spans.past else limit
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if found and found[0].floor == SILENCE_AMONG_PEOPLE and await self._are_calls(known):
@@ -529,11 +512,13 @@ class Recaller:
         return await self._read(scopes, rows), waiting
 
     async def _are_calls(self, places: Mapping[Scope, Partition]) -> bool:
-        """Whether an agent takes part in any conversation here, whatever its turns call it."""
+        """Whether an agent takes part in any conversation here, under whatever name."""
         for at, partition in places.items():
             revision, with_agent = partition.scratch.get(_CALLS, (None, False))
             if revision != partition.revision:
-                revision = partition.revision  # before the records are read: what comes meanwhile is news
+                revision = (
+                    partition.revision
+                )  # before the records are read, so that later writes count as new
                 conversations = await scan_all(self._store, at, CONVERSATION)
                 with_agent = any(record.data.get("agent") for record in conversations)
                 partition.scratch[_CALLS] = revision, with_agent
@@ -544,7 +529,7 @@ class Recaller:
     async def _wait(
         self, works: Sequence[asyncio.Future[Embedded]], until: Deadline
     ) -> tuple[Embedded | None, Outcome]:
-        """The embedding of the first text, else of another one that is ready by the deadline."""
+        """The first embedding, else another one that is ready by the deadline."""
         made: Embedded | None = None
         outcome: Outcome = "complete"
         try:
@@ -553,8 +538,11 @@ class Recaller:
             if works[0].cancelled():
                 raise NotOpen("the memory was closed while a recall was under way; open it again") from None
             raise
-        except (EmbedderError, InvalidInput) as error:  # the text is sound: a provider may refuse it still
-            # what is missing was said when it was opened
+        except (
+            EmbedderError,
+            InvalidInput,
+        ) as error:  # the text is valid, but a provider may still refuse it
+            # the warning was logged on opening
             level = logging.DEBUG if isinstance(error, EmbedderMissing) else logging.WARNING
             log.log(level, "recall without vectors: %s", type(error).__name__)
             outcome = "unavailable"
@@ -590,7 +578,7 @@ class Recaller:
         return search()
 
     async def _read(self, scopes: Sequence[Scope], found: Sequence[RankedRow]) -> tuple[Hit, ...]:
-        """The records of the rows; one that was erased meanwhile is left out."""
+        """The records of the rows, without those erased meanwhile."""
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
             rows = [row for f in found if f.place == place for row in (f.row, *f.beside)]
@@ -604,11 +592,7 @@ class Recaller:
 
 
 def checked_relevance(value: object) -> None:
-    """Check that `value` can be the least relevance of a hit.
-
-    Raises:
-        InvalidInput: it is neither None nor a number from 0 to 1.
-    """
+    """Raise InvalidInput if `value` is neither None nor a number from 0 to 1."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -618,7 +602,7 @@ def checked_relevance(value: object) -> None:
 
 
 def _looked_into(partition: Partition) -> dict[str, Any]:
-    """How its rows were found: all in memory, or in the database and by which query."""
+    """How its rows were found: all in memory, or by which query in the database."""
     if partition.origin is None:
         return {"in": "memory"}
     return {"in": "database", "pipelines": list(partition.asked)}

@@ -1,8 +1,8 @@
 """Memories, turns and conversations as records of a store, and back; and changes to them (`Ledger`).
 
 Versions of a key are numbered, and a version's id follows from key and number. So two processes that correct
-the same key at once ask for the same id, and the store lets only one of them have it. What has no key has an
-id that follows from what it says, for the same reason.
+the same key at once ask for the same id, and the store gives it to only one of them. For the same reason the
+id of a memory without a key follows from its text.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from echoic.text.analysis import TAKEN_BACK, fold
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 
 Span = tuple[int, int]
-"""Where a stretch begins and ends, in characters."""
+"""Start and end in characters."""
 
 MEMORY = "memory"
 TURN = "turn"
 CONVERSATION = "conversation"
 PROPOSAL = "proposal"
 RESULT = "result"
-"""Results of a task; they share their conversation's id as key."""
+"""Results of a task; their key is the conversation's id."""
 EXPERIENCE = "experience"
-"""Lessons of an agent; they share its name as key."""
+"""Lessons of an agent; their key is its name."""
 ITEM, INDEXED_ITEM = "item", "indexed-item"
-"""Records of an integrator's own kind, see `items`: not searchable, and searchable among themselves."""
+"""Your own records, see `items`: not searchable, and searchable among themselves."""
 DISTILLED = "distilled"
-"""What one may ask for as a status: completed, and learned from."""
+"""A status to filter by: completed, and learned from."""
 
 _PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
@@ -48,7 +48,7 @@ _LISTS = frozenset({"source", "redacted"})
 
 
 def masked(text: str, spans: Iterable[Span], marker: str) -> str:
-    """`text` with `marker` in the place of `spans`."""
+    """`text` with `marker` in place of each of `spans`."""
     parts, end = [], 0
     for first, last in joined(spans):
         parts += [text[end:first], marker]
@@ -70,7 +70,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = None) -> list[Record]:
     """Every record of `kind` (and `key`) in order, page by page.
 
-    What fits on one page is read at once: a correction that is made meanwhile is seen whole or not at all.
+    What fits on one page is read at once, so a concurrent correction is seen whole or not at all.
     """
     found: list[Record] = []
     while True:
@@ -87,9 +87,9 @@ class MemoryPage:
 
     memories: list[Memory]
     before: str | None
-    """The place of the page behind it; None: there is none."""
+    """The cursor of the next page; None on the last."""
     total: int
-    """The total number, including those that may not be told."""
+    """The total number, including withheld ones."""
 
 
 async def newest_memories(
@@ -97,16 +97,8 @@ async def newest_memories(
 ) -> MemoryPage:
     """The newest memories of a user, including shared ones; the order is known without reading records.
 
-    Args:
-        store: where the rows are.
-        visible: the same store, limited to what may be told.
-        scope: the user's scope.
-        past: corrected and retracted memories instead of current ones.
-        limit: maximum number.
-        before: the place returned with the previous page.
-
-    Raises:
-        InvalidInput: `before` is not such a place.
+    `visible` is `store` limited to what may be told. `past` lists corrected and retracted memories instead of
+    current ones; `before` is the cursor of the previous page, or InvalidInput is raised.
     """
     places: list[tuple[int, int, int]] = []
     for number, where in enumerate((scope, scope.everyone)):
@@ -134,7 +126,7 @@ async def newest_memories(
             read |= {(number, record.seq): memory_of(record) for record in records}
         for place in part:
             memory = read.get(place[1:])
-            # it may have changed since the rows were looked at
+            # it may have changed since the rows were read
             if memory is None or memory.current is past:
                 continue
             if memory.author == scope.user or not (past or place[1]):
@@ -167,7 +159,7 @@ async def memories_learned_from(
         rows = partition.rows
         docs, terms, _ = partition.postings
         here = (rows["said_at"] >= min(moments)) & (rows["said_at"] <= max(moments))
-        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # said here once more
+        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # repeated here
         wanted = np.flatnonzero(here & (rows["kind"] == MEMORY_ROW)).tolist()
     known = [memory_of(record) for record in await visible.rows(scope, wanted)] if wanted else []
     return [memory for memory in known if said.intersection(memory.source)]
@@ -184,7 +176,7 @@ async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None
 
 
 def index(record: Record) -> Entry | None:
-    """How a record is found: memories, turns and items by what they say, everything else by its id."""
+    """How a record is found: memories, turns and items by their text, everything else by its id."""
     if record.kind == MEMORY:
         return entry_of_memory(memory_of(record))
     if record.kind == TURN:
@@ -196,7 +188,7 @@ def index(record: Record) -> Entry | None:
 
 
 def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
-    """`memory` as a record; fields at their default are left out."""
+    """`memory` as a record, without fields at their default."""
     data: dict[str, Any] = {
         "text": memory.text,
         "category": memory.category,
@@ -219,7 +211,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
 
 
 def memory_of(record: Record) -> Memory:
-    """The inverse of `record_of_memory`; of what else is in the record a memory knows nothing."""
+    """The inverse of `record_of_memory`; other fields of the record are ignored."""
     data = {name: value for name, value in record.data.items() if name in _MEMORY and value is not None}
     for name in _MOMENTS & data.keys():
         data[name] = datetime.fromisoformat(data[name])
@@ -231,10 +223,8 @@ def memory_of(record: Record) -> Memory:
 def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] = ()) -> Record:
     """`turn` as a record, with its conversation's id as key.
 
-    Args:
-        turn: the turn to store.
-        unlearned: what was learned from it was forgotten, and must not be learned again.
-        hidden: spans of its heard words that are stored but not recalled.
+    `unlearned`: nothing may be learned from it any more. `hidden`: spans of its heard words that are not
+    recalled.
     """
     data = {
         "speaker": turn.speaker,
@@ -250,7 +240,7 @@ def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span
 
 
 def is_unlearned(record: Record) -> bool:
-    """Whether nothing is to be learned from this turn any more; see `record_of_turn`."""
+    """Whether nothing may be learned from this turn any more; see `record_of_turn`."""
     return bool(record.data.get("unlearned"))
 
 
@@ -260,13 +250,13 @@ def hidden_in(record: Record) -> list[Span]:
 
 
 def rewritten_turn(record: Record, turn: Turn) -> Record:
-    """`turn` in the place of `record`, which says more of it than a turn does."""
+    """`turn` in place of `record`, keeping the record's other fields."""
     kept = record_of_turn(turn, unlearned=is_unlearned(record), hidden=hidden_in(record))
     return replace(record, data=kept.data)
 
 
 def recalled_turn(record: Record) -> Turn:
-    """The turn as it may be recalled: without what the user took back."""
+    """The turn as it may be recalled: without what the user retracted."""
     turn, hidden = turn_of(record), hidden_in(record)
     return replace(turn, text=masked(turn.heard_text, hidden, TAKEN_BACK), heard=None) if hidden else turn
 
@@ -283,19 +273,14 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    # what an earlier version took is still read, whatever it called its speakers
+    # earlier versions accepted other names of speakers
     speaker = checked_name(data["speaker"], "speaker")
     object.__setattr__(turn, "speaker", role_of(speaker) or speaker)
     return turn
 
 
 def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:
-    """`conversation` as a record.
-
-    Args:
-        conversation: what to keep.
-        cursor: the `seq` of the last turn that was distilled; -1 before the first.
-    """
+    """`conversation` as a record; `cursor` is the `seq` of the last distilled turn, -1 before the first."""
     data = {
         "agent": conversation.agent,
         "status": conversation.status,
@@ -312,7 +297,7 @@ def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> R
 def conversation_of(record: Record) -> Conversation:
     """The inverse of `record_of_conversation`.
 
-    Earlier versions gave a completed conversation that was learned from a status of its own, "distilled".
+    In earlier versions a completed conversation that was learned from had the status "distilled".
     """
     data = record.data
     distilled = data["status"] == DISTILLED
@@ -335,40 +320,40 @@ def cursor_of(record: Record) -> int:
 
 
 def _said(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` without fields that were not given."""
+    """`data` without unset fields."""
     return {name: value for name, value in data.items() if value is not None and value != []}
 
 
 CALL, EXCHANGE, GIVEN, CHECKPOINT = "call", "call_exchange", "call_given", "checkpoint"
-"""What a live session keeps of a call, under its conversation's id: the call, its turns, the bytes the model
-was given; and the state to go on from. Named here so that nothing forgotten or copied leaves them out."""
+"""Records of a live session, by its conversation's id: the call, its turns, the bytes the model was given,
+and the state to resume from. Named here so that forgetting and copying include them."""
 CALL_PARTS = (CALL, EXCHANGE, GIVEN)
 LINK_CODE, LINK_GUESSES = "link-code", "link-guesses"
-"""What a telephone adapter keeps of codes that prove who is calling. Named here likewise."""
+"""Codes that prove who is calling, and counts of guesses. Named here for the same reason."""
 PHONE_LINE, PHONE_OF, PHONE_PIN = "phone-line", "phone-of", "phone-pin"
-"""What happened to a telephone line (nobody's own); which lines name a user, and the user's PIN."""
+"""Events of a telephone line; the lines that name a user; the user's PIN."""
 
 
 _LOOK_BACK = 64
-"""Versions of a key read at once for the newest of one author; in a user's own scope the first is it."""
+"""Versions of a key read at once to find the newest of one author; in a user's own scope it is the first."""
 _SOURCES = 8
-"""Turns named as the source of one memory: the one it was first heard in, and the last ones that said it."""
+"""Turns named as the source of one memory: the first one, and the last ones that repeated it."""
 
 
 def memory_id(*parts: str) -> str:
-    """An id that follows from `parts`: 128 bits, so that two never meet by chance."""
+    """An id that follows from `parts`: 128 bits, so that two never collide by chance."""
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(slots=True)
 class _PendingMemory:
-    """A memory as it will be, and what its record was when it was read."""
+    """A memory as it will be, and its record as it was read."""
 
     memory: Memory
     version: int
-    """0: there is no such record yet."""
+    """0 if there is no record yet."""
     number: int
-    """The number of the version of its key; 0 without a key."""
+    """The number of its version of the key; 0 without a key."""
     was: Mapping[str, Any] | None = None
     """The data of its record when it was read."""
 
@@ -386,35 +371,33 @@ class Ledger:
 
     @property
     def changes(self) -> list[Change]:
-        """One change for every memory that will not stay as it was, expecting it as it was read."""
+        """One change for each memory that changes, expecting its record as it was read."""
         return [_put(self._held[name]) for name in self._changed]
 
     @property
     def ended(self) -> int:
-        """How many memories that held in the store no longer will."""
+        """How many stored current memories will end."""
         return sum(self._held[name].version > 0 for name in self._ended)
 
     async def newest(self, key: str, author: str | None) -> Memory | None:
-        """The last version of `key` that `author` wrote, whether it still holds or not."""
+        """The last version of `key` by `author`, current or not."""
         found = await self._find(key, author)
         return found.memory if found else None
 
     async def current(self, key: str, author: str | None) -> Memory | None:
-        """The last version of `key` that `author` wrote, if it still holds."""
+        """The last version of `key` by `author`, if it is current."""
         memory = await self.newest(key, author)
         return memory if memory and memory.current else None
 
     async def holding(self, name: str) -> Memory | None:
-        """The memory with the id `name`, if it still holds."""
+        """The memory with the id `name`, if it is current."""
         held = await self._take(name)
         return held.memory if held and held.memory.current else None
 
     async def set(self, memory: Memory) -> Memory:
-        """Make `memory` the current version of its key; the previous one is superseded and stays as history.
+        """Make `memory` the current version of its key; the previous one is superseded and becomes history.
 
-        Returns:
-            the memory as it will be stored, with its id and what it supersedes; the known one, unchanged, if
-            it says the same.
+        Returns the memory as it will be stored, or the known one, unchanged, if it says the same.
         """
         key = memory.key or ""
         found = await self._find(key, memory.author)
@@ -447,9 +430,7 @@ class Ledger:
         return await self.give_way(known, kept, new.valid_from)
 
     async def give_way(self, known: Memory, to: Memory, at: datetime) -> Memory:
-        """End the current memory `known`, replaced by the stored memory `to`. Returns `to` as it will be
-        stored.
-        """
+        """End the current memory `known`, replaced by the stored `to`; returns the new `to`."""
         ends, stays = await self._take(known.id), await self._take(to.id)
         if ends is None or stays is None or ends is stays:
             return to
@@ -462,11 +443,7 @@ class Ledger:
     async def confirm(self, known: Memory, turn_id: str, at: datetime, *, sure: bool = True) -> Memory | None:
         """Note that the current memory `known` was said again in this turn; None if that was counted before.
 
-        Args:
-            known: the memory.
-            turn_id: the turn that repeats it.
-            at: the time.
-            sure: whether it was recognised clearly, which confirms an unconfirmed memory.
+        `sure`: it was recognised clearly, which confirms an unconfirmed memory.
         """
         held = await self._take(known.id)
         if held is None or turn_id in held.memory.source:
@@ -484,9 +461,7 @@ class Ledger:
         return held.memory
 
     async def affirm(self, name: str) -> Memory | None:
-        """Confirm the unconfirmed memory with the id `name`; None if it is not current, or was confirmed
-        already.
-        """
+        """Confirm the memory with the id `name`; None if it is not current and unconfirmed."""
         held = await self._take(name)
         if held is None or not held.memory.current or held.memory.confirmed:
             return None
@@ -495,12 +470,12 @@ class Ledger:
         return held.memory
 
     async def retract(self, key: str, author: str | None, at: datetime) -> Memory | None:
-        """End the current version of `key`; None if nothing holds. It stays as history."""
+        """End the current version of `key`, which becomes history; None if there is none."""
         found = await self._find(key, author)
         return self._end(found, at) if found and found.memory.current else None
 
     async def end(self, name: str, at: datetime) -> Memory | None:
-        """End the memory with the id `name`; None if it does not hold. It stays as history."""
+        """End the memory with the id `name`, which becomes history; None if it is not current."""
         held = await self._take(name)
         return self._end(held, at) if held and held.memory.current else None
 
@@ -524,7 +499,7 @@ class Ledger:
         return self._held[name] if name else None
 
     async def _look_back(self, key: str, author: str | None) -> _PendingMemory | None:
-        """What `author` wrote last under `key`, page by page: many others may have written since."""
+        """The last version of `key` by `author`, read page by page: many others may have written since."""
         after = -1
         while True:
             page = await self.store.scan(

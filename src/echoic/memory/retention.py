@@ -23,33 +23,25 @@ log = logging.getLogger(__name__)
 
 KINDS: Final = ("conversations", "memories")
 HOLD: Final = "hold"
-"""The kind of the record that puts a user's data on hold: nothing of it may be destroyed."""
+"""The kind of the record that puts a user's data on hold: none of it may be destroyed."""
 _SWEEP_AFTER_S: Final = 30.0
 _SWEEP_EVERY_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """How many days each kind is kept.
-
-    Args:
-        days: days by kind ("conversations", "memories") or by "deployment:kind", which takes precedence.
-    """
+    """How many days each kind ("conversations", "memories") is kept; "deployment:kind" takes precedence."""
 
     days: Mapping[str, float]
 
     def kept_for(self, deployment: str, kind: str) -> timedelta | None:
-        """How long a deployment keeps a kind; None if it is kept until it is forgotten."""
+        """How long a deployment keeps a kind; None: until it is forgotten."""
         days = self.days.get(f"{deployment}:{kind}", self.days.get(kind))
         return None if days is None else timedelta(days=days)
 
 
 def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
-    """Check retention rules; they may be given as text such as "conversations=90,acme:memories=30".
-
-    Raises:
-        InvalidInput: a kind is unknown, or its days are not a number above 0.
-    """
+    """Checked rules, also from "conversations=90,acme:memories=30"; raises InvalidInput."""
     pairs: Mapping[str, object] = (
         dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
         if isinstance(given, str)
@@ -73,11 +65,7 @@ async def is_held(store: Store, scope: Scope) -> bool:
 
 
 async def refuse_held(store: Store, scope: Scope) -> None:
-    """Raise an error if a user's data is on hold.
-
-    Raises:
-        NotAllowed: it is on hold.
-    """
+    """Raise NotAllowed if a user's data is on hold."""
     if await is_held(store, scope):
         raise NotAllowed("what is kept of this user is on hold: release it first, as an operator")
 
@@ -91,12 +79,7 @@ async def hold(store: Store, scope: Scope, *, on: bool, at: datetime) -> None:
 
 
 class Retention(Sweeper):
-    """Destroys what is older than the retention rules allow.
-
-    Args:
-        parts: the parts of the service.
-        rules: how long each kind is kept.
-    """
+    """Destroys what is older than the retention rules allow."""
 
     def __init__(self, parts: Parts, rules: RetentionRules) -> None:
         self._parts, self._rules = parts, rules
@@ -109,11 +92,7 @@ class Retention(Sweeper):
         )
 
     async def enforce(self, deployment: str | None = None) -> int:
-        """Destroy what is too old now, in one deployment or in all. Returns how many items were destroyed.
-
-        Raises:
-            StoreUnavailable: could not look.
-        """
+        """Destroy what is too old now, in one deployment or in all; returns how many items."""
         if not self._rules.days:
             return 0
         gone = 0
@@ -122,7 +101,7 @@ class Retention(Sweeper):
                 continue
             try:
                 gone += await self._enforce(scope)
-            except EchoicError as error:  # one that cannot be looked at keeps no other back
+            except EchoicError as error:  # an unreadable scope must not delay the others
                 log.warning("what is too old is not destroyed yet: %s", type(error).__name__)
         return gone
 

@@ -1,7 +1,7 @@
 """Retraction: hides the words of a retracted memory in every turn, so that recall does not find them.
 
-Turns stay as they were said, in the transcript, in history and in an export; hidden spans are neither indexed
-nor shown by a recall. Summaries and memories made of the same words are retracted too.
+Turns stay unchanged in the transcript, in history and in an export; hidden spans are neither indexed nor
+recalled. Summaries, and memories with the same words, are retracted too.
 """
 
 from __future__ import annotations
@@ -58,19 +58,12 @@ async def hide(
     derived: bool = True,
     at: datetime | None = None,
 ) -> None:
-    """Hide what says one of `memories`, in every turn of users and agents, and in summaries.
+    """Hide what says one of the retracted `memories`, in every turn of users and agents, and in summaries.
 
-    Args:
-        store: where the turns are.
-        scope: the user's scope.
-        memories: the retracted memories.
-        whole: ids of turns to hide entirely.
-        parts: by turn, spans to hide; nothing is learned from such a turn any more.
-        spared: ids of turns that state the replacement, and stay as they are.
-        until: id of the turn that retracted it. What people said after that turn stays as well, even if it is
-            appended while this runs.
-        derived: whether to end memories that repeat it, if they have no key of their own.
-        at: when it was retracted.
+    `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
+    that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
+    `until`, even if it is appended while this runs. `derived`: also end memories that repeat it and have no
+    key of their own.
     """
 
     async def attempt() -> None:
@@ -146,7 +139,7 @@ async def _in_memories(store: Store, scope: Scope, memories: Sequence[Memory], a
 
 
 async def derived_from(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
-    """Other memories of the user's own that say one of `memories`, with whatever else they say."""
+    """The user's other memories that say one of `memories`, whatever else they say."""
     if not memories:
         return []
     names, keys = {memory.id for memory in memories}, {memory.key for memory in memories} - {None}
@@ -159,20 +152,20 @@ async def derived_from(store: Store, scope: Scope, memories: Sequence[Memory]) -
 
 
 def told_by(memory: Memory) -> str:
-    """All that a memory says, as one text."""
+    """All texts of a memory, joined."""
     return ". ".join(text for text in (memory.statement, memory.text, memory.context) if text)
 
 
 async def versions_of(store: Store, scope: Scope, keys: Collection[str | None]) -> list[Memory]:
-    """Everything the user ever kept under any of `keys`."""
+    """Every version the user stored under any of `keys`."""
     found = [await scan_all(store, scope, MEMORY, key=key) for key in sorted(set(keys) - {None}, key=str)]
     return [memory_of(record) for records in found for record in records]
 
 
 async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], list[str]]:
-    """The memories, and the turns in full, that belong to the memory or turn with that id.
+    """The memories, and the ids of turns to hide entirely, of the memory or turn with that id.
 
-    A turn includes what was learned from it alone.
+    For a turn these include what was learned from it alone.
     """
     found = [memory_of(record) for record in await store.read(scope, MEMORY, [name])]
     if found:
@@ -186,25 +179,16 @@ async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], li
 
 
 def asks_to_forget(text: str) -> bool:
-    """Whether `text` has a word of forgetting in it: what it names is named to be forgotten."""
+    """Whether `text` contains a word of forgetting, so that what it names is named to be forgotten."""
     return bool(_FORGETS.search(fold(text)))
 
 
 async def hide_taken_back(
-    store: Store,
-    scope: Scope,
-    stretch: Stretch,
-    changes: Sequence[Proposed],
-    retracted: Sequence[Memory],
+    store: Store, scope: Scope, stretch: Stretch, changes: Sequence[Proposed], retracted: Sequence[Memory]
 ) -> None:
-    """Hide what the user took back in the turns of a stretch, and what an agent says of it afterwards.
+    """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 
-    Args:
-        store: where the turns are.
-        scope: the user's scope.
-        stretch: the turns that were read, and those right before.
-        changes: the changes proposed from them.
-        retracted: the memories that these changes retracted.
+    `changes` were proposed from these turns, and `retracted` are the memories that they ended.
     """
     turns, context = stretch.turns, stretch.context
     said = {turn.id: turn for turn in (*context, *turns)}
@@ -234,7 +218,7 @@ async def hide_taken_back(
 
 
 def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
-    """Turns that were not to be kept, as a whole: "off the record", and what "forget that" means."""
+    """Turns that must not be kept at all: "off the record", and what "forget that" refers to."""
     whole: set[str] = set()
     learned = {name for memory in gone for name in memory.source}
     new, before = {turn.id for turn in turns}, list[Turn]()
@@ -252,7 +236,7 @@ def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequen
 
 
 async def _named(store: Store, scope: Scope, asked: TakeBack, at: datetime) -> list[Memory]:
-    """Memories a request to forget refers to by words: tools choose their own keys."""
+    """Memories that a request to forget refers to in words: tools choose their own keys."""
     if asked.text:
         return [_said(scope, asked, asked.text, at)]
     records = [turn_of(record) for record in await scan_all(store, scope, TURN)]
@@ -271,13 +255,13 @@ def _said(scope: Scope, asked: TakeBack, text: str, at: datetime) -> Memory:
 
 
 async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
-    """The memories that were retracted with nothing in their place and have no current version since."""
+    """The memories that were retracted without a replacement, now or later."""
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     held = {memory.key for memory in memories if memory.current and memory.key is not None}
     return [m for m in memories if not m.current and m.superseded_by is None and m.key not in held]
 
 
 def _whole(turn: Turn, at: datetime) -> Memory:
-    """A turn that is hidden as a whole, as something that is known: an agent may have repeated it."""
-    # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
+    """A hidden turn as a memory, to find where an agent repeated it."""
+    # a marker was not said: otherwise every other marker would count as a repetition
     return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))

@@ -1,4 +1,4 @@
-"""The memory service: opens the store and the embedder, hands out users, and runs the background work."""
+"""The memory service: opens the store and the embedder, returns users, and runs the background work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SETTLE_S = 5.0
-"""How long closing waits for vectors of what was just written; the rest waits in the store."""
+"""Seconds for which closing waits for vectors of new records; the rest stays pending in the store."""
 
 
 class MemoryOptions(TypedDict, total=False):
@@ -57,22 +57,21 @@ class MemoryOptions(TypedDict, total=False):
         classifier: replaces the rules that decide what may be global; a model confirms it. Personal data is
             never global.
         shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb". A
-            user's own memory is never shared, and nothing is passed on.
-        resumable_for_s: how long an interrupted live call can be resumed, by default a day. Then it is
-            closed: its turns are stored and learned from, and its checkpoint is removed. None: it is never
-            closed.
-        quota: the most that may be kept: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
-        secrets: "mask", the default, keeps a marker such as "[card ending 4242]" in place of card numbers,
-            passwords, PINs, codes and keys; "keep" keeps them word for word (docs/secrets.md).
-        instructions: "refuse", the default, raises InvalidInput for a memory that speaks to the model rather
-            than about the user, such as "ignore your rules"; "keep" quotes it as data (docs/threats.md).
+            user's own memory is never shared, and shares are not transitive.
+        resumable_for_s: seconds for which an interrupted live call can be resumed, by default a day. Then it
+            is closed: its turns are stored and learned from, and its checkpoint is removed. None: no limit.
+        quota: limits of what is stored: `echoic.Quota(user_memories=…, user_bytes=…, deployment_bytes=…)`.
+        secrets: "mask", the default, stores a marker such as "[card ending 4242]" in place of card numbers,
+            passwords, PINs, codes and keys; "keep" stores them word for word (docs/secrets.md).
+        instructions: "refuse", the default, raises InvalidInput for a memory that addresses the model rather
+            than describing the user, such as "ignore your rules"; "keep" quotes it as data (docs/threats.md).
         third_parties: what is stored about other people a user mentions: "keep", the default, "adults"
             (nothing about children) or "drop" (docs/retention.md).
         assurance: what callers of each assurance level are told, if it differs from the default; also as
             "attested=sensitive,device=open" (docs/assurance.md).
         keep_for: for how many days conversations and memories are kept, also as
             "conversations=90,acme:memories=30"; older ones are destroyed in the background
-            (docs/retention.md). By default they are kept until somebody forgets them.
+            (docs/retention.md). By default they are kept until they are forgotten.
         audit: whether every access is logged in the compliance folder, without content (docs/audit.md).
     """
 
@@ -91,28 +90,28 @@ class MemoryOptions(TypedDict, total=False):
 
 
 class MemoryService:
-    """Everything Echoic remembers in one store. Use with `async with`, or `open()` and `aclose()`.
+    """The memory in one store. Use it with `async with`, or call `open()` and `aclose()`.
 
     Args:
-        store: where it is kept.
-        embedder: what makes vectors of it.
-        extractor: a model that joins the rules in forming memories, after the caller was answered.
-        second_judge: decides what may be global after the caller was answered, in place of the rules, or
+        store: where everything is stored.
+        embedder: computes the vectors.
+        extractor: a model that extracts memories in addition to the rules, after the caller was answered.
+        second_judge: decides what may be global, after the caller was answered, in place of the rules, or
             confirms what `classifier` would share; until it has agreed, the memory is private.
-        summarizer: a model that says what a long call was about, for whoever goes on with it.
-        distil_every: user turns after which the extractor reads a conversation that goes on.
-        sentences: whether, where there is no extractor, what users state durably and no rule has a slot for
-            is kept as a sentence. Needs the local embedder; with any other the rules learn alone.
+        summarizer: a model that summarises a long call when another agent takes over.
+        distil_every: user turns after which the extractor reads a conversation in progress.
+        sentences: whether, without an extractor, durable statements that no rule has a slot for are stored
+            as sentences. Needs the local embedder; with any other the rules learn alone.
         fusion: how channels become one ranking: "blend", "rrf" as MongoDB computes it, or one of your own.
-        compliance: lists erasures apart from the store, so that a restored backup forgets again when it is
-            opened; None: nothing does.
-        telemetry: where traces and metrics go; by default to OpenTelemetry's global providers.
-        clock: the time, aware.
-        new_id: makes ids for turns and conversations that bring none.
+        compliance: lists erasures apart from the store, so that they are repeated when a restored backup is
+            opened; None: they are not.
+        telemetry: receives traces and metrics; by default OpenTelemetry's global providers do.
+        clock: returns the current time, aware.
+        new_id: returns ids for turns and conversations that have none.
         options: see `MemoryOptions`.
 
     Raises:
-        InvalidInput: an option holds a value that it does not take, or contradicts another.
+        InvalidInput: an option has a value that is not valid, or contradicts another.
         TypeError: there is no such option.
     """
 
@@ -143,8 +142,8 @@ class MemoryService:
         self._home, self._embedder = HomeLoop(), embedder
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None
-        """The log of who used what; None: nothing is logged."""
-        if not isinstance(embedder, CachedEmbedder):  # whoever forgets must find the words in a cache
+        """The audit log; None without one."""
+        if not isinstance(embedder, CachedEmbedder):  # forgetting must reach the words in the cache
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
@@ -152,7 +151,7 @@ class MemoryService:
         learning = Learning(extractor, every=distil_every, sentences=sentences, third_parties=third)
         distiller = Distiller(guarded, embedder, clock, telemetry, hooks, learning=learning)
         self.summarizer = summarizer
-        """What summarises a long call for whoever goes on with it; None: facts and last turns do."""
+        """Summarises a long call for the next agent; None: it gets facts and the last turns."""
         self._parts = Parts(
             store=guarded,
             write_filter=write_filter,
@@ -172,7 +171,7 @@ class MemoryService:
             audit=self.audit,
         )
         self.forgotten_again = 0
-        """How many erasures were carried out again when it was opened: its store came from a backup."""
+        """How many erasures were repeated on opening, because the store was restored from a backup."""
         self._abandoned = AbandonedCalls(self._parts, options.get("resumable_for_s", RESUMABLE_FOR_S))
         self._retention = Retention(self._parts, rules_from(options.get("keep_for")))
 
@@ -219,7 +218,7 @@ class MemoryService:
             await self._parts.distiller.open()
             self._home.enter()
             if self.audit is not None and self._parts.compliance is not None:
-                await asyncio.to_thread(self._parts.compliance.key)  # now, not while somebody waits
+                await asyncio.to_thread(self._parts.compliance.key)  # now, while no caller waits
             self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
@@ -236,9 +235,7 @@ class MemoryService:
         return self
 
     async def _forget_again(self) -> int:
-        """Repeat erasures that are missing in the store's files (a restored copy), before anybody
-        reads them.
-        """
+        """Repeat erasures that the store has no mark of (a restored copy), before anybody reads it."""
         compliance = self._parts.compliance
         if compliance is None or not await compliance.missing(self._parts.store):
             return 0
@@ -247,7 +244,7 @@ class MemoryService:
         return await forget_again(self._parts, compliance)
 
     async def aclose(self) -> None:
-        """Give what was just written its vectors, within `SETTLE_S`, and close. May be called twice.
+        """Embed new records, for at most `SETTLE_S`, and close. May be called twice.
 
         Raises:
             NotOpen: it is open in another event loop, and stays open.
@@ -272,12 +269,12 @@ class MemoryService:
             await self.audit.aclose()
         try:
             await self._parts.embedder.aclose()
-        finally:  # a provider's client that will not close keeps no file open
+        finally:  # close the store even if a provider's client fails to close
             await self._parts.store.aclose()
             self._home.leave()
 
     async def _let_go(self) -> None:
-        """Close what a loop that has ended left open: its tasks cannot be awaited, only dropped."""
+        """Close what a loop that has ended left open: its tasks can only be dropped, not awaited."""
         self._home.leave()
         for worker in (self._parts.background, self._abandoned, self._retention, self._parts.judge):
             if worker is not None:
@@ -289,7 +286,7 @@ class MemoryService:
         for close in (self._parts.distiller.aclose, self._parts.embedder.aclose, self._parts.store.aclose):
             try:
                 await close()
-            except RuntimeError as error:  # a connection is bound to its loop, and was lost with it
+            except RuntimeError as error:  # a connection is bound to its loop, and lost with it
                 log.warning("not closed, its event loop has ended: %s", type(error).__name__)
 
     async def __aenter__(self) -> Self:
@@ -313,39 +310,37 @@ class MemoryService:
     # -- hooks: see `hooks` for when and how they are called
 
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
-        """Register `hook` for memories learned from turns. Returns `hook`, so that this can be a
-        decorator.
-        """
+        """Call `hook` with memories learned from turns. Returns `hook`, so that this can be a decorator."""
         self._parts.hooks.add(Extraction, hook)
         return hook
 
     def on_recall(self, hook: Hook[Recalled]) -> Hook[Recalled]:
-        """Tell `hook` of every search with its outcome, those made while somebody still speaks included."""
+        """Call `hook` with every search and its outcome, including those on partial transcripts."""
         self._parts.hooks.add(Recalled, hook)
         return hook
 
     def on_forgotten(self, hook: Hook[Forgotten]) -> Hook[Forgotten]:
-        """Tell `hook` of every erasure, with its receipt."""
+        """Call `hook` with every erasure and its receipt."""
         self._parts.hooks.add(Forgotten, hook)
         return hook
 
     def on_failure(self, hook: Hook[Failure]) -> Hook[Failure]:
-        """Tell `hook` of every failure to embed or to distil."""
+        """Call `hook` with every failure to embed or to distil."""
         self._parts.hooks.add(Failure, hook)
         return hook
 
     def on_tool_use(self, hook: Hook[ToolUsed]) -> Hook[ToolUsed]:
-        """Tell `hook` of every use a model makes of a tool of memory: what it asked for, what came of it."""
+        """Call `hook` with every use of a memory tool by a model: its arguments and its result."""
         self._parts.hooks.add(ToolUsed, hook)
         return hook
 
     def on_call_written(self, hook: Hook[CallWritten]) -> Hook[CallWritten]:
-        """Tell `hook` of every turn that is stored, and of what is recorded of how it was answered."""
+        """Call `hook` with every stored turn, and every record of how it was answered."""
         self._parts.hooks.add(CallWritten, hook)
         return hook
 
     def remove_hook(self, hook: Callable[..., object]) -> None:
-        """Tell `hook` of nothing more."""
+        """Stop calling `hook`."""
         self._parts.hooks.remove(hook)
 
     def user(self, user: str, deployment: str = "default", *, level: Level = "account") -> UserMemory:
@@ -362,10 +357,10 @@ class MemoryService:
         return UserMemory(self._parts, Scope(deployment, user), level)
 
     async def enforce_retention(self, deployment: str | None = None) -> int:
-        """Destroy now what is older than `keep_for` says, as the background does; how much that was.
+        """Destroy now what is older than `keep_for`, as the background work does; returns how many items.
 
         Raises:
-            StoreUnavailable: could not look.
+            StoreUnavailable: the store could not be read.
         """
         return await self._retention.enforce(deployment)
 
@@ -375,13 +370,13 @@ class MemoryService:
         return "" if compliance is None else compliance.pseudonym(self.user(user, deployment).scope)
 
     async def users(self, deployment: str = "default") -> list[str]:
-        """Every user that something is kept about. For operators."""
+        """Every user with stored data. For operators."""
         scopes = await self._parts.store.scopes(deployment)
         return [scope.user for scope in scopes if scope.user is not None]
 
     @property
     def assurance(self) -> Mapping[str, str]:
-        """The most that each level is told; see docs/assurance.md."""
+        """The most sensitive content each level is told; see docs/assurance.md."""
         return dict(cast("Mapping[str, str]", self._parts.assurance))
 
     def proposals(self, deployment: str = "default") -> Proposals:
@@ -404,7 +399,7 @@ class MemoryService:
         )
 
     def revocations(self, deployment: str = "default") -> Revocations:
-        """The tokens of a deployment that are revoked. For whoever issues tokens."""
+        """The revoked tokens of a deployment. For code that issues tokens."""
         from echoic.memory.deployment_keys import Revocations
 
         return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
@@ -420,10 +415,7 @@ class MemoryService:
     ) -> AgentExperience:
         """The lessons an agent learned by serving this deployment's users, to read and to add to.
 
-        Args:
-            agent: the name of the agent.
-            deployment: the deployment.
-            words: ordinary words of the deployment's trade that its lessons may use.
+        `words` are ordinary words of the deployment's trade that its lessons may use.
         """
         from echoic.memory.experience import AgentExperience
 
@@ -438,7 +430,7 @@ class MemoryService:
         )
 
     async def agents_with_lessons(self, deployment: str = "default") -> list[str]:
-        """The agents that learned anything from this deployment's users. For operators."""
+        """The agents that have lessons from this deployment's users. For operators."""
         from echoic.memory.experience import agents_with_lessons
 
         return await agents_with_lessons(self._parts.store, Scope(deployment, None))
@@ -455,24 +447,16 @@ class MemoryService:
     ) -> list[tuple[str, Conversation]]:
         """The conversations of a deployment, each with its user, oldest first. For operators.
 
-        They are found by an index of the store, without visiting every user.
-
-        Args:
-            deployment: the deployment.
-            user: only those of this user.
-            agent: only those this agent served.
-            status: only those with this status.
-            since: only those that began then or later (aware).
-            until: only those that began before then (aware).
+        The store's index finds them without visiting every user. Each argument that is given narrows the
+        list; `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_all_conversations, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
-        if user is not None:
-            scope = Scope(deployment, checked_name(user, "user"))
-            return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
-        named: dict[str, Any] = {"agent": agent, "status": status, "since": since, "until": until}
-        return await read_all_conversations(self._parts.store, deployment, chosen, **named)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
+        if user is None:
+            return await read_all_conversations(self._parts.store, deployment, chosen)
+        scope = Scope(deployment, checked_name(user, "user"))
+        return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
 
     async def newest_conversations(
         self,
@@ -486,28 +470,18 @@ class MemoryService:
         limit: int = 50,
         before: str | None = None,
     ) -> ConversationPage:
-        """The latest conversations of a deployment, page by page, newest first. For operators.
+        """The latest conversations of a deployment, newest first, at most `limit`. For operators.
 
-        Args:
-            deployment: the deployment.
-            user: only those of this user.
-            agent: only those this agent served.
-            status: only those with this status.
-            since: only those that began then or later (aware).
-            until: only those that began before then (aware).
-            limit: maximum number.
-            before: the `place` of the last one of the previous page.
+        `before` is the `place` of the last one of the previous page; the other arguments are those of
+        `conversations`.
         """
-        from echoic.memory.tasks import newest_conversations
+        from echoic.memory.tasks import ConversationFilter, newest_conversations
 
         return await newest_conversations(
             self._parts.store,
             deployment,
+            ConversationFilter(agent=agent, status=status, since=since, until=until),
             user=user if user is None else checked_name(user, "user"),
-            agent=agent,
-            status=status,
-            since=since,
-            until=until,
             limit=limit,
             before=before,
         )
@@ -528,7 +502,7 @@ class MemoryService:
         return distilled
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
-        """Learn from every conversation that is due; a worker calls it again and again."""
+        """Learn from every conversation that is due; a worker calls it repeatedly."""
         await self._abandoned.close_all(deployment)
         distilled = await self._parts.distiller.distil_due(deployment)
         self._parts.background.poke()
@@ -536,32 +510,33 @@ class MemoryService:
         return distilled
 
     async def _judge_waiting(self, deployment: str | None) -> None:
-        """Have what earlier processes left unjudged judged, where this one has a second judge."""
+        """Request the judgements that earlier processes left pending, if there is a second judge."""
         if self._parts.judge is not None:
             await self._parts.judge.take_up(deployment)
             await self._parts.judge.settle()
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
-        """The conversations to be distilled, and those given up. For operators; reads every conversation."""
+        """The conversations to be distilled, and those parked. For operators; reads every conversation."""
         return await self._parts.distiller.jobs(deployment)
 
     async def learn_soon(self, user: str, conversation: str, deployment: str = "default") -> None:
-        """Have a model read what is new in a conversation now, in the background.
+        """Have a model read the new turns of a conversation now, in the background.
 
-        For moments after which the call may take another direction: an agent hands over, a tool has answered.
-        Without a model there is nothing to do: the rules read every turn at once.
+        For moments at which a call may change direction: an agent hands over, or a tool has answered. Without
+        a model this does nothing: the rules read every turn at once.
         """
         self._parts.background.poke((self.user(user, deployment).scope, conversation), urgent=True)
 
     async def settle(
         self, timeout_s: float = SETTLE_S, *, progress: Callable[[int, int], None] | None = None
     ) -> bool:
-        """Wait until everything written has its vector and no model is being asked; whether that was so.
+        """Wait until everything written has its vector and no model is running; returns whether that was
+        reached.
 
         Args:
-            timeout_s: how long at most.
-            progress: called some ten times a second with how many texts got their vector since, and how many
-                were waiting for one.
+            timeout_s: the longest wait.
+            progress: called some ten times a second with the number of texts embedded since, and the number
+                that were pending.
         """
         self._home.check()
         until = asyncio.get_running_loop().time() + timeout_s
@@ -572,7 +547,7 @@ class MemoryService:
         return await self._parts.background.settle(left_s, progress)
 
     async def reindex(self, embedding: EmbeddingSpec | None = None) -> int:
-        """Embed everything again with the embedder this service was opened with; how many records."""
+        """Embed everything again with this service's embedder; returns the number of records."""
         waiting = await self._parts.store.reindex(embedding or self._parts.embedder.spec)
         self._parts.background.poke()
         return waiting
@@ -590,11 +565,7 @@ class MemoryService:
 
 
 def _audit(compliance: Compliance | None) -> AuditLog:
-    """The audit log in the compliance folder.
-
-    Raises:
-        InvalidInput: there is no folder to keep it in.
-    """
+    """The audit log in the compliance folder. Raises InvalidInput without a folder."""
     if compliance is None:
         raise InvalidInput(
             "an audit log needs a compliance folder: name one with compliance=, or --compliance"
@@ -607,7 +578,7 @@ def _audit(compliance: Compliance | None) -> AuditLog:
 def _judge(
     store: Store, classifier: Classifier | None, kinds: frozenset[str], clock: Callable[[], datetime]
 ) -> Judge | None:
-    """The background judge of what may be global; None if there is none."""
+    """The background judge of what may be global; None without one."""
     if classifier is None:
         return None
     from echoic.memory.proposals import Judge
@@ -616,11 +587,7 @@ def _judge(
 
 
 def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
-    """The kinds of facts that become global without approval.
-
-    Raises:
-        InvalidInput: an unknown mode or kind, or kinds in a mode without any.
-    """
+    """The kinds of facts that become global without approval, or InvalidInput."""
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")
     if isinstance(given, str):

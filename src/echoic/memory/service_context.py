@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 
 GlobalWrites = Literal["auto", "propose"]
-"""What a caller's global memory does. propose: its author sees it, until an operator approved it. auto: all
-see it at once if it states nothing but the deployment's `global_kinds`; what states more is proposed."""
+"""What happens to a caller's global memory.
+
+- "propose": only its author sees it until an operator approves it.
+- "auto": everyone sees it at once if it states nothing but the deployment's `global_kinds`; otherwise it
+  is proposed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +38,7 @@ class Parts:
     """The state that the handles of one service share."""
 
     store: Store
-    """Everything that is written to it passes `write_filter`."""
+    """Every write to it passes the write filter."""
     write_filter: WriteFilter
     embedder: Embedder
     recaller: Recaller
@@ -48,18 +52,18 @@ class Parts:
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
-    """The most that somebody of each level is told."""
+    """The most sensitive content each level is told."""
     judge: Judge | None = None
     pending: PendingTurns = field(default_factory=PendingTurns)
     compliance: Compliance | None = None
     audit: AuditLog | None = None
 
     def tell_tool_use(self, used: ToolUsed) -> None:
-        """Tell hooks that a model used a tool of memory, with a marker in place of each secret."""
+        """Call hooks with a model's use of a memory tool, with a marker in place of each secret."""
         if not self.hooks.wants(ToolUsed):
             return
         key = None if used.key is None else self.write_filter.key(used.scope, used.key)
-        # the name alone may tell that a value is secret: a PIN is four digits like others
+        # a name may be all that shows that a value is secret: a PIN is four digits like others
         value = self.write_filter.value(used.scope, used.value, used.key or "")
         query = self.write_filter.value(used.scope, used.query)
         self.hooks.emit(replace(used, key=key, value=value, query=query))

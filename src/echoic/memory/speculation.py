@@ -1,13 +1,13 @@
-"""Recall while the caller is still speaking: on interim transcripts, so that the answer is there at the end.
+"""Recall while the caller is still speaking, on interim transcripts, so that the result is ready at the end.
 
     listening = ana.listen()
     listening.partial("what is the name")              # as the recogniser writes
     listening.partial("what is the name of my dog")
-    early = await listening.peek()                     # None, or what is known for that so far
+    early = await listening.peek()                     # None, or what is found so far
     recall = await listening.final("What is the name of my dog?", deadline_ms=150)
 
-It guesses nothing: what `final` gives at once is what was found for the same question, and only while nothing
-was written meanwhile. One of these serves one caller; callers share encoder and partitions.
+It guesses nothing: `final` reuses a result only if it was found for the same question and nothing was written
+since. Each instance serves one caller; callers share encoder and partitions.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from echoic.types import Hit, Recall, Scope, checked_query
 log = logging.getLogger(__name__)
 
 MAX_ALTERNATIVES = 3
-"""How many of a recogniser's other readings are searched for, the first ones."""
+"""How many of a recogniser's alternatives are searched for."""
 PATIENCE_S = 0.05
-"""How long one search may go on before a newer text begins beside it: longer than any local one takes."""
+"""Seconds after which a newer text is searched for beside a search in progress; longer than any local search.
+"""
 REFRESH_S = 0.05
-"""How often it is looked whether what was found still stands. What is said to a caller is written down, and
-gets its vector, while the caller has begun to answer."""
+"""Seconds between checks whether results are still current. The agent's words are stored, and get their
+vector, after the caller has begun to answer."""
 _WATCHED_S = 15.0
-"""After the last new word: an utterance that is never ended must not be looked after for ever."""
+"""Seconds after the last new word for which results are refreshed: some utterances are never ended."""
 _AT_ONCE = 2
 _KEPT = 16
 
@@ -50,9 +51,7 @@ class Searcher(Protocol):
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
     ) -> Recall:
-        """The results for `text`; `meanwhile` is a text whose vector may replace that of `text` when it is
-        late.
-        """
+        """The results for `text`; the vector of `meanwhile` may be used if that of `text` is late."""
         ...
 
     async def partitions(self) -> Sequence[Partition | None]:
@@ -61,13 +60,13 @@ class Searcher(Protocol):
 
     @property
     def sessions(self) -> Collection[int]:
-        """The numbers of the conversations that are left out: what is said in them changes nothing."""
+        """The numbers of the conversations that are left out, so that their turns change nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InterimSearches:
-    """The searches of one user, with the same options each time."""
+    """The searches of one user, always with the same options."""
 
     find: Callable[[str, SearchOptions], Awaitable[Recall]]
     asked: SearchOptions
@@ -94,24 +93,24 @@ class ListeningStatistics:
     """Counts since listening began."""
 
     partials: int = 0
-    """Interim transcripts that said something new."""
+    """Interim transcripts with new words."""
     searches: int = 0
-    """Searches that were begun on them."""
+    """Searches started for them."""
     spared: int = 0
-    """Partials that needed none: they added nothing that changes what is found."""
+    """Partials that needed no search: their new words change no result."""
     passed_over: int = 0
-    """Partials that a newer one replaced before their turn came."""
+    """Partials replaced by a newer one before they were searched for."""
     corrections: int = 0
-    """Partials that took back words of the one before."""
+    """Partials that changed words of the previous one."""
     refreshed: int = 0
-    """Searches that were made again, because something was written or forgotten meanwhile."""
+    """Searches repeated because something was written or forgotten meanwhile."""
     finals: int = 0
     ready: int = 0
-    """Finals whose answer was there already."""
+    """Finals whose result was ready."""
     late: int = 0
-    """Finals that were given what there was by their deadline."""
+    """Finals that got a partial result at their deadline."""
     added_delay_ms: float = 0.0
-    """How long the last final waited for its answer."""
+    """How long the last final waited for its result."""
 
 
 _State = tuple[object, ...]
@@ -125,21 +124,21 @@ class _FoundForText:
     meaning: Query
     recall: Recall
     state: _State
-    """The partitions searched, and how often each had been patched."""
+    """The partitions searched, with their revisions."""
     stable: bool
-    """Whether the search before, for the same in other little words, found the same in the same order."""
+    """Whether the previous search, which differed only in function words, found the same in the same order.
+    """
 
 
 class Speculation:
-    """Follows one caller's interim transcripts. For one event loop; made by `UserMemory.listen`."""
+    """Searches on one caller's interim transcripts, in one event loop; see `UserMemory.listen`."""
 
     def __init__(self, searcher: Searcher) -> None:
-        """Nothing is searched before something is heard."""
         self._searcher = searcher
         self._known = OrderedDict[str, _FoundForText]()
         self._heard = ""
         self._readings: list[str] = []
-        """Other readings of what was heard, as they were given last."""
+        """The alternatives given last."""
         self._waiting: list[str] = []
         """What to search for next: the newest partial, then its alternatives."""
         self._running: dict[asyncio.Task[None], str] = {}
@@ -150,8 +149,8 @@ class Speculation:
         self._last: _FoundForText | None = None
         self.statistics = ListeningStatistics()
         self.on_found: Callable[[Recall], None] | None = None
-        """Told each complete answer to what was heard so far, so that more can be made of it ahead of time.
-        It is the object that `final` gives, if that is the answer to the whole. Must not wait, nor raise."""
+        """Called with each complete result for the words so far, to prepare a reply ahead of time. `final`
+        returns the same object if it answers the whole utterance. Must neither wait nor raise."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -162,18 +161,18 @@ class Speculation:
         await self.aclose()
 
     def partial(self, text: str, alternatives: Sequence[str] = ()) -> None:
-        """Take in the interim transcript of the utterance so far. Never waits, and never fails on a text.
+        """Take the interim transcript of the utterance so far. Never waits, and never fails on a text.
 
-        Partials may come faster than they can be searched for: the newest counts. One that changes earlier
-        words is taken like any other.
+        If partials come faster than they can be searched for, the newest counts. A partial may change earlier
+        words.
 
         Args:
-            text: all of the utterance so far, not only what is new.
-            alternatives: other readings of it, likeliest first; they are searched for when there is time.
-                New ones count where the text itself is the same.
+            text: the whole utterance so far, not only what is new.
+            alternatives: other hypotheses of the recogniser, likeliest first; searched for if there is time.
+                New ones count even if the text is the same.
 
         Raises:
-            InvalidInput: `text` is no string.
+            InvalidInput: `text` is not a string.
             NotOpen: after `aclose()`.
         """
         self._check_open()
@@ -215,8 +214,8 @@ class Speculation:
             text: the final transcript.
             alternatives: other hypotheses of the recogniser, likeliest first; those that cannot be searched
                 for are ignored.
-            deadline_ms: after this, the best result so far: words of the whole with the vector of the last
-                partial. `Recall.outcome` and `Recall.cut` say so.
+            deadline_ms: after this, the best result so far: the words of the whole with the vector of the
+                last partial. `Recall.outcome` and `Recall.cut` say so.
 
         Raises:
             InvalidInput: `text` is blank or cannot be searched for.
@@ -233,19 +232,19 @@ class Speculation:
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
         for other in _readings(alternatives):
-            # by words alone, as while vectors are waited for, an alternative finds what the text does not
+            # by words alone, while vectors are pending, an alternative may find what the text does not
             if not recall.hits and (recall.outcome == "complete" or recall.cut == ("unembedded",)):
                 recall = await self._asked(other, until)
         self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
         self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))
-        if self._heard == heard:  # else somebody speaks again already
+        if self._heard == heard:  # otherwise a new utterance has begun
             self._heard, self._last = "", None
         return recall
 
     async def peek(self) -> Recall | None:
-        """The results for what was heard so far, if they are ready; otherwise None.
+        """The results for the words so far, if they are ready; otherwise None. Never waits for a search.
 
-        For a reply that is prepared before the utterance ends. Never searches, and never waits for a search.
+        For a reply that is prepared before the utterance ends.
 
         Raises:
             NotOpen: after `aclose()`.
@@ -276,7 +275,7 @@ class Speculation:
             raise NotOpen("listening has ended: call listen() again")
 
     def _reread(self, readings: list[str]) -> None:
-        """The same was heard, and may mean `readings`: they take the place of those given before."""
+        """Replace the alternatives of an unchanged text."""
         if not readings or readings == self._readings:
             return
         self._readings = readings
@@ -289,7 +288,7 @@ class Speculation:
         return [reading for reading in readings if reading not in busy]
 
     def _advance(self) -> None:
-        """Begin what may begin now."""
+        """Start the searches that may start now."""
         loop = asyncio.get_running_loop()
         while self._waiting and not self._closed:
             patience = self._begun_at + PATIENCE_S - loop.time()
@@ -309,7 +308,7 @@ class Speculation:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # `final` looks again, and its failure is told; the type only, because a message may quote a text
+            # `final` searches again and raises; log only the type, since a message may quote a text
             log.warning("speculation: %s", type(error).__name__)
         self._advance()
 
@@ -331,7 +330,7 @@ class Speculation:
     # -- what was found, kept true until the end
 
     def _found(self, known: _FoundForText) -> None:
-        """Whether there are results for what was heard so far."""
+        """Note results for the words so far."""
         if self.on_found is not None:
             self.on_found(known.recall)
 
@@ -342,11 +341,11 @@ class Speculation:
             await asyncio.sleep(REFRESH_S)
             text, known = self._heard, self._answering(self._heard)
             if known is None or self._running or self._waiting:
-                continue  # it is being searched for
+                continue  # a search is in progress
             try:
                 state = await self._state()
             except EchoicError:
-                continue  # `final` looks again, and its failure is told
+                continue  # `final` searches again and raises
             if known.state != state and text == self._heard:
                 self._known.clear()
                 self._waiting = [text]
@@ -359,7 +358,7 @@ class Speculation:
             self._watching = None
 
     async def _asked(self, text: str, until: Deadline) -> Recall:
-        """Search for `text`; where that is being done already, wait for it. What else is being done stops."""
+        """Search for `text`, or wait for its search in progress; other searches stop."""
         meanwhile = self._last.text if self._last else None
         for task, searched in list(self._running.items()):
             if searched != text:
@@ -368,10 +367,10 @@ class Speculation:
             try:
                 await until.wait(task)
             except EchoicError:
-                break  # it is tried once more, and its failure told
+                break  # try once more and raise
             except asyncio.CancelledError:
                 if not task.cancelled():
-                    raise  # it is the caller who was cancelled
+                    raise  # the caller was cancelled
                 break
             if (known := await self._fresh(self._known.get(text), until)) is not None:
                 return known.recall
@@ -391,7 +390,7 @@ class Speculation:
         return next(iter([*exact, *(known for known in same if known.stable)]), None)
 
     async def _fresh(self, known: _FoundForText | None, until: Deadline) -> _FoundForText | None:
-        """`known`, unless something was written or forgotten since, or that cannot be told in time."""
+        """`known`, unless something was written or forgotten since, or that cannot be checked in time."""
         if known is None:
             return None
         if known.state == await until.wait(asyncio.ensure_future(self._state())):
@@ -410,9 +409,9 @@ class Speculation:
 
 def _state_of(at: Partition | None, sessions: Collection[int]) -> object:
     if at is None:
-        return object()  # nobody knows whether it changed: what was found before is looked for again
+        return object()  # it may have changed: search again
     if not at.size:
-        return None  # of what is empty there may be a new one each time
+        return None  # an empty partition may be a new object each time
     if not sessions:
         return (weakref.ref(at), at.revision)
     with at.lock:
@@ -433,13 +432,13 @@ def _readings(alternatives: Sequence[str]) -> list[str]:
 
 
 def _bare(text: str) -> str:
-    """Without what a recogniser adds at the end: capitals and punctuation."""
+    """The text without the capitals and punctuation that a recogniser adds at the end."""
     return text.casefold().strip(" .,;:?!…\"'")
 
 
 def _meaning(text: str) -> Query:
     """The parts of a question that determine its results, apart from its vector."""
-    # times are told by little words ("before", "in"), so there every word counts
+    # times depend on function words ("before", "in"), so there every word counts
     return replace(query_of(text), text=_bare(text) if may_mean_time(text) else "", folded=())
 
 

@@ -26,15 +26,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Change, Put, Record, Store, Wanted
-from echoic.types import (
-    MAX_TEXT_BYTES,
-    STATUSES,
-    Conversation,
-    Scope,
-    Turn,
-    checked_name,
-    checked_time,
-)
+from echoic.types import MAX_TEXT_BYTES, STATUSES, Conversation, Scope, Turn, checked_name, checked_time
 
 _COMPLETED: Final = ("completed", DISTILLED)
 _ANY_ZONE: Final = timedelta(days=1)
@@ -49,9 +41,9 @@ class Result:
     value: Any
     """JSON."""
     at: datetime
-    """When it came out (aware, UTC)."""
+    """When it was produced (aware, UTC)."""
     arguments: Mapping[str, Any] | None = None
-    """The tool's arguments; None if it was no tool, or they were not given."""
+    """The tool's arguments; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +56,16 @@ class TaskMessage:
     text: str = ""
     """What was said and heard."""
     name: str = ""
-    """The name of the tool, or of who spoke."""
+    """The name of the tool or speaker."""
     value: Any = None
-    """A call's arguments, or what came out."""
+    """A call's arguments, or the result."""
     id: str = ""
-    """The id of the turn or the result; a call has that of its result."""
+    """The id of the turn or the result; a call has its result's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A conversation as a unit of work: its status, everything that was said, and intermediate results."""
+    """A conversation as a unit of work: its status, its turns, and intermediate results."""
 
     user: str
     conversation: Conversation
@@ -82,7 +74,7 @@ class Task:
 
     @property
     def messages(self) -> tuple[TaskMessage, ...]:
-        """Everything said and done, in its order: turns, calls of tools and their results."""
+        """Turns, tool calls and their results, in order."""
         said = [
             TaskMessage(
                 role="agent" if turn.speaker == "agent" else "user",
@@ -104,85 +96,81 @@ class Task:
         return tuple(sorted([*said, *done], key=lambda message: message.at))
 
 
-def chooser(
-    *,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> Callable[[Conversation], bool]:
-    """A filter for conversations. An argument that is None does not filter.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Selects conversations by the fields that are given; InvalidInput if one is not valid."""
 
-    Args:
-        agent: the agent that served.
-        status: one of `STATUSES`, or "distilled": completed and learned from.
-        since: began then or later (aware).
-        until: began before then (aware).
+    agent: str | None = None
+    status: str | None = None
+    """One of `STATUSES`, or "distilled": completed and learned from."""
+    since: datetime | None = None
+    """The earliest `started_at` (aware)."""
+    until: datetime | None = None
+    """Only conversations that began before then (aware)."""
 
-    Raises:
-        InvalidInput: an unknown status, a time without a zone, or an empty agent name.
-    """
-    known = (*STATUSES, DISTILLED)
-    if status is not None and status not in known:
-        raise InvalidInput(f"unknown status {brief(status)}: use one of {', '.join(known)}")
-    agent = agent if agent is None else checked_name(agent, "agent")
-    first = since if since is None else checked_time(since, "since")
-    end = until if until is None else checked_time(until, "until")
+    def __post_init__(self) -> None:
+        known = (*STATUSES, DISTILLED)
+        if self.status is not None and self.status not in known:
+            raise InvalidInput(f"unknown status {brief(self.status)}: use one of {', '.join(known)}")
+        if self.agent is not None:
+            checked_name(self.agent, "agent")
+        if self.since is not None:
+            checked_time(self.since, "since")
+        if self.until is not None:
+            checked_time(self.until, "until")
 
-    def chosen(conversation: Conversation) -> bool:
+    def selects(self, conversation: Conversation) -> bool:
+        """Whether `conversation` matches every field."""
         return (
-            (agent is None or conversation.agent == agent)
+            self.agent in {None, conversation.agent}
             and (
-                status is None
-                or conversation.status == status
-                or (status == DISTILLED and conversation.distilled)
+                self.status in {None, conversation.status}
+                or (self.status == DISTILLED and conversation.distilled)
             )
-            and (first is None or conversation.started_at >= first)
-            and (end is None or conversation.started_at < end)
+            and (self.since is None or conversation.started_at >= self.since)
+            and (self.until is None or conversation.started_at < self.until)
         )
 
-    return chosen
+    def wanted(self, deployment: str, user: str | None = None) -> Wanted:
+        """A query of a store's index, which may return more: times are stored in any zone."""
+        status = self.status
+        return Wanted(
+            kind=CONVERSATION,
+            deployment=deployment,
+            user=user,
+            status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
+            agent=self.agent,
+            since=None if self.since is None else _iso(self.since, -_ANY_ZONE),
+            until=None if self.until is None else _iso(self.until, _ANY_ZONE),
+        )
 
 
-async def read_conversations(
-    store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
-) -> list[Conversation]:
-    """Read the `chosen` conversations of `scope`, oldest first."""
+async def read_conversations(store: Store, scope: Scope, chosen: ConversationFilter) -> list[Conversation]:
+    """The conversations of `scope` that `chosen` selects, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
-    return [conversation for record in records if chosen(conversation := conversation_of(record))]
+    return [found for record in records if chosen.selects(found := conversation_of(record))]
 
 
 async def read_all_conversations(
-    store: Store,
-    deployment: str,
-    chosen: Callable[[Conversation], bool],
-    *,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    store: Store, deployment: str, chosen: ConversationFilter
 ) -> list[tuple[str, Conversation]]:
-    """Read the `chosen` conversations of all users of a deployment with their users, oldest first.
-
-    What the others are for is to find them: by the store's index, where it has one.
-    """
-    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
+    """The conversations of a deployment that `chosen` selects, with their users, oldest first."""
     listed = [
         (scope.user, conversation)
-        for scope, record in await _listed(store, wanted)
-        if scope.user is not None and chosen(conversation := conversation_of(record))
+        for scope, record in await _listed(store, chosen.wanted(deployment))
+        if scope.user is not None and chosen.selects(conversation := conversation_of(record))
     ]
     return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedConversation:
-    """A conversation in a list of many users'."""
+    """A conversation in a list over many users."""
 
     user: str
     conversation: Conversation
     place: str
-    """Its place in the list: what is asked for the page behind it."""
+    """Its position in the list, to ask for the page after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,36 +185,19 @@ class ConversationPage:
 async def newest_conversations(
     store: Store,
     deployment: str,
+    chosen: ConversationFilter,
     *,
     user: str | None = None,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
     limit: int,
     before: str | None = None,
 ) -> ConversationPage:
-    """The conversations that began last, of a deployment or one user; the page is all that is read.
+    """The conversations that began last, of a deployment or one user; only this page is read.
 
-    Args:
-        store: where.
-        deployment: of which.
-        user: of this user only.
-        agent: see `chooser`, as the next three.
-        status: likewise.
-        since: likewise.
-        until: likewise.
-        limit: how many at most.
-        before: the place of the last one of the page before.
-
-    Raises:
-        InvalidInput: `before` is no such place, or see `chooser`.
+    `before` is the place of the last one of the previous page; raises InvalidInput if it is not one.
     """
-    chosen = chooser(agent=agent, status=status, since=since, until=until)
-    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
-    wanted = replace(wanted, user=user)
+    wanted = chosen.wanted(deployment, user)
     end = None if before is None else _place_of(before)
-    if end is not None:  # those that began in the same moment are looked at again
+    if end is not None:  # read those that began at the same moment again
         wanted = replace(wanted, until=min(filter(None, (wanted.until, f"{end[0]} "))))
     asked = limit + (1 if end is None else 2)
     while True:
@@ -240,12 +211,12 @@ async def newest_conversations(
             key=lambda item: item[0],
             reverse=True,
         )
-        # of those that began in the last moment some may be missing
+        # some that began at the last moment may be missing
         found = [
             ListedConversation(user=place[1], conversation=conversation, place="|".join(place))
             for place, record in places
             if (whole or place[0] > places[-1][0][0]) and (end is None or place < end)
-            if chosen(conversation := conversation_of(record))
+            if chosen.selects(conversation := conversation_of(record))
         ]
         if whole or len(found) >= limit:
             return ConversationPage(conversations=found[:limit], more=not whole or len(found) > limit)
@@ -260,25 +231,6 @@ def _place_of(written: str) -> tuple[str, str, str]:
     except ValueError as error:
         raise InvalidInput("`cursor` is not one that an answer gave") from error
     return moment, user, name
-
-
-def _wanted(
-    deployment: str,
-    *,
-    agent: str | None,
-    status: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> Wanted:
-    return Wanted(
-        kind=CONVERSATION,
-        deployment=deployment,
-        status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
-        agent=agent,
-        # a time may be noted in any zone: which of them are meant is decided by a `chooser`
-        since=None if since is None else _iso(since, -_ANY_ZONE),
-        until=None if until is None else _iso(until, _ANY_ZONE),
-    )
 
 
 async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:
@@ -304,14 +256,14 @@ def _iso(moment: datetime, by: timedelta) -> str | None:
 
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
-    """The conversation of that id; None: there is none."""
+    """The conversation with that id, or None."""
     name = checked_name(conversation, "conversation id")
     records = await store.read(scope, CONVERSATION, [name])
     return conversation_of(records[0]) if records else None
 
 
 async def read_task(store: Store, scope: Scope, conversation: str) -> Task | None:
-    """A conversation with all that belongs to it; None: there is none of that id."""
+    """The task with that id, or None."""
     found = await read_conversation(store, scope, conversation)
     if found is None or scope.user is None:
         return None
@@ -328,17 +280,10 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
 async def keep_result(
     store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
 ) -> Result:
-    """Keep `result` of `conversation`. One of the same id is there already: that is the one, unchanged.
+    """Store `result` in `conversation`, or raise InvalidInput; an existing one with its id is returned
+    unchanged.
 
-    Args:
-        store: where.
-        scope: whose.
-        conversation: of which task.
-        result: what came out.
-        masked: a value, JSON, without the secrets in it, given what it is called.
-
-    Raises:
-        InvalidInput: there is no such conversation, the result cannot be kept, or its id is another task's.
+    `masked` removes the secrets from a JSON value, given its name.
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
@@ -352,14 +297,14 @@ async def keep_result(
 
     async def attempt() -> Result:
         known = await store.read(scope, RESULT, [new.id])
-        if known and known[0].key != conversation:  # else what came out now would be swallowed
+        if known and known[0].key != conversation:  # otherwise the new result would be lost
             raise InvalidInput(
                 f"result id {brief(new.id)} is taken in conversation {brief(known[0].key)}: "
                 "give every result of a user an id of its own, or none"
             )
         if known:
             return result_of(known[0])
-        # the conversation is written with it: a result of one that was forgotten meanwhile would come back
+        # written with the conversation, so that no result of a forgotten one is stored
         await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
         return new
 
@@ -367,11 +312,7 @@ async def keep_result(
 
 
 async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
-    """Change fields of a conversation, such as its status.
-
-    Raises:
-        InvalidInput: there is no such conversation.
-    """
+    """Change fields of a conversation, such as its status; InvalidInput if there is none."""
     return await until_written(
         lambda: _write_with(store, scope, conversation, fields, []), f"conversation {brief(conversation)}"
     )
@@ -385,7 +326,7 @@ async def _write_with(
         raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
     changed = replace(conversation_of(records[0]), **fields)
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
-    # whatever else stands in its record is somebody else's, and stays
+    # keep the record's other fields
     others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
     kept = replace(moved, data={**others, **moved.data})
     await store.write(scope, [Put.over(records[0], kept), *changes])
@@ -417,7 +358,7 @@ def _canonical(value: Any) -> str:
 
 
 def fits(value: Any) -> bool:
-    """Whether `value` is JSON that can be kept."""
+    """Whether `value` is JSON that can be stored."""
     try:
         _checked_json(value, "it")
     except InvalidInput:
@@ -426,7 +367,7 @@ def fits(value: Any) -> bool:
 
 
 def _checked_json(value: Any, what: str) -> Any:
-    """`value` as the JSON that will come back."""
+    """`value` as the JSON that will be read back."""
     try:
         text = _canonical(value)
         size = len(text.encode())

@@ -1,10 +1,10 @@
 """Telemetry: traces and metrics through OpenTelemetry's API. Without an SDK it does nothing.
 
 Memory operations follow OpenTelemetry's semantic conventions for generative AI (`gen_ai.memory.*`): names of
-spans, attributes and units. Names that they lack begin with "echoic.".
+spans, attributes and units. Names that the conventions lack begin with "echoic.".
 
-Spans and metrics say what was done, its outcome, duration and size. They contain no text, key, query or error
-message, unless content capture is on. A user appears as a pseudonym, in spans only.
+Spans and metrics record the operation, its outcome, duration and size. They contain no text, key, query or
+error message, unless content capture is on. A user appears as a pseudonym, in spans only.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -41,7 +42,7 @@ _CONVENTIONAL: Final[Mapping[OperationName, str]] = {
     "distil": "upsert_memory",
     "erase": "delete_memory",
 }
-"""`gen_ai.operation.name` of what the conventions know, which is the name of the span as well."""
+"""`gen_ai.operation.name` of operations that the conventions name; it is the span's name as well."""
 _CONVENTIONAL_BOUNDARIES: Final = (
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 )  # fmt: skip
@@ -56,26 +57,27 @@ _EVERYONE: Final = "everyone"
 
 
 class OperationSpan:
-    """One operation under way. What is set on it is recorded when the operation ends."""
+    """An operation in progress. Its fields are recorded when the operation ends."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
         self.outcome = "ok"
         """How it ended: "ok", a recall's outcome, "conflict", "failed", "cancelled" or "error"."""
         self.error = ""
-        """The kind of what went wrong, such as "StoreUnavailable"."""
+        """The kind of the error, such as "StoreUnavailable"."""
         self.count = 0
-        """Memories it is about; of a write changes, of an embedding texts."""
+        """How many memories it is about; changes for a write, texts for an embedding."""
         self.record: str | None = None
-        """Id or key of the one memory it is about. Unless content is captured, a hash stands for it."""
+        """Id or key of the one memory it is about, as a hash unless content is captured."""
         self.attributes: Mapping[str, str | float] = {}
-        """Attributes of the span, each prefixed "echoic.": counts and names of ours, nothing anybody said."""
+        """Attributes of the span, each prefixed "echoic.": our own counts and names, nothing that was said.
+        """
         self.content: Mapping[str, str] = {}
-        """Attributes that hold what memories say and what was asked; set only where content is captured."""
+        """Attributes with memories and questions; set only if content is captured."""
 
     @property
     def duration_ms(self) -> float:
-        """How long it has taken so far."""
+        """Milliseconds since it started."""
         return (time.perf_counter() - self._started) * 1000
 
 
@@ -85,11 +87,10 @@ class Telemetry:
     Args:
         tracer_provider: receives the spans; None for the global one.
         meter_provider: receives the metrics; None for the global one.
-        pseudonym_key: key of the hash that stands for a user, at least 16 bytes, so that traces of several
-            processes name a user alike. None: a random one, which nobody can reverse after the process has
-            ended.
-        capture_content: whether spans also contain questions, and memories with their keys and ids. Then
-            whoever reads the traces reads what people said.
+        pseudonym_key: key of the hash that stands for a user, at least 16 bytes; share it between processes
+            to get the same pseudonyms. None: a random one, which nobody can reverse after the process ended.
+        capture_content: whether spans also contain questions, and memories with their keys and ids. Anybody
+            who reads the traces can then read what people said.
 
     Raises:
         InvalidInput: the key is too short.
@@ -137,15 +138,17 @@ class Telemetry:
 
     @contextlib.contextmanager
     def operation(self, name: OperationName, scope: Scope | None = None) -> Iterator[OperationSpan]:
-        """Trace and time what happens inside. What is raised passes through, noted by its kind alone."""
+        """Trace and time the block. Exceptions pass through; only their kind is recorded."""
         conventional = _CONVENTIONAL.get(name)
-        with self._tracer.start_as_current_span(
+        span = self._tracer.start_span(
             conventional or f"echoic.{name}",
-            attributes={"gen_ai.operation.name": conventional} if conventional else None,  # samplers see it
-            # an exception's message may hold what was said, so OpenTelemetry does not get to see it
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
+            attributes={"gen_ai.operation.name": conventional}
+            if conventional
+            else None,  # set here, where samplers see it
+        )
+        # without an SDK it is current already, and entering it would cost as much as the rest
+        entered = contextlib.nullcontext() if span is trace.get_current_span() else _entered(span)
+        with entered:
             if scope is not None and span.is_recording():
                 user = self.pseudonym(scope)
                 span.set_attributes({"echoic.deployment": scope.deployment, "echoic.user": user})
@@ -194,7 +197,7 @@ class Telemetry:
         return blake2b(name.encode(errors="surrogatepass"), digest_size=8, key=self._key).hexdigest()
 
     def distilled(self, reader: str, changed: Distilled) -> None:
-        """Count what a run of distilling changed."""
+        """Count the changes of a distillation run."""
         counts = {
             "added": len(changed.kept),
             "superseded": len(changed.superseded),
@@ -219,12 +222,12 @@ class ObservedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """The spec of the embedder; one that is opened on first use may report another for a while."""
+        """The embedder's spec; one that is opened on first use may report another at first."""
         return self._observed.spec
 
     @property
     def semantic(self) -> bool:
-        """The embedder's; one whose weights are missing knows no meaning once it is open."""
+        """The embedder's; False after opening if its weights are missing."""
         return self._observed.semantic
 
     async def open(self) -> None:
@@ -240,7 +243,7 @@ class ObservedEmbedder:
         return (await embedded(self, texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
-        """Embed as the embedder does; without pieces where it has none."""
+        """Embed as the embedder does; without pieces if it has none."""
         with self._telemetry.operation("embed") as doing:
             doing.count = len(texts)
             doing.attributes = {"kind": kind, "texts": doing.count}
@@ -249,20 +252,20 @@ class ObservedEmbedder:
             return cast("Embedded", await self._pieces(texts, kind))
 
 
-def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
-    """Memories and a query, as `OperationSpan.content`.
+def _entered(span: Span) -> AbstractContextManager[object]:
+    """Make `span` current. Exceptions are not passed to it: their messages may contain user data."""
+    return trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
 
-    Args:
-        records: each with its "content", and its "id" and "score" if it has them.
-        query: the question, with secrets masked.
-    """
+
+def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
+    """`OperationSpan.content` from memories ("content", "id", "score") and a masked query."""
     told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
     return told if query is None else told | {"gen_ai.memory.query.text": query}
 
 
 def _ended(error: BaseException) -> str:
     if isinstance(error, WriteConflict):
-        return "conflict"  # somebody wrote first; whoever tried looks again
+        return "conflict"  # another writer was first; the caller retries
     if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
         return "cancelled"
     return "error"

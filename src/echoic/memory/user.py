@@ -1,4 +1,4 @@
-"""The memory of one user: the verbs everything else is built on. Each reads and writes one scope."""
+"""The memory of one user: the methods that everything else is built on. Each reads and writes one scope."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ P = TypeVar("P")
 
 ANSWER_TOKENS, BLOCK_TOKENS = 300, 600
 """The default budgets of `UserMemory.brief` and `UserMemory.block`."""
-_GREETING = "hello"  # recalls nothing: it is asked for what it loads
+_GREETING = "hello"  # a warm-up: it is called for what it loads
 
 
 class UserMemory:
-    """The memory of one user in one deployment. Cheap to make: it holds no state of its own."""
+    """The memory of one user in one deployment. Cheap to create: it holds no state of its own."""
 
     def __init__(self, parts: Parts, scope: Scope, level: Level = "account") -> None:
         if scope.user is None:
@@ -77,10 +77,10 @@ class UserMemory:
         return UserMemory(self._parts, self.scope, level)
 
     def step_up(self, level: Level) -> None:
-        """Raise the assurance level of this handle, and of everything that was given it.
+        """Raise the assurance level of this handle, including for all code that already holds it.
 
         Raises:
-            InvalidInput: no such level.
+            InvalidInput: there is no such level.
         """
         if level not in self._parts.assurance:
             raise InvalidInput(f"unknown level {brief(level)}: use one of {', '.join(self._parts.assurance)}")
@@ -90,7 +90,7 @@ class UserMemory:
         self._seen = replace(
             self._parts, store=store if whole else cast("Store", VisibleStore(store, self._visible))
         )
-        """The service's parts with a store that gives what may be told; writes go to the whole one."""
+        """The service's parts with a store that reads only what may be told; writes use the unlimited one."""
 
     async def withholds(self) -> bool:
         """Whether something is withheld from this caller, and they may know that."""
@@ -109,16 +109,16 @@ class UserMemory:
         context: str | None = None,
         visibility: Sharing = "auto",
     ) -> Memory:
-        """Keep `value` under `key`. The earlier value is superseded and stays in `history`.
+        """Store `value` under `key`. The earlier value is superseded and stays in `history`.
 
-        A value that concerns no person (opening hours, prices, policies) becomes global without its personal
-        data, at once or after approval, as `GlobalWrites` says. In doubt it stays private.
+        A value that is not about a person (opening hours, prices, policies) becomes global without its
+        personal data, at once or after approval, see `GlobalWrites`. In doubt it stays private.
 
-        `visibility` "private" keeps it to the user whatever it says, "auto" lets the rules decide; in the
-        memory returned it says who sees it, and `reason` why. `context` is when the value applies.
-        What cannot be kept raises InvalidInput, such as an instruction to the model ("ignore your rules"), if
-        the memory was not opened with `instructions="keep"`. After StoreUnavailable nothing was kept: set it
-        again.
+        `visibility` "private" keeps it private whatever it says, "auto" lets the rules decide; the returned
+        memory's `visibility` says who sees it, and `reason` why. `context` is when the value applies. A value
+        that cannot be stored raises InvalidInput, such as an instruction to the model ("ignore your rules")
+        unless the memory was opened with `instructions="keep"`. After StoreUnavailable nothing was stored:
+        set it again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
             kept = await self._keyed.set(key, value, category, context, visibility)
@@ -140,14 +140,14 @@ class UserMemory:
         *,
         id: str | None = None,  # noqa: A002 - as it is called in what is found
     ) -> bool:
-        """Retract what the user keeps under `key`, or one memory or turn by its id.
+        """Retract the user's memory under `key`, or one memory or turn by its id.
 
         Searches no longer find it, nor the words that said it in any turn; `history` and the transcript keep
         it. `forget` destroys it. Global memories of other users are never touched. Returns whether there was
         anything to retract.
 
         Raises:
-            InvalidInput: both or neither of key and id are given, or one of them is no valid name.
+            InvalidInput: both or neither of key and id are given, or the given one is not valid.
         """
         if (key is None) == (id is None):
             raise InvalidInput("delete takes either a key or an id")
@@ -162,9 +162,9 @@ class UserMemory:
         return await memory_with_id(self._seen.store, self.scope, memory_id)
 
     async def find_turns(self, ids: Collection[str]) -> list[Turn]:
-        """The user's turns with those ids, in the order they were said: what is in `Memory.source`.
+        """The user's turns with those ids, in spoken order: the turns that `Memory.source` names.
 
-        An id that is not there, or was forgotten, is left out.
+        Unknown and forgotten ids are left out.
         """
         named = [checked_name(name, "id") for name in dict.fromkeys(ids)]
         records = await self._seen.store.read(self.scope, TURN, named)
@@ -172,11 +172,11 @@ class UserMemory:
 
     @property
     def sees_everything(self) -> bool:
-        """Whether whoever has this handle may be told all that is kept."""
+        """Whether nothing is withheld from the holder of this handle."""
         return self._visible.is_whole
 
     async def history(self, key: str) -> list[Memory]:
-        """Every version the user kept under `key`, oldest first, retracted ones included."""
+        """Every version stored under `key`, oldest first, including retracted ones."""
         return await KeyedMemories(self._seen, self.scope).history(key)
 
     async def remember(
@@ -187,14 +187,14 @@ class UserMemory:
         context: str | None = None,
         said_at: datetime | None = None,
     ) -> Memory:
-        """Keep one sentence about the user, without a key. Repeating the call changes nothing."""
+        """Store one sentence about the user, without a key. Repeating the call changes nothing."""
         with self._parts.telemetry.operation("remember", self.scope) as doing:
             kept = await self._keyed.remember(text, category, context, said_at)
             self._note(doing, kept)
         return kept
 
     async def facts(self, *, with_global: bool = False) -> list[Memory]:
-        """Every current memory of the user, oldest first, `with_global` those of everyone as well."""
+        """Every current memory of the user, oldest first; `with_global` adds the global ones."""
         own, everyones = await self._memories(self.scope), await self._memories(self.scope.everyone)
         theirs = [m for m in everyones if with_global or m.author == self._user]
         return [m for m in (*own, *theirs) if m.current]
@@ -221,8 +221,8 @@ class UserMemory:
     ) -> list[Hit]:
         """The best `limit` memories and turns for `text`, the user's own and global ones in one ranking.
 
-        Empty where nothing is likely to answer. Arguments as for `recall`, which also says whether the whole
-        memory could be searched. Raises StoreUnavailable where the store could not be read.
+        Empty if nothing is likely to answer. Arguments as for `recall`, which also says whether the whole
+        memory could be searched. Raises StoreUnavailable if the store could not be read.
         """
         asked = SearchOptions(limit, None, include_past, timezone, min_relevance, besides)
         recall = await self._search(text, asked)
@@ -245,12 +245,12 @@ class UserMemory:
             text: the question, or what was said. "Last Tuesday", "in May" and "before the move" are relative
                 to now; "where did I live before?" also finds past memories.
             limit: maximum number of hits, 1 to `MAX_LIMIT`.
-            deadline_ms: time to wait for each step in all; `Recall.cut` names the steps that were late.
+            deadline_ms: total time to wait for the steps of the search; `Recall.cut` names the late ones.
             include_past: also find superseded and retracted memories.
             timezone: the user's ("Europe/Lisbon"); None: the directive or memory `time_zone`, else UTC.
-            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all where
-                none is likely to answer, as after "okay" or a question about somebody else. 0 returns
-                everything found. An empty answer has the outcome "complete" like any other.
+            min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all if
+                none is likely to answer, as after "okay" or a question about another person. 0 returns
+                everything found. An empty result has the outcome "complete" like any other.
             besides: ids of conversations, turns and memories to leave out, one or several. Name the current
                 conversation: its turns are then ignored, while memories learned from them are found.
         """
@@ -276,17 +276,13 @@ class UserMemory:
     async def warm(self) -> None:
         """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules.
 
-        An embedder that cannot be reached is no error here: words and sounds answer without it.
+        An unreachable embedder is not an error here: recall works by words and sounds without it.
         """
         await load("echoic.memory.block", "echoic.memory.conversation")
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
-        """Check that the memory is open in the running event loop, before starting work that uses it later.
-
-        Raises:
-            NotOpen: it is open in another loop.
-        """
+        """Raise NotOpen if the memory is not open in the running event loop."""
         self._parts.recaller.check_loop()
 
     def listen(
@@ -297,7 +293,7 @@ class UserMemory:
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> Speculation:
-        """Search on interim transcripts while the user speaks, so that the answer is ready when they stop.
+        """Search on interim transcripts while the user speaks, so that the result is ready when they stop.
 
         Arguments as for `recall`; they are checked here.
         """
@@ -319,8 +315,8 @@ class UserMemory:
     ) -> Packed:
         """The answer to `text` as prompt text: a few quoted lines, each once, with their age.
 
-        Questions for a list look at more hits. A turn that needs its neighbour to be understood is shown with
-        it. Where nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
+        Questions for a list read more hits. A turn that needs its neighbour to be understood is shown with
+        it. If nothing is known, or the search was incomplete, the text says so. `budget_tokens` is the
         maximum length, counted as for `Block`; other arguments as for `recall`.
         """
         from echoic.memory.block import hits_for
@@ -333,7 +329,7 @@ class UserMemory:
     async def pack(
         self, recall: Recall, *, budget_tokens: int = ANSWER_TOKENS, timezone: str | tzinfo | None = None
     ) -> Packed:
-        """A recall made earlier, such as by `listen`, as the prompt text that `brief` gives.
+        """An earlier recall, such as from `listen`, as the prompt text that `brief` returns.
 
         Raises:
             InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
@@ -354,13 +350,12 @@ class UserMemory:
         min_relevance: float | None = None,
         besides: str | Collection[str] | None = None,
     ) -> Block:
-        """The memory a session starts with, as prompt text; the same bytes while nothing changed.
+        """The memory that a session starts with, as prompt text; identical bytes while nothing changed.
 
-        Of `agent`, who serves, the experience is included, and of it and the running `conversation` the
-        directives for them alone. Memories that match `moment`, what the user just said, are appended by a
-        recall with the deadline and relevance given, which leaves the turns of `conversation` out. `besides`
-        are ids of memories to leave out.
-        `budget_tokens` is the maximum length, counted as for `Block`.
+        It includes the experience of `agent`, and the directives for that agent and the running
+        `conversation`. Memories that match `moment`, what the user just said, are appended by a recall with
+        the given deadline and relevance, without the turns of `conversation`. `besides` are ids of memories
+        to leave out. `budget_tokens` is the maximum length, counted as for `Block`.
 
         Raises:
             StoreUnavailable: the store could not be read; an empty block would say that nothing is known.
@@ -382,10 +377,10 @@ class UserMemory:
     async def profile(self, model: type[P], *, keys: Mapping[str, str] | None = None) -> P: ...
 
     async def profile(self, model: Any = None, *, keys: Mapping[str, str] | None = None) -> Any:
-        """The user's profile: a view of what is kept under keys.
+        """The user's profile: a view of the memories stored under keys.
 
-        `model` is a Pydantic model to fill instead of `Profile`, and `keys` names the key of a field where it
-        is not the field's name; see `echoic.memory.profile.model_profile`.
+        `model` is a Pydantic model to fill instead of `Profile`, and `keys` maps its fields to keys with
+        other names; see `echoic.memory.profile.model_profile`.
         """
         memories = await self.facts()
         return profile_of(memories) if model is None else model_profile(model, memories, keys)
@@ -393,9 +388,7 @@ class UserMemory:
     async def directives(
         self, *, for_agent: str | None = None, for_conversation: str | None = None
     ) -> Directives:
-        """How the user wants to be served, including what is set for this agent or this conversation
-        alone.
-        """
+        """How the user wants to be served, including directives for this agent or this conversation alone."""
         named = {"agent": for_agent, "conversation": for_conversation}
         return await read_directives(self._parts.store, self.scope, **named)
 
@@ -405,9 +398,9 @@ class UserMemory:
         """Set directives by name, or remove them with None. They apply in every later session.
 
         `pacing`, `verbosity` and `formality` have presets (`echoic.types.PRESETS`) and take any other short
-        text too; `language` is a tag; `time_zone` is where the user's clocks stand ("Europe/Lisbon",
-        "Eastern"); any other name takes a short text. They may be set for one agent or one conversation
-        alone, and the directives at that place are returned, without the others.
+        text too; `language` is a tag; `time_zone` is the user's zone ("Europe/Lisbon", "Eastern"); any other
+        name takes a short text. They can be set for one agent or one conversation alone; returned are the
+        directives set there, without the others.
 
         Raises:
             InvalidInput: a value is not valid, there is no such conversation, or both an agent and a
@@ -422,9 +415,10 @@ class UserMemory:
     async def conversation(
         self, conversation_id: str = "", *, agent: str | None = None, begin: bool = True
     ) -> OpenConversation:
-        """Open a conversation, or continue the one with that id. Without an id a new one is made.
+        """Open a conversation, or continue the one with that id. Without an id a new one is created.
 
-        `begin=False` writes nothing: an append to a conversation that is not there, or no longer, is refused.
+        `begin=False` writes nothing: an append to a conversation that does not exist, or no longer, is
+        refused.
         """
         await load("echoic.memory.conversation")
         from echoic.memory.conversation import open_conversation
@@ -442,33 +436,34 @@ class UserMemory:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[Conversation]:
-        """The user's conversations, oldest first; all, or those that match every argument.
+        """The user's conversations, oldest first; each argument that is given narrows the list.
 
-        `since` and `until` (aware) limit when they began: from `since` on, and before `until`.
+        `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
         return await read_conversations(self._seen.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:
-        """The conversation with that id; None: there is none, or it was forgotten."""
+        """The conversation with that id; None if there is none or it was forgotten."""
         from echoic.memory.tasks import read_conversation
 
         return await read_conversation(self._seen.store, self.scope, conversation_id)
 
     async def recall_conversation(self, key: str) -> Transcript | None:
-        """The conversation stored under a key like `key`, in words, spelling or sound.
+        """The conversation stored under a key like `key`, in words, spelling or sound; None if no key is
+        similar.
 
-        Of two stored under the same key the newer is returned. None: no key is like it. Retracted words are
-        left out of its turns.
+        If two are stored under the same key, the newer is returned. Retracted words are left out of its
+        turns.
         """
         from echoic.memory.conversation import find_transcript
 
         return await find_transcript(self._seen, self.scope, key)
 
     async def task(self, conversation_id: str) -> Task | None:
-        """A conversation with its turns and results; None: there is none with that id."""
+        """A conversation with its turns and results, or None."""
         from echoic.memory.tasks import read_task
 
         return await read_task(self._seen.store, self.scope, conversation_id)
@@ -483,11 +478,11 @@ class UserMemory:
         arguments: Mapping[str, Any] | None = None,
         at: datetime | None = None,
     ) -> Result:
-        """Keep the result of a step of a task, such as a tool's. Durable when it returns.
+        """Store the result of a step of a task, such as a tool's. Durable when it returns.
 
-        `value` and the tool's `arguments` are JSON, 32 KiB at most. Without an id, one follows from task,
-        name and value, so that repeating the call changes nothing. Raises InvalidInput where there is no
-        such conversation, or the value cannot be kept.
+        `value` and the tool's `arguments` are JSON, at most 32 KiB. Without an id, one follows from task,
+        name and value, so that repeating the call changes nothing. Raises InvalidInput if there is no such
+        conversation, or the value cannot be stored.
         """
         from echoic.memory.tasks import Result, keep_result
 
@@ -497,7 +492,7 @@ class UserMemory:
         return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
 
     async def fail(self, conversation_id: str) -> Conversation:
-        """Mark a task as failed. Its turns stay, and are learned from like any others."""
+        """Mark a task as failed. Its turns stay and are learned from like any others."""
         from echoic.memory.tasks import mark
 
         at = self._parts.clock()
@@ -506,7 +501,7 @@ class UserMemory:
         return failed
 
     async def jobs(self) -> Jobs:
-        """Which of the user's conversations still have to be learned from, and which were given up."""
+        """Which of the user's conversations are still to be learned from, and which are parked."""
         return await self._parts.distiller.jobs_of(self.scope)
 
     # -- everything at once
@@ -522,10 +517,10 @@ class UserMemory:
         return await export_scope(self._parts.store, self.scope)
 
     async def restore(self, exported: Mapping[str, Any]) -> int:
-        """Import what `export` returned, of any user; records that are there already stay as they are.
+        """Import what `export` returned, for any user; existing records stay unchanged.
 
-        Where a key has another value here, the newest is current and the rest its history. Returns the number
-        of new records. What is not an export raises InvalidInput, and nothing is written.
+        If a key has another value here, the newest becomes current and the others history. Returns the number
+        of new records. Raises InvalidInput, and writes nothing, if it is not an export.
         """
         from echoic.memory.export import restore_scope
 
@@ -552,48 +547,49 @@ class UserMemory:
         """Destroy everything stored about the user, or only what one argument selects.
 
         Records, words, sounds and vectors are removed from every place where the store keeps bytes, including
-        what the user made global and the lessons that only their conversations taught an agent. A global
-        memory an operator approved belongs to the deployment and stays: it holds no personal data and no
+        what the user made global and lessons that only their conversations taught an agent. A global memory
+        that an operator approved belongs to the deployment and stays: it holds no personal data and no
         author.
 
         With a key or a memory, the words that said it are destroyed in every turn, summary, call and tool
-        result, and memories that repeat it go too. The rest of such a turn stays with "[forgotten]" in their
-        place and is never learned from again (`Receipt.rewritten`). `Receipt.kept_because` counts similar
-        records that stay, such as a turn that means something else by the same value.
+        result, and memories that repeat it are destroyed too. The rest of such a turn stays, with
+        "[forgotten]" in their place, and is never learned from again (`Receipt.rewritten`).
+        `Receipt.kept_because` counts similar records that stay, such as a turn that means something else by
+        the same value.
 
         Args:
             key: a key with its history.
             conversation: a conversation. What was learned from it stays, since it may have been said
                 elsewhere: `forget(key=…)` destroys it.
             id: a memory, or a turn with what was learned from it alone.
-            asked: the id of a turn in which the user asked to have something forgotten ("rub out what I said
-                about my knee"). Recall hides it as soon as the turn is read; since the rules that read the
-                request may be wrong, it is destroyed only by this call, once the user confirmed.
-            learned_from: ids of turns, there or gone, such as those of a call that must not be kept: what was
+            asked: the id of a turn in which the user asked to forget something ("rub out what I said about my
+                knee"). Recall hides it as soon as the turn is read; since the rules that read the request may
+                be wrong, only this call destroys it, once the user confirmed.
+            learned_from: ids of turns, stored or not, such as those of a call that must not be kept: what was
                 learned from them alone. A key they corrected is retracted.
-            since: everything said or kept then (aware) or later, with what was learned from that alone.
+            since: everything said or stored then (aware) or later, with what was learned from that alone.
             until: with or without `since`: everything before then.
 
         Raises:
-            NotAllowed: what is kept is on hold (`hold`), or the level of this handle is too low.
-            InvalidInput: `id`, `asked`, `learned_from` or a span is combined with anything else, or no valid
-                name.
+            NotAllowed: the user's data is on hold (`hold`), or the level of this handle is too low.
+            InvalidInput: `id`, `asked`, `learned_from` or a span is combined with another argument, or is not
+                valid.
         """
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held
 
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
-        self._parts.pending.drop(self.scope)  # what waits for the user's answer may say it as well
+        self._parts.pending.drop(self.scope)  # turns waiting for consent may contain it as well
         given: dict[str, object] = {"key": key, "conversation": conversation, "id": id, "asked": asked}
         given |= {"learned_from": learned_from, "since": since, "until": until}
         what = {name: value for name, value in given.items() if value is not None}
         return await Erasing(self._parts, self.scope).requested(**what)
 
     async def hold(self, *, on: bool = True) -> None:
-        """Put everything kept about the user on hold, or release it: for operators, as when a court asks.
+        """Put the user's data on hold, or release it: for operators, as when a court orders it.
 
-        On hold nothing of it is destroyed, neither by `forget` nor for its age; `delete` still hides it.
+        On hold none of it is destroyed, neither by `forget` nor by retention; `delete` still hides it.
 
         Raises:
             NotAllowed: the level of this handle does not see everything.
@@ -604,17 +600,17 @@ class UserMemory:
         await hold(self._parts.store, self.scope, on=on, at=self._parts.clock())
 
     async def held(self) -> bool:
-        """Whether everything kept about the user is on hold."""
+        """Whether the user's data is on hold."""
         from echoic.memory.retention import is_held
 
         return await is_held(self._parts.store, self.scope)
 
     async def consent(self) -> Consent:
-        """Whether anything the user says may be kept."""
+        """Whether what the user says may be stored."""
         return await read_consent(self._parts.store, self.scope)
 
     async def set_consent(self, consent: Consent) -> None:
-        """Set whether anything the user says may be stored, in every process, from the next write on.
+        """Set whether what the user says may be stored, in every process, from the next write on.
 
         "never": no turn, memory or record of a call is stored or learned from. Agents still use what is known
         already: nothing is destroyed; `forget` does that. `set` and similar methods raise NotKept. "ask": the
@@ -622,7 +618,7 @@ class UserMemory:
         the next conversation on. `forget` does not change this choice.
 
         Raises:
-            InvalidInput: no such consent.
+            InvalidInput: there is no such consent.
             NotAllowed: the consent is not "never", and the level of this handle does not see everything.
         """
         if checked_consent(consent) != "never":
@@ -630,21 +626,17 @@ class UserMemory:
         await write_consent(self._parts.store, self.scope, consent, self._parts.clock())
 
     async def keeps_nothing(self, conversation: str) -> bool:
-        """Whether nothing may be kept of a conversation, at least not before the user was asked."""
+        """Whether nothing may be stored of a conversation, at least until the user is asked."""
         return await keeps_nothing(
             self._parts.store, self.scope, checked_name(conversation, "conversation id")
         )
 
     async def asks_first(self, conversation: str | None = None) -> bool:
-        """Whether the user is still to be asked if the conversation may be kept; None: the one going on."""
+        """Whether the user has yet to say if the conversation may be kept; None: the current one."""
         return await verdict(self._parts.store, self.scope, conversation or "") == "ask"
 
     async def _may_destroy(self, what: str, key: str | None, name: str | None) -> None:
-        """Check that the caller may be told everything that is to be destroyed.
-
-        Raises:
-            NotAllowed: they may not, or it does not exist.
-        """
+        """Raise NotAllowed if the caller may not be told everything to be destroyed, or it does not exist."""
         if self._visible.is_whole:
             return
         own = self._keyed
@@ -655,7 +647,7 @@ class UserMemory:
             self._visible.needed(what)
 
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
-        """The turns that a request to forget in `turn` means; None: it holds no such request.
+        """The turns that a request to forget in `turn` refers to; None if it has no such request.
 
         Changes nothing. An empty list means that the request is ambiguous: ask the user what they mean.
         """
@@ -667,9 +659,10 @@ class UserMemory:
     # -- for what is built on a user's memory
 
     def items(self, kind: str, *, searchable: bool = False, conversation: str | None = None) -> Items:
-        """Records of a kind of your own: JSON values under names, which no recall finds; see `Items`.
+        """Your own records of one kind: JSON values under names, which no recall finds; see `Items`.
 
-        `searchable` ones are found by the text they are kept with, and those of a `conversation` go with it.
+        `searchable` items are found by the text they are stored with; those of a `conversation` are forgotten
+        with it.
         """
         self._visible.needed("records of a kind of your own")
         from echoic.memory.items import Items
@@ -678,18 +671,18 @@ class UserMemory:
 
     @property
     def backing_store(self) -> Store:
-        """The store, for records of another kind that are kept beside the memories, in `scope`."""
+        """The store, for records of another kind beside the memories, in `scope`."""
         return self._parts.store
 
     @property
     def visible_store(self) -> Store:
-        """The store to read from: it gives what may be told at this level."""
+        """The store limited to what may be told at this level."""
         return self._seen.store
 
     def tell_tool_use(self, used: ToolUsed) -> None:
-        """Tell hooks that a model used a tool of this memory. For whoever makes such tools.
+        """Call hooks with a model's use of a tool of this memory. For code that makes such tools.
 
-        Raises InvalidInput where it belongs to another user.
+        Raises InvalidInput if it belongs to another user.
         """
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")

@@ -1,7 +1,7 @@
-"""The filter of writes: every change on its way to the store passes it and loses the secrets in it.
+"""The write filter: every change passes it on its way to the store and loses the secrets in it.
 
-There is no other way in: every write goes through the service's store, which calls `WriteFilter.prepare`.
-Markers are written, so no reader of the store, and nothing that is learned from it, ever meets a secret.
+Every write goes through the service's store, which calls `WriteFilter.prepare`. Markers are stored, so no
+reader of the store, and nothing that is learned from it, ever sees a secret.
 """
 
 from __future__ import annotations
@@ -53,55 +53,50 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Secrets = Literal["mask", "keep"]
-"""What becomes of passwords, card numbers and the like. mask: a marker is kept. keep: they are, word for
-word."""
+"""What happens to passwords, card numbers and the like. "mask": a marker is stored. "keep": they are stored.
+"""
 
 Instructions = Literal["refuse", "keep"]
-"""What becomes of a memory that speaks to the model. keep: it is quoted data like any other."""
+"""What happens to a memory that addresses the model. "refuse": it is not stored. "keep": it is quoted like
+any other."""
 
 _OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement", "consent"})
-"""Kinds that hold hashes, ids and times of our own, and nothing anybody said: an id may look like a key."""
+"""Kinds that hold our own hashes, ids and times, and nothing that was said: an id may look like a key."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32
 _TELLING: Final = 6
-"""Digits of a number that is hardly said again by chance; what a caller says has to repeat twice as many."""
+"""Digits of a number that is hardly repeated by chance; a caller must repeat twice as many."""
 _READ_BACK: Final = 4
-"""Digits that are enough where an agent speaks, or a tool is given what was said."""
+"""Digits that suffice in an agent's words, or in a tool's arguments."""
 _ENCODED: Final = re.compile(r"(?<![\w+/=.-])(?!eyJ)[A-Za-z0-9+/_=-]{512,}")
-"""Bytes as text, such as an image. No key is as long, but for tokens of JSON, which begin with "eyJ"."""
+"""Binary data as text, such as an image. No key is as long, except JSON tokens, which begin with "eyJ"."""
 _STAND_IN: Final = "\ue000"
-"""For private use: no text that is said holds it."""
+"""A private-use character, which no spoken text contains."""
 _TOLD: Final = 128
 _TOLD_CHARACTERS: Final = 400
-"""Longer turns give away by themselves what is in them."""
+"""Longer turns are not remembered: they are recognised by their own content."""
 _PARTS: Final = 4096
-"""Parts of messages that are remembered as they were masked: a checkpoint holds the same ones every time."""
+"""Masked message parts that are cached: a checkpoint repeats the same ones every time."""
 
 _PASSED: Final = 64
-"""Memories that passed and are about to be written: they are not read a second time."""
+"""Memories that passed and are about to be written, so that they are not checked twice."""
 
 
 class CheckedChanges(list[Change]):
     """Changes that passed the write filter."""
 
     rewritten: bool = False
-    """Whether something kept before is replaced: what stood there has to leave the bytes."""
+    """Whether a stored record is replaced, so that its old bytes must be removed."""
 
 
 class WriteFilter:
-    """Masks what is about to be kept.
+    """Masks secrets in what is about to be stored, and refuses what must not be.
 
-    What was masked is known for a while, in this process alone, so that it is found again when it is
-    repeated.
-
-    Args:
-        store: where earlier turns of a conversation are read.
-        secrets: what becomes of them.
-        instructions: what becomes of memories that are instructions to the model.
-        third_parties: what is kept of others than the user.
+    Masked secrets are remembered for a while, in this process only, so that they are found again when they
+    are repeated.
 
     Raises:
-        InvalidInput: an unknown way with one of them.
+        InvalidInput: an unknown mode.
     """
 
     def __init__(
@@ -122,10 +117,10 @@ class WriteFilter:
         self._store, self._third_parties = store, third_parties
         self._refuses = instructions == "refuse"
         self.masks = secrets == "mask"
-        """Whether secrets are masked, and not kept."""
+        """Whether secrets are masked."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
         self._told: OrderedDict[Scope, OrderedDict[str, str]] = OrderedDict()
-        """What users said with a secret in it, and how it is kept: a checkpoint holds it as it was said."""
+        """Users' turns with a secret, and how they are stored: a checkpoint holds the original words."""
         self._parts: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._passed: OrderedDict[bytes, None] = OrderedDict()
 
@@ -150,11 +145,7 @@ class WriteFilter:
         return prepared
 
     def refuse_third_parties(self, what: str, text: str, context: str | None, *, key: str | None) -> None:
-        """Refuse texts about third parties that the deployment does not store.
-
-        Raises:
-            InvalidInput: it is about somebody of whom the deployment stores nothing.
-        """
+        """Raise InvalidInput for texts about people that the deployment stores nothing about."""
         if self._third_parties == "keep":
             return
         from echoic.memory.extraction.reconciliation import is_dropped
@@ -166,15 +157,9 @@ class WriteFilter:
             )
 
     def refuse_instructions(self, what: str, *texts: str | None, key: str | None = None) -> None:
-        """Refuse `texts`, to be stored under `key`, that are instructions to the model.
+        """Raise InvalidInput if one of `texts`, to be stored under `key`, is an instruction to the model.
 
-        Args:
-            what: how the message names them.
-            texts: the texts as given.
-            key: the key they are stored under.
-
-        Raises:
-            InvalidInput: one of them is an instruction; the message says why it looks like one.
+        The message names the texts as `what` and says why one looks like an instruction.
         """
         if not self._refuses:
             return
@@ -186,15 +171,15 @@ class WriteFilter:
                 )
 
     def key(self, scope: Scope, key: str) -> str:
-        """A key as it is kept, to look for it."""
+        """A key as it is stored, to look it up."""
         return self._text(scope, key)
 
     def memory(self, scope: Scope, memory: Memory) -> Memory:
-        """`memory` as it will be kept, so that nothing, not its id, is made of what will not be."""
+        """`memory` as it will be stored, so that its id is not derived from what is masked."""
         if not self.masks:
             return memory
         text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
-        for user in (scope.user, None):  # it may be kept as global
+        for user in (scope.user, None):  # it may become global
             self._passed[_digest(scope.deployment, user, text, key, context)] = None
         while len(self._passed) > _PASSED:
             self._passed.popitem(last=False)
@@ -214,7 +199,7 @@ class WriteFilter:
         return masked, key, context
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
-        """JSON as it will be kept under `name`."""
+        """JSON as it will be stored under `name`."""
         if not self.masks:
             return value
         masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
@@ -243,12 +228,12 @@ class WriteFilter:
                     data[name] = self._text(scope, data[name])
             return replace(record, data=data)
         step = data.get("name")
-        if isinstance(step, str) and "value" in data:  # what came out of a step, under its name
+        if isinstance(step, str) and "value" in data:  # the result of a step, under its name
             data |= {"name": self._text(scope, step), "value": self.value(scope, data["value"], step)}
         return replace(record, data=self.value(scope, data))
 
     def _item(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
-        """An integrator's value. What is encoded in it, as an image is, nobody said: it stays as it is."""
+        """An integrator's value. Encoded data in it, such as an image, stays unchanged."""
         encoded: list[str] = []
 
         def stand_in(found: re.Match[str]) -> str:
@@ -274,7 +259,7 @@ class WriteFilter:
         if isinstance(statement, str):
             data["statement"] = self._text(scope, statement)
         elif self._passed.pop(_digest(scope.deployment, scope.user, text, record.key, context), 0) is None:
-            return record  # as `memory` gave it out a moment ago
+            return record  # `memory` has just returned it
         data["text"], key, context = self._fields(scope, text, record.key, context)
         return replace(record, key=key, data=data if context is None else data | {"context": context})
 
@@ -297,7 +282,7 @@ class WriteFilter:
         prepared: CheckedChanges,
         said: dict[str, list[tuple[Said, Record, bool]]],
     ) -> None:
-        """A turn, in the light of those before it; of which some may have to be written again."""
+        """A turn, read together with those before it, some of which may have to be rewritten."""
         record = put.record
         one = _said(record.data)
         conversation = record.key or ""
@@ -318,7 +303,7 @@ class WriteFilter:
     async def _before(
         self, scope: Scope, conversation: str, here: list[tuple[Said, Record, bool]]
     ) -> list[tuple[Said, Record, bool]]:
-        """The turns kept before, and those of the same batch behind them."""
+        """The stored turns before, and those of the same batch."""
         if len(here) >= CONTEXT or any(kept for _, _, kept in here):
             return here
         known = {record.id for _, record, _ in here}
@@ -326,10 +311,10 @@ class WriteFilter:
         return [*kept, *here]
 
     async def _kept(self, scope: Scope, conversation: str) -> list[Record]:
-        """The last turns of a conversation that are kept, oldest first."""
+        """The last stored turns of a conversation, oldest first."""
         try:
             records = await self._store.scan(scope, TURN, key=conversation, newest_first=True, limit=CONTEXT)
-        except EchoicError:  # the write itself will say what is wrong
+        except EchoicError:  # the write itself will raise
             return []
         return records[::-1]
 
@@ -341,7 +326,7 @@ class WriteFilter:
         place: int,
         masked: Masked,
     ) -> None:
-        """Have a turn that was kept, or is about to be, lose a part of what turned out to be a secret."""
+        """Rewrite an earlier turn that turned out to contain a part of a secret."""
         one, record, kept = before[place]
         if not masked.found:
             return
@@ -360,14 +345,8 @@ class WriteFilter:
     def _learn_whole(
         self, scope: Scope, found: Sequence[SecretSpan], before: list[tuple[Said, Record, bool]]
     ) -> None:
-        """A number that was read out over turns is known as a whole too: that is how it is read back."""
-        if not found or found[-1].kind not in {
-            "card",
-            "account number",
-            "ID number",
-            "PIN",
-            "one-time code",
-        }:
+        """Remember a number dictated over several turns as a whole too: agents read it back that way."""
+        if not found or found[-1].kind not in {"card", "account number", "ID number", "PIN", "one-time code"}:
             return
         known = self._known.get(scope)
         if known is None:
@@ -379,7 +358,7 @@ class WriteFilter:
                 known.append(Known(found[-1].kind, whole))
 
     def _note_told(self, scope: Scope, text: str, masked: Masked) -> None:
-        """Remember how `text` is kept. It may have been masked before, in part."""
+        """Remember how `text` is stored. It may have been masked in part before."""
         if not masked.found or len(text) > _TOLD_CHARACTERS:
             return
         told = self._told.setdefault(scope, OrderedDict())
@@ -419,14 +398,14 @@ class WriteFilter:
         return replace(record, data=data)
 
     def _pending(self, scope: Scope, tool: dict[str, Any]) -> dict[str, Any]:
-        """A tool call under way. One whose arguments are masked cannot be made again."""
+        """A pending tool call. One whose arguments are masked cannot be made again."""
         arguments = self.value(scope, tool.get("arguments", {}), str(tool.get("name", "")))
         if arguments != tool.get("arguments", {}):
             tool["idempotent"] = False
         return {**tool, "arguments": arguments}
 
     def _messages(self, scope: Scope, messages: str, told: Mapping[str, str]) -> str:
-        """Messages, masked turn by turn; the caller's words as they are masked in `told`."""
+        """Messages, masked turn by turn; the caller's words as masked in `told`."""
         try:
             parsed = json.loads(messages)
         except ValueError:
@@ -442,7 +421,7 @@ class WriteFilter:
         return messages if changed == parsed else json.dumps(changed, ensure_ascii=False)
 
     def _part(self, scope: Scope, part: Mapping[str, Any], before: list[Said]) -> dict[str, Any]:
-        """One part of a message: speech and text as turns, everything else by its names."""
+        """One part of a message: speech and text as turns, everything else by field name."""
         seen = json.dumps([scope.deployment, scope.user, part, [one.text for one in before[-CONTEXT:]]])
         name = hashlib.blake2b(f"{seen}{self._of(scope)}".encode(), digest_size=16).digest()
         there = self._parts.get(name)
@@ -496,7 +475,7 @@ class WriteFilter:
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON with each text in it, names apart, as `change` makes it."""
+    """JSON with `change` applied to each text, except names."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -519,7 +498,7 @@ def _speaker(part: Mapping[str, Any]) -> str:
 
 
 def _walked(message: Any, part: Any) -> Any:
-    """`message` with each of its parts as `part` makes it."""
+    """`message` with `part` applied to each of its parts."""
     if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
         return message
     parts = [part(each) if isinstance(each, dict) else each for each in message["parts"]]
@@ -531,7 +510,7 @@ def _said(turn: Mapping[str, Any]) -> Said:
 
 
 def _turn_data(data: dict[str, Any], masked: Masked) -> dict[str, Any]:
-    """A turn's data with its text masked; what was heard of it stays a prefix of that text."""
+    """A turn's data with its text masked; the heard part stays a prefix of that text."""
     heard, text = data.get("heard"), data.get("text", "")
     data["text"] = masked.text
     if isinstance(heard, str) and masked.found:

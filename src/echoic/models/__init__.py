@@ -1,7 +1,7 @@
 """Language models: extracting memories from what was said, and judging what may be global.
 
-Any model that PydanticAI supports will do. A model's output is a proposal: its form is checked here, and what
-it may change by `memory`. Nothing here is imported unless a model is named.
+Any model that PydanticAI supports works. A model's output is a proposal: its form is checked here, and what
+it may change in `memory`. Nothing here is imported unless a model is named.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from echoic.models.question import ModelClassifier, ModelSummarizer
 
 TIMEOUT_S = 60.0
-"""How long one answer may take. Nobody waits for it."""
+"""Time limit of an answer; nobody waits for it."""
 
 
 def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelExtractor:
@@ -33,11 +33,7 @@ def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Model
 
 
 def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelClassifier:
-    """A classifier that judges with `model` whether a text may be global. Nothing is contacted yet.
-
-    Raises:
-        InvalidInput: the provider is unknown, or its packages are not installed.
-    """
+    """A classifier that judges with `model` whether a text may be global; as for `extractor_from`."""
     checked(model)
     from echoic.models.question import ModelClassifier
 
@@ -45,11 +41,7 @@ def classifier_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
 
 
 def summarizer_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> ModelSummarizer:
-    """A summarizer of long calls that uses `model`. Nothing is contacted yet.
-
-    Raises:
-        InvalidInput: the provider is unknown, or its packages are not installed.
-    """
+    """A summarizer of long calls that uses `model`; as for `extractor_from`."""
     checked(model)
     from echoic.models.question import ModelSummarizer
 
@@ -57,11 +49,7 @@ def summarizer_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Mode
 
 
 def checked(model: object) -> None:
-    """See that `model` names a provider that is known and installed, or is a model.
-
-    Raises:
-        InvalidInput: it is neither.
-    """
+    """Raise `InvalidInput` unless `model` is a model, or names one of a known and installed provider."""
     try:
         from pydantic_ai.models import Model, parse_model_id
         from pydantic_ai.providers import infer_provider_class

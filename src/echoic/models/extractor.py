@@ -1,4 +1,4 @@
-"""An extractor that asks a language model. What was said reaches the model as quoted data, never as
+"""An extractor that uses a language model. What was said reaches the model as quoted data, never as
 instructions.
 """
 
@@ -77,7 +77,7 @@ class ExtractorAnswer(BaseModel):
     read_up_to: str = Field(
         default="", description="The handle of the last turn, to show that all were read."
     )
-    # described to the model in full, taken in unchecked: each is looked at by itself
+    # described to the model in full, but accepted unchecked: each item is validated by itself
     changes: list[Annotated[Any, WithJsonSchema(ProposedChange.model_json_schema())]] = Field(
         description="Empty where nothing is worth keeping."
     )
@@ -85,22 +85,22 @@ class ExtractorAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handles:
-    """The short names in a question and what they refer to. A model never sees an id, and can name nothing
+    """Short names in a question and what they refer to. A model never sees an id, and can name nothing
     else.
     """
 
     turns: Mapping[str, Turn]
-    """The user's new turns. Those of others are shown, but are no source of anything."""
+    """The user's new turns. Those of others are shown, but cannot be cited."""
     known: Mapping[str, Memory]
     last: str
     """The handle of the last turn."""
 
 
 def usable(answer: ExtractorAnswer, handles: Handles) -> list[Change] | None:
-    """The changes that can be used; None where the answer as a whole cannot.
+    """The changes that can be used; None if the answer as a whole cannot.
 
-    An empty answer is one only if it shows that the turns were read; one with more changes than a
-    conversation can hold is none.
+    An empty answer counts only if it shows that the turns were read; one with too many changes does not
+    count.
     """
     if len(answer.changes) > MOST_CHANGES:
         return None
@@ -111,7 +111,7 @@ def usable(answer: ExtractorAnswer, handles: Handles) -> list[Change] | None:
 
 
 def _change(raw: object, handles: Handles) -> Change | None:
-    """One item as a change; None where it is not one."""
+    """One item as a change; None if it is not one."""
     try:
         item = ProposedChange.model_validate(raw, strict=False)
         source = tuple(dict.fromkeys(handles.turns[name].id for name in item.turns))
@@ -149,9 +149,9 @@ def _fact(item: ProposedChange) -> Fact:
 
 
 def _key(slot: str, value: str) -> str | None:
-    """The key the rules would give; None for a slot they do not have, or one that would hold too much.
+    """The key the rules would use; None for a slot they do not have, or one that can have several values.
 
-    A model that files every preference under "preference" would have each supersede the one before.
+    A model that files every preference under "preference" would have each supersede the previous one.
     """
     base, _, item = slot.partition(":")
     if not value or base in _MANY:
@@ -167,8 +167,8 @@ def _key(slot: str, value: str) -> str | None:
 _TURN_CHARACTERS: Final = 2_000
 """Characters of one row of a transcript."""
 _KNOWN_CHARACTERS: Final = 200
-# Tools, recalled memories and whatever a framework writes into a transcript: what is shown is learned again,
-# and a memory that was recalled would confirm itself.
+# Tools, recalled memories and other entries of a framework's transcript: what is shown is learned, and a
+# recalled memory would confirm itself.
 _NOT_SHOWN: Final = frozenset("tool tools function system memory developer context".split())
 
 INSTRUCTIONS: Final = """\
@@ -202,9 +202,9 @@ class ModelExtractor(Asking[ExtractorAnswer]):
     """Extracts memories with a language model; see `Extractor`.
 
     Args:
-        model: "provider:model", or a model of PydanticAI's.
-        timeout_s: how long one answer may take.
-        name: of the reader's cursor: another name reads everything anew.
+        model: "provider:model", or a PydanticAI model.
+        timeout_s: time limit of an answer.
+        name: the name of the reader's cursor; another name reads everything again.
     """
 
     def __init__(self, model: str | Model, *, timeout_s: float, name: str = "model") -> None:
@@ -216,7 +216,7 @@ class ModelExtractor(Asking[ExtractorAnswer]):
 
         Raises:
             Unusable: no item could be used, or the answer does not show that the turns were read.
-            Exception: whatever else went wrong on the way to the model or back.
+            Exception: anything that the model's client raises.
         """
         shown = [turn for turn in reading.turns if _is_shown(turn)]
         turns = {f"t{at}": turn for at, turn in enumerate(shown, 1)}
@@ -225,7 +225,7 @@ class ModelExtractor(Asking[ExtractorAnswer]):
         handles = Handles(turns=sources, known=known, last=next(reversed(turns), ""))
         question = _question(known, [turn for turn in reading.context if _is_shown(turn)], turns)
         changes = usable(await self.ask(question, handles), handles)
-        if changes is None:  # the agent asks again before it gives this up
+        if changes is None:  # the agent has already asked again
             raise Unusable("nothing the model said could be used")
         return changes
 
@@ -258,7 +258,7 @@ def _fact_row(name: str, memory: Memory) -> dict[str, Any]:
 
 
 def _turn_rows(name: str, turn: Turn) -> list[dict[str, Any]]:
-    """What was said in `turn`; a long one in several rows of one handle, since what is not shown is lost."""
+    """The rows of `turn`; a long one has several with the same handle, since what is not shown is lost."""
     row: dict[str, Any] = {"turn": name} if name else {}
     speaker = turn.speaker if turn.speaker in {"user", "agent"} else "other"
     day = turn.said_at.date().isoformat()
@@ -267,7 +267,7 @@ def _turn_rows(name: str, turn: Turn) -> list[dict[str, Any]]:
 
 
 def _pieces(text: str, limit: int) -> list[str]:
-    """`text` in pieces of `limit` characters at most, cut between words where there is a blank."""
+    """`text` in pieces of `limit` characters at most, cut between words if possible."""
     pieces = []
     while len(text) > limit:
         end = text.rfind(" ", 1, limit + 1)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
-# Tags of any markup, the tokens models mark roles with, and code fences.
+# Tags of any markup, role tokens of models, and code fences.
 _MARKUP: Final = re.compile(
     r"<\|.{0,40}?\|>|</?[A-Za-z!?][^<>]{0,200}>|\[/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL)\]|`{3,}|#{3,}|={4,}",
     re.IGNORECASE,
 )
-# Characters a reader does not see: directions, joiners, tags, private use and half characters.
+# Invisible characters: controls, joiners, tags, private use and surrogates.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
 _LEFT: Final = str.maketrans({"<": "‹", ">": "›"})
 
@@ -41,26 +41,25 @@ def stripped(text: str, limit: int) -> str:
 
 
 def quoted(rows: Sequence[Mapping[str, Any]]) -> str:
-    """`rows` as JSON, one a line: nothing in them can end its string, its line or the list."""
+    """`rows` as JSON, one per line: nothing in them can end its string, its line or the list."""
     return "\n".join(json.dumps(dict(row), ensure_ascii=False) for row in rows)
 
 
 OutputT = TypeVar("OutputT")
 
 MAX_TOKENS = 4000
-"""The longest answer: about 60 changes, more than any stretch of a conversation holds."""
+"""Token limit of an answer: about 60 changes, more than any part of a conversation has."""
 _REQUESTS = 3
-"""Requests for one question: the first, and those repeated because the answer could not be read."""
+"""Requests for one question, including retries after an unreadable answer."""
 
 
 class Asking(Generic[OutputT]):
     """A model that answers one kind of question.
 
     Args:
-        model: "provider:model", or a model of PydanticAI's.
-        make: makes the agent for a model; called once, in a thread, since importing a provider's client and
-            reading certificates takes up to a second.
-        timeout_s: how long one answer may take.
+        model: "provider:model", or a PydanticAI model.
+        make: makes the agent for a model; called once, in a thread, since it takes up to a second.
+        timeout_s: time limit of an answer.
     """
 
     def __init__(
@@ -73,16 +72,16 @@ class Asking(Generic[OutputT]):
         self._opening = asyncio.Lock()
 
     async def open(self) -> None:
-        """Make the client. Nothing is contacted.
+        """Create the client. Nothing is contacted.
 
         Raises:
-            InvalidInput: the model cannot be used as it was named: a key or a package is missing.
+            InvalidInput: the model cannot be used: a key or a package is missing.
         """
         async with self._opening:
             if self._agent is not None:
                 return
             agent = await asyncio.to_thread(self._made)
-            if isinstance(self._model, str):  # its client is ours to close
+            if isinstance(self._model, str):  # we made its client, so we close it
                 await agent.__aenter__()
             self._agent = agent
 
@@ -97,7 +96,7 @@ class Asking(Generic[OutputT]):
 
         Raises:
             TimeoutError: there was none in time.
-            Exception: whatever PydanticAI, the provider's client or the connection brings about.
+            Exception: anything that PydanticAI or the model's client raises.
         """
         from pydantic_ai import UsageLimits
 
@@ -143,26 +142,16 @@ class Opinion(BaseModel):
 
     who: Literal["everyone", "only_them"]
     sure: bool
-    """Whether there is no doubt."""
 
 
 class ModelClassifier(Asking[Opinion]):
-    """Judges with a language model whether a text may be global; see `Classifier`.
-
-    Args:
-        model: "provider:model", or a model of PydanticAI's.
-        timeout_s: how long one answer may take.
-    """
+    """Judges with a language model whether a text may be global; see `Classifier`."""
 
     def __init__(self, model: str | Model, *, timeout_s: float) -> None:
         super().__init__(model, _classifier_agent, timeout_s=timeout_s)
 
     async def classify(self, text: str, key: str | None) -> Verdict:
-        """Global only where the model is sure of it.
-
-        Raises:
-            Exception: whatever went wrong on the way to the model or back; that means private.
-        """
+        """Global only if the model is sure; any exception means private."""
         row = {"key": stripped(key or "", 200), "told": stripped(text, MAX_FACT_CHARACTERS)}
         opinion = await self.ask(quoted([row]))
         shared = opinion.who == "everyone" and opinion.sure
@@ -197,22 +186,13 @@ class Summary(BaseModel):
 
 
 class ModelSummarizer(Asking[Summary]):
-    """Summarises with a language model; see `Summarizer`.
-
-    Args:
-        model: "provider:model", or a model of PydanticAI's.
-        timeout_s: how long one answer may take.
-    """
+    """Summarises with a language model; see `Summarizer`."""
 
     def __init__(self, model: str | Model, *, timeout_s: float) -> None:
         super().__init__(model, _summary_agent, timeout_s=timeout_s)
 
     async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
-        """The summary `before` taken further by `turns`.
-
-        Raises:
-            Exception: whatever went wrong on the way to the model or back.
-        """
+        """The summary `before`, extended by `turns`."""
         rows = [
             {"speaker": turn.speaker, "text": stripped(turn.heard_text, _TURN_CHARACTERS)}
             for turn in turns

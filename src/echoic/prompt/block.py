@@ -1,12 +1,12 @@
-"""The block a session starts with: what is known of a user, in sections, within a budget of tokens. Pure.
+"""The block a session starts with: what is known of a user, in sections, within a token budget. Pure.
 
-What people said is one line between quotes, which nothing in it can close (`quoted`). What is left out is
-left out for the model alone: memory keeps every text as it was said.
+What people said is one line between quotes, which nothing in it can close (`quoted`). What does not fit is
+left out for the model only: memory keeps every text as it was said.
 
-The order of sections goes from what all callers of an agent share to what changes by the minute, so that a
-prompt cache of the provider keeps hitting; within a section, what was first written stands first. What a
-section does not need goes to the sections behind it, never to those before: so a change reaches nothing that
-stands before it. The same memory makes the same block.
+Sections are ordered from what all callers of an agent share to what changes by the minute, so that the
+provider's prompt cache keeps hitting; within a section, older items come first. Unused budget goes to later
+sections, never to earlier ones, so that a change affects nothing before it. The same memory makes the same
+block.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from echoic.types import Conversation, Directives, Experience, Memory, Outcome, 
 
 T = TypeVar("T")
 Counter = Callable[[str], int]
-"""Tokens of a text. The sum over its lines is at least that of the whole."""
+"""Counts the tokens of a text; the sum over its lines is at least that of the whole."""
 BREAK: Final = "\n\n"
 WITHHELD: Final = "More is known, which may be told once they prove who they are, by a PIN or a code."
 _MARK: Final = '<memory part="'
 _FRAMED: Final = re.compile(r'^<memory part="(?P<name>[a-z]+)">\n.*?^</memory>$', re.MULTILINE | re.DOTALL)
 _NOTHING: Final = "Nothing any more."
 _MISSES: Final = 32
-"""Lines in a row that do not fit: behind them no more are tried. What many know of one costs no more time."""
+"""After this many lines in a row that do not fit, no more are tried, which bounds the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of a block, whole in itself."""
+    """A section of a block."""
 
     name: str
     text: str
@@ -44,25 +44,25 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The memory block at the start of a session. Empty if the budget is too small for its opening words."""
+    """The memory block at the start of a session. Empty if the budget is too small for its opening."""
 
     sections: tuple[Section, ...] = ()
-    """Ordered from what hardly ever changes to what changes most."""
+    """Ordered from the most to the least stable."""
     tokens: int = 0
-    """The tokens of `text`, as they were counted; never above the budget."""
+    """Tokens of `text`; never above the budget."""
     left_out: int = 0
-    """Things that are known and did not fit."""
+    """Number of items that did not fit."""
     outcome: Outcome = "complete"
-    """Whether the recall for the moment could look through everything. Complete where none was made: what
-    stands in the other sections is read whole, or not at all and with an error."""
+    """Outcome of the recall for the moment; "complete" if there was none, since the other sections are always
+    read in full."""
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """All sections as one text."""
         return _joined(self.sections)
 
     def section(self, name: str) -> str:
-        """The text of one section; empty where the block has none of that name."""
+        """The text of one section; empty if there is none with that name."""
         return next((section.text for section in self.sections if section.name == name), "")
 
 
@@ -72,22 +72,15 @@ class Draft:
 
     name: str
     lines: Sequence[str]
-    """In the order they stand; blank where there is nothing to say. What is not let in is not read."""
+    """All lines in order; empty ones are skipped. Lines that are not included are not read."""
     share: float
-    """Its share of the budget, beside what the sections before it left over."""
+    """Its share of the budget, in addition to what the sections before it left over."""
     first: Sequence[int] = field(default_factory=tuple)
-    """Places of `lines` in the order they are let in where not all fit; empty: as they stand."""
+    """Indexes of `lines` by priority if not all fit; empty: in order."""
 
 
 def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter) -> Block:
-    """The block of `drafts`, as much of each as fits.
-
-    Args:
-        opening: the text before all sections; if the budget cannot hold it the block is empty.
-        drafts: the sections, in order.
-        budget: token budget of the whole block.
-        count: counts tokens.
-    """
+    """A block with as much of each draft as fits into `budget`; empty if even `opening` does not fit."""
     room = budget - count(opening.text)
     if room < 0:
         return Block(left_out=sum(len(draft.lines) for draft in drafts))
@@ -105,12 +98,12 @@ def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter)
 
 
 def framed(name: str, lines: Sequence[str]) -> str:
-    """`lines` between the marks of their section. No line of ours or anybody's holds such a mark."""
+    """`lines` between the marks of their section. No line contains such a mark."""
     return "\n".join([f'{_MARK}{name}">', *lines, "</memory>"])
 
 
 def is_memory(text: str) -> bool:
-    """Whether a message was looked up in memory and said by nobody: such a one begins with a mark."""
+    """Whether a message comes from memory: such a message begins with a mark."""
     return text.startswith(_MARK)
 
 
@@ -120,19 +113,19 @@ def parts_in(text: str) -> dict[str, str]:
 
 
 def changed_parts(told: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What of the sections `now` a model does not have yet, where it was `told` others before.
+    """The sections of `now` that a model does not have yet, if it was `told` others before.
 
-    Appended to what it was sent, it brings it up to date: nothing before it is rewritten.
+    They are appended to what it was sent, so that nothing before is rewritten.
     """
     parts = [text for name, text in now.items() if name != OPENING.name and text and told.get(name) != text]
-    # what the moment called to mind is of that moment, and needs no taking back
+    # the section for the moment applies to that moment only, so it need not be withdrawn
     gone = (name for name in told if name in SECTIONS and name != "now" and not now.get(name))
     parts += [text for name in gone if told[name] != (text := framed(name, [_NOTHING]))]
     return BREAK.join(parts)
 
 
 def _chosen(draft: Draft, allowed: int, count: Counter) -> tuple[list[str], int, int]:
-    """As many lines of `draft` as `allowed` tokens hold, what they cost, and how many were blank."""
+    """As many lines of `draft` as `allowed` tokens hold, their cost, and how many were empty."""
     cost = count(BREAK + framed(draft.name, [])) + 1
     chosen: dict[int, str] = {}
     blank = misses = 0
@@ -152,7 +145,7 @@ def _chosen(draft: Draft, allowed: int, count: Counter) -> tuple[list[str], int,
 
 
 def _within(sections: list[Section], budget: int, count: Counter, left_out: int) -> Block:
-    """The block, with its last sections taken off while a counter that is not additive finds too much."""
+    """The block without the last sections that exceed the budget if the counter is not additive."""
     kept, _, tokens = trimmed(sections, _joined, budget, count)
     left_out += sum(max(0, section.text.count("\n") - 1) for section in sections[len(kept) :])
     return Block(sections=tuple(kept), tokens=tokens if kept else 0, left_out=left_out)
@@ -171,7 +164,7 @@ OPENING: Final = Section(
         "later holds. Not all that is remembered is here."
     ),
 )
-"""Echoic's own words, the same for everybody: the only section that may stand in a system message."""
+"""Echoic's own words, the same for everybody: the only section that may be in a system message."""
 SECTIONS: Final = (
     "about",
     "experience",
@@ -182,7 +175,7 @@ SECTIONS: Final = (
     "withheld",
     "now",
 )
-"""Names of all sections, in the order they stand."""
+"""Names of all sections, in order."""
 
 SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -203,7 +196,7 @@ SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
     }
 )
-"""What each preset asks of an agent."""
+"""The instruction for each preset."""
 
 _SHARES: Final[Mapping[str, float]] = {
     "experience": 0.15,
@@ -214,12 +207,11 @@ _SHARES: Final[Mapping[str, float]] = {
     "withheld": 0.05,
     "now": 0.15,
 }
-"""The shares of the budget; few blocks have to say that more is withheld. Where nothing is asked of the
-moment, its share is the memories'."""
+"""Shares of the budget. Without a section for the moment, the memories get its share."""
 
 _UNSURE: Final = " (unconfirmed)"
 _CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "no_contact_time")
-"""What may do harm where it is not known."""
+"""Keys whose absence may do harm."""
 _USE: Final[Mapping[str, int]] = {
     "requirement": 1,
     "preference": 2,
@@ -265,9 +257,7 @@ ASKING: Final = (
 def directives_draft(directives: Directives, *, asks_first: bool = False) -> Draft:
     """How the user wants to be served: presets in our words, the rest in theirs.
 
-    Args:
-        directives: theirs.
-        asks_first: whether they are still to be asked if the conversation may be kept.
+    `asks_first`: whether the user has yet to be asked if the conversation may be stored.
     """
     presets = {name: value for name in SAID if (value := getattr(directives, name)) is not None}
     lines = [f"- {SAID[name][value]}" for name, value in presets.items() if value in SAID[name]]
@@ -291,8 +281,8 @@ def memories_draft(
     """The user's memories besides the profile.
 
     Args:
-        memories: all that hold, in the order of first writing.
-        of_agent: ids of those that were heard by the agent that serves now.
+        memories: all current ones, in order of first writing.
+        of_agent: ids of those that the current agent heard.
         moment: whether a section for the moment follows.
     """
     by_use = sorted(range(len(memories)), key=lambda place: _usefulness(memories[place], place, of_agent))
@@ -301,7 +291,7 @@ def memories_draft(
 
 
 class _LazyLines(Sequence[str]):
-    """Memories as lines, written when they are asked for: of thousands most are never let in."""
+    """Memories as lines, rendered on access, since most of thousands are never included."""
 
     def __init__(self, memories: Sequence[Memory]) -> None:
         self._memories = memories
@@ -329,7 +319,7 @@ def conversations_draft(conversations: Sequence[Conversation]) -> Draft:
 
 
 def withheld_draft() -> Draft:
-    """Draft the section that says that more is known than may be told."""
+    """The section that says that more is known than may be told."""
     return _draft("withheld", [WITHHELD])
 
 
@@ -339,7 +329,9 @@ def now_draft(memories: Sequence[Memory]) -> Draft:
 
 
 def memory_line(memory: Memory) -> str:
-    """One memory: its sentence, or its key and value; when it applies; whether it is sure. May be empty."""
+    """One memory as a line: its sentence, or its key and value; when it applies; whether it is unconfirmed.
+    May be empty.
+    """
     said = quoted(memory.statement or memory.text)
     if not said:
         return ""
@@ -361,7 +353,9 @@ def _conversation_line(conversation: Conversation) -> str:
 
 
 def _usefulness(memory: Memory, place: int, of_agent: Collection[str]) -> tuple[int, bool, int, int]:
-    """The lower the sooner it is let in: may it do harm, what is it, who heard it, how often, how lately."""
+    """Priority, lower first: may its absence do harm, category, whether this agent heard it, how often, how
+    recently.
+    """
     crucial = memory.key is not None and memory.key.startswith(_CRUCIAL)
     rank = 0 if crucial else _USE[memory.category]
     return (rank, memory.id not in of_agent, -memory.times_said, -place)
@@ -373,17 +367,13 @@ def _draft(name: str, lines: Sequence[str], *, first: Sequence[int] = ()) -> Dra
 
 _PIECE = re.compile(r"[A-Za-z]{1,6}|[0-9]{1,3}|\s*\n\s*|\s{2,}|[^\sA-Za-z0-9]", re.ASCII)
 _WIDE = re.compile("[\u0800-\U0010ffff]")
-"""Three bytes of UTF-8 and more."""
+"""Characters of three or more bytes in UTF-8."""
 _BYTES_AT_MOST: Final = 12
-"""A tokenizer that takes a long unknown word for one token is not believed below this."""
+"""Bytes per token at most: a tokenizer may count a long unknown word as one token."""
 
 
 def checked_budget(tokens: object) -> int:
-    """`tokens` as a budget.
-
-    Raises:
-        InvalidInput: it is no whole number above 0.
-    """
+    """`tokens` as a budget; raises `InvalidInput` unless it is a whole number above 0."""
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
         raise InvalidInput(f"budget_tokens must be a whole number above 0, not {brief(tokens)}")
     return tokens
@@ -392,10 +382,10 @@ def checked_budget(tokens: object) -> int:
 def trimmed(
     parts: Sequence[T], text_of: Callable[[Sequence[T]], str], budget_tokens: int, count: Counter
 ) -> tuple[list[T], str, int]:
-    """`parts` without the last ones that the budget does not hold, their text, and its tokens.
+    """`parts` without the last ones that exceed the budget, their text, and its tokens.
 
-    Lines are counted one by one; a counter may find more in the whole than in its lines. Where not even the
-    text of no parts fits, all is empty.
+    Lines are counted one by one; a counter may find more tokens in the whole. If not even an empty text fits,
+    all is empty.
     """
     kept = list(parts)
     while (tokens := count(text := text_of(kept))) > budget_tokens:
@@ -406,17 +396,16 @@ def trimmed(
 
 
 def estimate_tokens(text: str) -> int:
-    """An estimate on the safe side, for byte-pair vocabularies of 100,000 entries and more.
+    """A conservative estimate for byte-pair vocabularies of 100,000 entries and more.
 
-    A word is a token for every 6 letters of English begun, though common ones are one at any length; a number
-    is one for every 3 digits, any other sign one for every 2 bytes of UTF-8. A blank goes with the word
-    behind it; several, or a line break, are one.
+    A word counts one token per 6 letters, a number one per 3 digits, any other character one per 2 bytes of
+    UTF-8. A space belongs to the word after it; several, or a line break, are one token.
     """
     return len(_PIECE.findall(text)) + (0 if text.isascii() else len(_WIDE.findall(text)))
 
 
 def counter_of(embedder: Any) -> Counter:
-    """How to count: `embedder.count_tokens` where it has one and is loaded, else `estimate_tokens`."""
+    """`embedder.count_tokens` if it has one and is loaded, otherwise `estimate_tokens`."""
     counting = getattr(embedder, "count_tokens", None)
     if counting is None:
         return estimate_tokens
@@ -431,11 +420,11 @@ def counter_of(embedder: Any) -> Counter:
 
 
 MAX_QUOTED_CHARACTERS: Final = 300
-"""The longest text in a block. A memory is a sentence; what is longer is found by asking for it."""
+"""The longest text in a block. A memory is a sentence; longer ones can be searched for."""
 
 _TAG = re.compile(r"<[^<>]{0,200}>")
 _HEADING = re.compile(r"#{2,}")
-# Brackets of any markup become plain ones, every double quote a single one; what only markup uses goes.
+# Brackets of any markup become plain ones, double quotes single ones; characters of markup only are removed.
 _BLANKS: Final = "<>|\u2039\u203a\u2329\u232a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2770\u2771"
 _OPENING: Final = "[{\u3010\u301a"
 _CLOSING: Final = "]}\u3011\u301b"
@@ -451,16 +440,13 @@ _PLAIN: Final = str.maketrans(
 
 
 def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
-    """`text` on one line between double quotes, with no markup and no further double quote in it.
+    """`text` on one line between double quotes, without markup and further double quotes; empty if nothing is
+    left.
 
-    Lookalikes are folded first (NFKC), so that a full-width bracket is a bracket; characters that are not
-    seen are taken out. Empty where nothing is left.
-
-    Args:
-        text: any.
-        limit: characters at most; what is cut off shows as "…".
+    Lookalikes are folded first (NFKC), so that a full-width bracket is a bracket; invisible characters are
+    removed. Text beyond `limit` characters is cut, shown as "…".
     """
-    # normalising can lengthen a text eighteenfold; what lies behind the cut need not be looked at
+    # normalizing can lengthen a text eighteenfold; what is beyond the limit need not be processed
     start = text[: 4 * limit]
     seen = start if start.isascii() else _seen(unicodedata.normalize("NFKC", start))
     plain = _HEADING.sub(" ", _TAG.sub(" ", seen).translate(_PLAIN))
@@ -470,7 +456,7 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def _seen(text: str) -> str:
-    """`text` without what no reader sees; what breaks a line becomes a blank."""
+    """`text` without invisible characters; line breaks become spaces."""
     return "".join(
         " " if category in {"Cc", "Zl", "Zp"} else "" if category[0] == "C" else character
         for character in text

@@ -1,16 +1,16 @@
-"""The channels that go by words: BM25 of each row, the same over windows of turns, near words, and keys.
+"""The channels by words: BM25 of each row, the same over windows of turns, near words, and keys.
 
 BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with k1
 0.9 and b 0.4, the values of Anserini's baselines, which suit short texts. Frequencies and mean lengths are
-those of the given partitions taken together: nobody else's words weigh in.
+those of the given partitions together: no other user's words count.
 
-Near words stand in, at a discount, for a word that nobody said ("Caitlyn" for "Kaitlin"), which was misheard
-or mistyped, and for half as much for one that is written like a name, which may be spelled otherwise
-elsewhere. Exact words are the text channel's; the near channel never scores them.
+Near words replace, at a discount, a word that no row says ("Caitlyn" for "Kaitlin"), because it was misheard
+or mistyped; and, at half the weight, a word written like a name, which may be spelled otherwise elsewhere.
+The near channel never scores exact words: the text channel does.
 
-`Postings` holds a partition's postings in buckets by the low bits of the word's number: about as many buckets
-as postings. What was patched since they were filled is looked through as it is; when there is much of it,
-they are filled again. They are kept in the partition's scratch.
+`Postings` keeps a partition's postings in the partition's scratch, in about as many buckets as postings, by
+the low bits of the term. Segments patched since are scanned; when there are many, the buckets are filled
+again.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from echoic.text.analysis import Word, word_of
 K1, B = 0.9, 0.4
 
 Terms = NDArray[np.uint32]
-"""Stems as numbers, each once."""
+"""Unique stems as numbers."""
 
 _KEY = "ranking.postings"
-_FEWEST_BITS, _MOST_BITS = 6, 16  # of a bucket's number
+_FEWEST_BITS, _MOST_BITS = 6, 16  # bits of a bucket's number
 _NOBODY = np.zeros(0, np.int32), np.zeros(0, np.uint8)
-# Segments that may have been patched since the buckets were filled: so many, or this share of all.
+# Segments patched since the buckets were filled: at most so many, or this share of all.
 _FEW, _FEW_SHARE = 8, 0.05
 _REACHED = np.arange(REACH, -REACH - 1, -1)
-_CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
+_CELLS = 1 << 21  # cells of a matrix of terms by slots: 8 MB
 
 
 @dataclass(frozen=True, slots=True)
 class SpeakerCounts:
-    """Term counts by speaker; a term that a speaker never says has a count of 0."""
+    """Postings of some terms; a term that only names a speaker has a count of 0."""
 
     bounds: NDArray[np.int64]
-    """[terms + 1] Where the postings of each term begin, and where those of the last one end."""
+    """[terms + 1] Where the postings of each term begin, and where the last ones end."""
     row: NDArray[np.int32]
     count: NDArray[np.uint8]
 
     @property
     def which(self) -> NDArray[np.int64]:
-        """The term of each posting, by its place among those looked up."""
+        """The term of each posting, by its index among those looked up."""
         return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
     def some(self, keep: NDArray[np.bool_]) -> SpeakerCounts:
-        """Return the postings to be kept."""
+        """The postings where `keep` is true."""
         ends = np.concatenate([[0], np.cumsum(keep)])
         return SpeakerCounts(ends[self.bounds], self.row[keep], self.count[keep])
 
     def of(self, terms: slice) -> SpeakerCounts:
-        """Return the postings of the terms in the slice."""
+        """The postings of a slice of the terms."""
         bounds = self.bounds[terms.start : terms.stop + 1]
         part = slice(int(bounds[0]), int(bounds[-1]))
         return SpeakerCounts(bounds - part.start, self.row[part], self.count[part])
@@ -80,7 +80,7 @@ class Postings:
         bits = min(max(len(terms).bit_length(), _FEWEST_BITS), _MOST_BITS)
         self._mask = (1 << bits) - 1
         bucket = (terms & np.uint32(self._mask)).astype(np.uint16)
-        order = np.argsort(bucket, kind="stable")  # of 16 bits: a radix sort, 0.6 ms for 120,000
+        order = np.argsort(bucket, kind="stable")  # 16 bits: a radix sort, 0.6 ms for 120,000
         self._rows, self._terms, self._counts = rows[order], terms[order], counts[order]
         self._starts = np.zeros(self._mask + 2, np.int32)
         np.cumsum(np.bincount(bucket, minlength=self._mask + 1), out=self._starts[1:])
@@ -90,7 +90,7 @@ class Postings:
 
     @classmethod
     def of(cls, partition: Partition) -> Postings:
-        """The postings of `partition`, brought up to date. The caller holds the partition's lock."""
+        """The current postings of `partition`. The caller holds the partition's lock."""
         kept = partition.scratch.get(_KEY)
         assert kept is None or isinstance(kept, cls)
         if kept is None or not kept.catch_up(partition):
@@ -98,7 +98,7 @@ class Postings:
         return kept
 
     def catch_up(self, partition: Partition) -> bool:
-        """Take in what was patched; False, and nothing done, where that is too much."""
+        """Take in what was patched; False, with nothing done, if that is too much."""
         if self._seen == partition.revision:
             return True
         patched = partition.patched > self._revision
@@ -110,12 +110,7 @@ class Postings:
         return True
 
     def find(self, terms: Terms, among: NDArray[np.bool_] | None = None) -> SpeakerCounts:
-        """Every posting of `terms`, of which there is one at least.
-
-        Args:
-            terms: what is looked up.
-            among: [rows] those whose postings are wanted; None: all.
-        """
+        """Every posting of `terms`, at least one, in the rows `among` (None: all)."""
         if kernel.compiled is not None:
             bounds = np.empty(len(terms) + 1, np.int64)
             kept = self._rows, self._terms, self._counts, self._starts, SEGMENT_ROWS, self._patched
@@ -135,7 +130,7 @@ class Postings:
         return SpeakerCounts(bounds, np.concatenate(rows), np.concatenate(counts))
 
     def _of(self, term: np.uint32, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Rows and counts of one term, whose bucket reaches from `first` to `last`."""
+        """Rows and counts of one term, whose bucket spans `first` to `last`."""
         fresh = len(self._fresh[0])
         if first == last and not fresh:
             return _NOBODY
@@ -159,27 +154,27 @@ class Postings:
 
 
 def find(place: Candidates, terms: Terms) -> SpeakerCounts:
-    """The rows that may be found and contain any of `terms`."""
-    # a row that says nothing is no row of anybody's
+    """The eligible rows that contain any of `terms`."""
+    # rows without words do not count
     return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The slots that some terms occur in: for rare words, a few of many."""
+    """The slots in which some terms occur: for rare words only a few."""
 
     slots: NDArray[np.intp]
     counts: Floats
-    """[terms, slots] How often each says each of the terms."""
+    """[terms, slots] How often each slot says each term."""
     around: Floats
-    """[terms, slots] Likewise, neighbours weighted in."""
+    """[terms, slots] The same with weighted neighbours."""
 
 
 def touched_by(said: SpeakerCounts, layout: Layout) -> Touched:
-    """The slots that say one of the terms that were looked up, or have a neighbour that does."""
+    """The slots that say one of the terms, or have a neighbour that does."""
     which, slot = said.which, layout.slot_of[said.row]
     inside = np.flatnonzero(slot < layout.head)
-    # A turn counts for the slots whose windows reach it; beside a session lie gaps, which hold no row.
+    # A turn counts for the slots whose windows reach it; sessions are separated by gaps without rows.
     near = (slot[inside, None] + _REACHED).reshape(-1)
     mark = np.zeros(layout.width, np.bool_)
     mark[near] = mark[slot] = True
@@ -196,31 +191,31 @@ def touched_by(said: SpeakerCounts, layout: Layout) -> Touched:
 
 
 def _summed(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, int]) -> Floats:
-    # in 64 bits these sums are exact: in whatever order postings stand, equal rows stay equal
+    # in 64 bits these sums are exact, so equal rows stay equal in any order of postings
     summed = np.bincount(cells, weights, minlength=shape[0] * shape[1])
     return summed.astype(np.float32).reshape(shape)
 
 
 class TermStatistics:
-    """Statistics over all rows that may be found, across partitions."""
+    """Statistics over all eligible rows, across partitions."""
 
     def __init__(self, places: Sequence[Candidates]) -> None:
         self.rows = sum(place.eligible.count for place in places)
-        """How many."""
+        """The number of rows."""
         count = max(self.rows, 1)
         self.mean_length = max(sum(place.eligible.words for place in places) / count, 1e-9)
         """Content words of a row."""
         self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
-        """Content words of a row, those of its neighbours weighted in."""
+        """Content words of a row with its weighted neighbours."""
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
-        """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, of terms that so many rows say."""
+        """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, by document frequency."""
         idf: Floats = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5)).astype(np.float32)
         return idf
 
 
 def rows_saying(places: Sequence[Candidates], found: Sequence[SpeakerCounts]) -> NDArray[np.int64]:
-    """[terms] How many rows of all places say each term: one at least, where any row does."""
+    """[terms] How many rows of all partitions say each term: at least one if any row does."""
     by_place = [
         [np.count_nonzero(said.count[first:last]) for first, last in pairwise(said.bounds.tolist())]
         for said in found
@@ -239,20 +234,20 @@ def rows_saying(places: Sequence[Candidates], found: Sequence[SpeakerCounts]) ->
 
 @dataclass(frozen=True, slots=True)
 class TextScores:
-    """[rows] of each place; 0 where a row says nothing of it."""
+    """[rows] of each partition; 0 for a row without any of the terms."""
 
     own: list[Floats]
     """BM25 of the row's own words."""
     window: list[Floats]
     """BM25 of the words of the row and its neighbours."""
     nameless: list[Floats]
-    """`own`, without the words of speakers' names."""
+    """`own` without the words of speakers' names."""
     worth: Mapping[int, float]
-    """Inverse document frequency of each term asked for that some row says."""
+    """Inverse document frequency of each queried term that some row says."""
     unsaid: frozenset[int]
-    """Terms asked for that no row says."""
+    """Queried terms that no row says."""
     said: Sequence[SpeakerCounts] = ()
-    """The rows of each place that say each term, in the order asked; empty if none is asked for."""
+    """By partition, the rows that say each term, in query order; empty without terms."""
 
 
 def norms(lengths: Floats, mean_length: float) -> Floats:
@@ -261,7 +256,7 @@ def norms(lengths: Floats, mean_length: float) -> Floats:
 
 
 def bm25(counts: Floats, norm: Floats, worth: Floats) -> Floats:
-    """[terms, slots] worth count (k1 + 1) / (count + norm), of terms that are worth so much ([terms])."""
+    """[terms, slots] worth count (k1 + 1) / (count + norm), with `worth` [terms]."""
     return _saturated(counts, norm, worth[:, None])
 
 
@@ -298,7 +293,7 @@ def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStat
 def _own_and_window(
     pairs: Sequence[tuple[Candidates, SpeakerCounts]], worth: Floats, statistics: TermStatistics
 ) -> tuple[list[Floats], list[Floats]]:
-    """[rows] BM25 of the words of each row, and of each row with its neighbours, by place."""
+    """By partition, [rows] BM25 of each row, and of each row with its neighbours."""
     if kernel.compiled is not None:
         each = [{term: 1.0} for term in range(len(worth))]
         return _compiled_scores(pairs, worth, each, statistics)
@@ -314,7 +309,7 @@ def _compiled_scores(
     words: Sequence[Mapping[int, float]],
     statistics: TermStatistics,
 ) -> tuple[list[Floats], list[Floats]]:
-    """As `_own_and_window`, of each word the best of its terms times their closeness."""
+    """As `_own_and_window`, with the best term of each word times its closeness."""
     assert kernel.compiled is not None
     groups = np.cumsum([0, *map(len, words)])
     terms = np.fromiter((term for each in words for term in each), np.int32, groups[-1])
@@ -346,14 +341,14 @@ def _window(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) 
     window = _own(place, said if not layout.head else said.some(~inside), worth, mean)
     if not inside.any():
         return window
-    window = np.append(window, np.float32(0))  # room for one more: what sits in gaps is no row's
+    window = np.append(window, np.float32(0))  # one more column for slots in gaps, which have no row
     size = max(1, _CELLS // layout.width)
     turns = said.some(inside)
-    for first in range(0, len(worth), size):  # a matrix at a time stays small however many rows there are
+    for first in range(0, len(worth), size):  # one small matrix at a time, however many rows there are
         some = slice(first, min(first + size, len(worth)))
         touched = touched_by(turns.of(some), layout)
         norm = norms(layout.window_lengths[touched.slots], mean)
-        # what sits in a gap is no row's: it is added behind all
+        # slots in gaps are added to the extra column
         window[layout.row_at[touched.slots]] += bm25(touched.around, norm, worth[some]).sum(axis=0)
     return window[:-1]
 
@@ -365,7 +360,7 @@ def _terms_of_names(places: Sequence[Candidates]) -> set[int]:
 MAX_ASKED = 16
 """Words of a query for which near ones are looked up."""
 MAX_NEAR = 5
-"""Words that may stand in for one, the nearest first."""
+"""The most near words for one, the nearest first."""
 
 # Of a near word's closeness where the name itself was said too. With the names of half the turns respelled,
 # LoCoMo's R@10 rises from 81.9 to 82.3; with the full closeness clean text would lose 0.3.
@@ -374,7 +369,7 @@ _SAID_TOO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class NearScores:
-    """[rows] of each place: BM25 of stand-ins times their closeness, the best for each word asked."""
+    """By partition, [rows] BM25 of near words times their closeness, the best one for each queried word."""
 
     own: list[Floats]
     window: list[Floats]
@@ -384,7 +379,7 @@ class NearScores:
 def near_scores(
     query: Query, places: Sequence[Candidates], statistics: TermStatistics, unsaid: frozenset[int]
 ) -> NearScores | None:
-    """What near words find for those in `unsaid` and for names; None where there are none."""
+    """The scores of near words for the queried words in `unsaid` and for names; None if there are none."""
     words = _stand_ins(query, places, unsaid)
     if not words:
         return None
@@ -408,7 +403,7 @@ def near_scores(
 
 
 def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
-    """[slots] Summed over the words asked: the weight of its best stand-in, times closeness."""
+    """[slots] The sum over queried words of the weight of the best near word, times its closeness."""
     total = np.zeros(weight.shape[1], np.float32)
     for stand_ins in words:
         best = np.zeros_like(total)
@@ -419,7 +414,7 @@ def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
 
 
 def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int]) -> list[dict[int, float]]:
-    """The terms of the stand-ins of each word asked for that has any, with what each is worth."""
+    """For each queried word that has near words, their terms with their closeness."""
     asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
     found = []
     lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
@@ -446,14 +441,14 @@ MAX_KEY_WORDS = 4
 
 
 def key_scores(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
-    """The share of the question's words that make up a row's whole key, as neighbours in any order.
+    """The share of the question's words that form a row's whole key, as neighbours in any order.
 
-    "What's my wife's name?" names wife_name wholly, and user_name by half.
+    "What's my wife's name?" names wife_name fully, and user_name by half.
     """
     if not any(place.layout.remembers for place in places):
         return None
     stems, named = [word.stem for word in query.words], dict[int, float]()
-    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # of one key the longest wording counts
+    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # for each key the longest match counts
         share = count / len(stems)
         named |= {key_term(stems[i : i + count]): share for i in range(len(stems) - count + 1)}
     if not named:
@@ -469,17 +464,17 @@ def key_scores(query: Query, places: Sequence[Candidates]) -> list[Floats] | Non
 
 
 class WordScores(NamedTuple):
-    """Everything that the words of a question say of each row."""
+    """Everything that the words of a question say about each row."""
 
     rows: int
-    """How many rows count in how rare a word is."""
+    """How many rows count in document frequencies."""
     text: TextScores
     near: NearScores | None
     keys: list[Floats] | None
 
 
 def word_scores(query: Query, places: Sequence[Candidates]) -> WordScores:
-    """What the words of `query` find, and near words for those that nobody says; which keys it names."""
+    """The scores of the words of `query`, of near words for unsaid ones, and of the keys it names."""
     statistics = TermStatistics(places)
     text = text_scores(query, places, statistics)
     near = near_scores(query, places, statistics, text.unsaid)

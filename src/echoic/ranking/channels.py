@@ -1,8 +1,8 @@
 """Channels: scores of every row, computed in one pass before they are fused.
 
-A channel has one score for each row of all partitions, one partition after the other. NaN means that the
-channel does not find the row. A signal finds no rows; it scores how well a row fits, and is absent if the
-question gives no such information or no row has it.
+A channel has one score for each row of all partitions, concatenated. NaN means that the channel does not find
+the row. A signal finds no rows; it scores how well a row fits, and is absent if the question gives no such
+information or no row has it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
 
 FINDING = ("vector", "text", "fuzzy", "window")
-"""The channels that find: by meaning, by words, by near words, by the words of neighbouring turns.
-
-What words or near words find, the window finds as well.
-"""
+"""The channels that find rows: by meaning, words, near words, and the words of neighbouring turns. The window
+finds all that words and near words find."""
 DATE_DECAY_DAYS = 7.0
 
 _NAN = np.float32(np.nan)
 
 
 class LookedAt(NamedTuple):
-    """The candidates that were looked at closely."""
+    """The candidates compared by late interaction."""
 
     rows: NDArray[np.intp]
-    """Counted over all partitions, ascending."""
+    """Row numbers over all partitions, ascending."""
     closer: Closer
 
 
@@ -50,66 +48,63 @@ class Scored(NamedTuple):
     above: float = -np.inf
 
     def found(self) -> Floats:
-        """The scores, NaN where they do not reach `least` or do not lie above `above`."""
+        """The scores, NaN where they are below `least` or not above `above`."""
         found = self.scores.copy()
         np.copyto(found, _NAN, where=(self.scores < self.least) | (self.scores <= self.above))
         return found
 
 
 class Channels(dict[str, Floats]):
-    """The channels of one query over some places.
+    """The channels of one query over some partitions.
 
     | channel | score |
     | --- | --- |
     | vector | cosine, where it reaches the floor |
     | text | BM25 |
-    | fuzzy | near words, as `near_scores` scores them; absent where there are none |
+    | fuzzy | near words, as in `near_scores`; absent without any |
     | window | `text_window`, where it is above 0 |
     | text_window | BM25 and near words of a turn and its neighbours, found or not |
     | vector_own | cosine, whatever it is; NaN without a vector |
-    | vector_window | cosine of a turn's and its neighbours' summed vector; NaN without a vector of its own |
-    | late | see `late`; only of the candidates that `look_closer` was given |
-    | answer | how well the question before it matches (its BM25, from 0 to 1) |
-    | speaker | 1 where the one whom the question names said it, or the role that "I" and "you" mean |
+    | vector_window | cosine of the summed vector of a turn and its neighbours; NaN without its own |
+    | late | see `late`; only of the candidates passed to `look_closer` |
+    | answer | how well the preceding question matches (its BM25, from 0 to 1) |
+    | speaker | 1 where the person whom the question names said it, or the role that "I" and "you" mean |
     | date | how near to the time the question names it was said: e^(-days / 7) |
     | key | the share of the question that names its key, see `key_scores` |
     | length | characters up to 200, over 200; 1 for a memory |
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
 
-    Channels are not to be written to: some are the partition's own. `vector`, `text` and `window` are made
-    from the others when they are asked for.
+    Do not write to channels: some are the partition's own arrays. `vector`, `text` and `window` are derived
+    from others on first use.
     """
 
     def __init__(
         self, query: Query, places: Sequence[Candidates], floor: float, *, calls: bool = False
     ) -> None:
-        """Compute every channel but `late`.
+        """Compute every channel except `late`.
 
-        Args:
-            query: what is asked.
-            places: where. Their partitions' locks are held for as long as this is used.
-            floor: the least cosine at which the vector channel finds a row.
-            calls: whether people speak with an agent here, whatever its turns call it.
+        The partitions' locks are held while this object is used. `floor` is the least cosine at which the
+        vector channel finds a row; `calls` says that people speak with an agent here, under whatever name.
         """
         super().__init__()
         self.places, self._floor = places, floor
         named = {place.layout.among_people for place in places} - {None}
         self.among_people = not calls and named == {True}
-        """Whether all was said between people who are called by their names: no user, and no agent."""
+        """Whether all speakers are called by their names: no user, and no agent."""
         self.in_calls = calls or False in named
-        """Whether a user speaks with an agent. Where nothing was said, neither holds."""
-        # corrected here, so that whoever weighs channels weighs those of what was meant
+        """Whether a user speaks with an agent. Without turns, neither is true."""
+        # corrected here, so that all channels use the corrected words
         names = {number: name for place in places for number, name in place.names.items()}
         self.query = query = heard_right(query, names)
         called = {word for _, word in query.called}
         self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
-        """The words of the question, folded and as they were heard, that call speakers by name."""
+        """The words of the question, folded and as heard, that call speakers by name."""
         self.looked_at: LookedAt | None = None
-        """What was looked at closely, once something was."""
+        """The candidates of `look_closer`, once it was called."""
         self.starts = np.cumsum([0, *(place.partition.size for place in places)])
         self.sources = self._sources()
-        """Memories and the turns they were learned from, counted over all partitions; None: none."""
+        """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
         self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
         self._add_words(by_words.keys)
@@ -118,7 +113,7 @@ class Channels(dict[str, Floats]):
         self._add("date", _date(query, places))
         self._add_flags()
         self.missed: Mask = ~((self["vector_own"] >= floor) | (self["text_window"] > 0))
-        """[rows] Whether no channel finds a row: what words or near words find, the window finds as well."""
+        """[rows] Whether no channel finds a row."""
 
     def __missing__(self, name: str) -> Floats:
         scored = self.scored((name,)) if name in FINDING else {}
@@ -128,7 +123,7 @@ class Channels(dict[str, Floats]):
         return found
 
     def scored(self, names: Iterable[str]) -> dict[str, Scored]:
-        """The rows and scores of each channel, without the partitions and their locks."""
+        """The scores of each channel and what they find, without the partitions and their locks."""
         known: dict[str, Scored] = {
             "vector": Scored(self["vector_own"], self._floor),
             "window": Scored(self["text_window"], above=0.0),
@@ -140,9 +135,10 @@ class Channels(dict[str, Floats]):
         return {name: known[name] for name in names if name in known}
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
-        """[candidates] The late channel at these rows, counted over all partitions; None without word pieces.
+        """[candidates] Compute the late channel at these rows, numbered over all partitions; None without
+        word pieces.
 
-        From then on the channel is there. NaN where a row's word pieces are not known, or not yet.
+        NaN for rows whose word pieces are not known (yet).
         """
         pieces = self.query.pieces
         if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
@@ -184,7 +180,7 @@ class Channels(dict[str, Floats]):
         high = max(float(scores.max()) for scores in own if len(scores))
         answer = [np.zeros(len(scores), np.float32) for scores in own]
         for place, into, scores in zip(self.places, answer, own, strict=True):
-            # From 0, the least there is: some row always says nothing of it.
+            # From 0, the minimum: some row always has no such words.
             into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
         self["answer"] = _joined(answer)
 
@@ -199,7 +195,7 @@ class Channels(dict[str, Floats]):
         own = _joined(cosines).copy()
         own[without_vector] = _NAN
         self["vector_own"] = self["vector_window"] = own
-        # who is meant is the speaker signal's; what is said about is found better without the name
+        # the speaker signal handles the name; the topic is found better without it
         nameless = None
         if self.called and query.pieces is not None and query.vector is not None:
             nameless = vector_without(query.text, query.pieces, self.called)
@@ -233,7 +229,7 @@ class Channels(dict[str, Floats]):
                 self[name] = _joined([(p.layout.flags & flag != 0).astype(np.float32) for p in places])
 
     def _counted(self, rows: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-        """Rows of each place, counted over all."""
+        """Rows of each partition, numbered over all."""
         if len(rows) == 1:
             return rows[0]
         starts = self.starts.tolist()
@@ -245,7 +241,7 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _cosines(vector: Floats | None, place: Candidates) -> Floats:
-    """[rows]; 0 where a row has no vector."""
+    """[rows]; 0 for a row without a vector."""
     vectors = place.partition.vectors
     if vector is None or not vectors.shape[1] or len(place.eligible.without_vector) == len(vectors):
         return np.zeros(len(vectors), np.float32)
@@ -264,9 +260,9 @@ def _cosines(vector: Floats | None, place: Candidates) -> Floats:
 
 
 def _speaker(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
-    """1 where a row's speaker is the one the question means: one person named, or by "I" and "you" a role.
+    """1 where a row's speaker is the person named, or the role that "I" or "you" mean.
 
-    What is remembered in the first place, the caller's own, counts as said by the caller.
+    Memories of the first partition, the caller's own, count as said by the caller.
     """
     named = {number for number, _ in query.called}
     person = named.pop() if len(named) == 1 else None
@@ -280,7 +276,7 @@ def _speaker(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
 
 
 def _date(query: Query, places: Sequence[Candidates]) -> list[Floats] | None:
-    """e^(-days / 7), with the days from when a row was said to the nearest that the question names."""
+    """e^(-days / 7), with the days from when a row was said to the nearest date in the question."""
     if not (query.spans or query.dates):
         return None
     spans = query.spans or spans_of(query.dates, _years(places))
@@ -299,7 +295,7 @@ def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:
 
 
 def _years(places: Sequence[Candidates]) -> range:
-    """Those in which something was said that may be found."""
+    """The years in which eligible rows were said."""
     said = [place.layout.said_at[place.eligible.rows] for place in places]
     moments = [(int(at.min()), int(at.max())) for at in said if len(at)]
     if not moments:

@@ -1,7 +1,7 @@
-"""From many channels to one order. A fusion is a function of scored channels; it knows no rows and no query.
+"""Fusion of many channels into one order: functions of scored channels, without rows and query.
 
 A channel is [rows] of scores, NaN where it does not find a row; see `channels` for their names. A signal that
-the question says nothing of is absent.
+the question does not concern is absent.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ from echoic.ranking.channels import FINDING, Channels
 from echoic.ranking.layout import Floats, Mask, Pairs, Rows
 
 Fused = NDArray[np.floating]
-"""[rows]; NaN where nothing found a row."""
+"""[rows]; NaN where no channel found the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Memories that were found, each with the best of its source turns: the place it shares."""
+    """Found memories, each with its best source turn, whose place it shares."""
 
     memories: Rows
     homes: Rows
 
     @classmethod
     def of(cls, pairs: Pairs, fused: Fused) -> Shared:
-        """Rank each memory by these scores; NaN was not found, and counts as the least.
-
-        Of equals the later turn.
-        """
+        """Assign each memory to its best source turn, of equals the later; NaN counts as least."""
         found = ~np.isnan(fused[pairs.memories])
         memories, turns = pairs.memories[found], pairs.turns[found]
         scores = np.nan_to_num(fused[turns], nan=-np.inf)
@@ -47,14 +44,14 @@ class Shared:
         return len(self.memories)
 
     def folded(self, fused: Fused) -> Fused:
-        """`fused` by place: a turn has the best score of its own and its memories', and these have none."""
+        """`fused` by place: a turn gets the best score of its own and its memories', and these get none."""
         by_place = fused.copy()
         np.fmax.at(by_place, self.homes, fused[self.memories])
         by_place[self.memories] = np.nan
         return by_place
 
     def within(self, rows: Rows) -> Shared:
-        """Return the rows that share a place with one of `rows`."""
+        """The memories that share a place with one of `rows`."""
         here = np.isin(self.homes, rows)
         return Shared(self.memories[here], self.homes[here])
 
@@ -66,7 +63,7 @@ class Order(NamedTuple):
     scores: NDArray[np.floating]
     """The scores of these rows."""
     beside: tuple[tuple[int, ...], ...] = ()
-    """The other rows that share the place of each row, best first; empty if nothing shares any."""
+    """For each row the other rows that share its place, best first; empty if none do."""
 
 
 RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
@@ -74,37 +71,38 @@ RRF_K = 60
 """As in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009), and fixed in MongoDB."""
 _SIGNALS = ("speaker", "date", "key", "length", "asking", "answer", "when", "many", "past")
 _USUAL_RANGE = 0.35
-"""Between the cosines of the best and the worst row, at least, where there is something to tell apart. Of two
-rows that are about as far from a question the nearer is not the answer for that."""
+"""The least difference between the best and the worst cosine when scaling. If all rows are about as far from
+a question, the nearest is no better an answer."""
 _FEW, _USUAL_SLOPE = 8, 0.65
-"""With fewer rows nobody can tell how late interaction goes with the first score; on LoCoMo it does so."""
+"""With fewer rows the slope of late interaction over the first score cannot be estimated; LoCoMo's is used.
+"""
 _SAMPLED = 16
 RRF_DEPTH = 30
-"""How many each channel hands over: the `limit` of a pipeline in MongoDB's stage."""
+"""Rows taken from each channel: the `limit` of a pipeline in MongoDB's stage."""
 
 CANDIDATES = 64
-"""How many of the first are looked at closely; docs/ranking.md says what others find."""
+"""How many of the first rows are compared by late interaction; docs/ranking.md compares other numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionWeights:
-    """What each channel and signal is worth beside the others. Meaning and text are scaled from 0 to 1.
+    """Weights of the channels and signals. Meaning and text are scaled from 0 to 1.
 
-    Where nothing else is said, found on the development half of LoCoMo (turns) and on the key/value set;
-    rounded. They are not delicate: fitting all of them gains nothing on questions it has not seen.
-    docs/ranking.md says what each is worth.
+    Unless stated otherwise, found on the development half of LoCoMo (turns) and on the key/value set, and
+    rounded. They are not delicate: fitting all of them gains nothing on unseen questions. docs/ranking.md
+    says what each is worth.
     """
 
     late: float = 0.0
-    """The weight of late interaction, unscaled: some 0.4 lie between the best and the worst row."""
+    """Late interaction, unscaled: about 0.4 lie between the best and the worst row."""
     text: float
-    """The weight of BM25 over the window."""
+    """BM25 over the window."""
     meaning: float
-    """The weight of the window's summed vector."""
+    """The window's summed vector."""
     own_meaning: float = 0.0
-    """The weight of the row's own vector."""
+    """The row's own vector."""
     keyed_meaning: float = 0.10
-    """Added to `meaning` for a value under a key, which has too few words to be blamed for those it lacks."""
+    """Added to `meaning` for a value under a key, which has too few words to match by."""
     speaker: float = 0.25
     date: float = 0.75
     key: float = 0.20
@@ -114,7 +112,7 @@ class FusionWeights:
     when: float = 0.20
     many: float = 0.10
     past: float = -0.35
-    """What holds comes before what held (99 %), and what held before what is about something else."""
+    """Current memories come before past versions (99 %), and past versions before other topics."""
 
 
 BROAD = FusionWeights(text=0.45, meaning=0.40, own_meaning=0.05)
@@ -131,7 +129,7 @@ CLOSE = FusionWeights(
     answer=0.15,
     when=0.25,
 )
-"""The weights for the candidates, where word pieces are known, in conversations between people."""
+"""The weights for candidates with word pieces, in conversations between people."""
 CLOSE_IN_CALLS = FusionWeights(
     late=1.40,
     text=0.10,
@@ -146,21 +144,21 @@ CLOSE_IN_CALLS = FusionWeights(
     when=0.12,
     many=0.12,
 )
-"""The weights for the candidates where a user speaks with an agent. Found by `scripts/fit_fusion.py` on the
-telephone corpus's training callers, rounded: questions there are less often put in the words that were
-said, so meaning counts for more, and an agent's brief phrases rarely answer."""
+"""The weights for candidates in calls of a user with an agent. Found by `scripts/fit_fusion.py` on the
+telephone corpus's training callers, rounded: questions there repeat the words that were said less often, so
+meaning counts more, and an agent's brief phrases rarely answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A way to fuse, by name."""
+    """A named fusion."""
 
     fuse: Callable[[Mapping[str, Floats], int], Order]
-    """From the channels, so many of the first rows that anything found."""
+    """Returns the given number of first rows among those that any channel found."""
     finding: tuple[str, ...]
-    """The channels by which it finds."""
+    """The channels it uses to find rows."""
     plan: tuple[dict[str, Any], ...] = ()
-    """What it does, step by step as JSON, for whoever looks at a search."""
+    """Its steps as JSON, for inspecting a search."""
 
 
 def rrf(
@@ -182,7 +180,7 @@ def rrf(
 
 
 def _rank_fusion(channels: Mapping[str, Floats], limit: int) -> Order:
-    """`rrf` of meaning and of one text leg in which near words count beside the words themselves.
+    """`rrf` of meaning and of one text channel that adds near words to exact ones.
 
     So the two clauses of MongoDB's `$search` add up to one score: by stems, and by words one letter off.
     """
@@ -200,16 +198,16 @@ def blend(
 ) -> Order:
     """Weighted sum of scores, each scaled from 0 to 1 over all rows (min-max), and of signals.
 
-    The `CANDIDATES` it puts first are then weighed again, with what late interaction says of them, and stay
-    ahead of the others: with `close`, or else as suits calls or conversations between people. Without word
-    pieces the first order stands, and is scaled over memories as well.
+    Its first `CANDIDATES` are then weighed again with late interaction, and stay ahead of the others: with
+    `close`, or with the weights for calls or for conversations between people. Without word pieces the first
+    order stands, and is scaled over memories as well.
 
-    A memory shares the place of the best of the turns it was learned from, and is a key of it: the turn is as
-    like the question as the likest of its memories. So 64 candidates are 64 places, and not 40. Scores are
-    scaled over the turns, without such memories: learning does not change what a turn is worth.
+    A memory shares the place of the best of its source turns and acts as a key of it: a turn scores no less
+    than its best memory. So 64 candidates are 64 places instead of 40. Scores are scaled over the turns,
+    without such memories, so that learning does not change the score of a turn.
 
-    A row whose vector is not there yet is taken to mean what its words say. A value under a key has too few
-    words to be blamed for those it lacks: its text counts for no less than its meaning.
+    A row without a vector yet takes its meaning from its words. A value under a key has few words to match
+    by: its text counts for no less than its meaning.
     """
     pairs = channels.sources if isinstance(channels, Channels) else None
     if close is None:
@@ -221,7 +219,7 @@ def blend(
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
     if late is None or np.isnan(late).all():
-        # this order is the last: two memories that are liker than any turn must not count for the same
+        # the final order: two memories that score above every turn must not share one score
         if pairs is not None:
             fused, shared, by_place = _placed(parts_of(channels), channels, pairs, broad)
             first = top(by_place, limit)
@@ -232,7 +230,7 @@ def blend(
         late = _with_facts(late, looked_at, pairs, len(fused))
         if "key" in closely:
             closely["key"] = _with_facts(closely["key"], looked_at, pairs, len(fused))
-    # a turn that nothing found is there for its memory alone
+    # a turn that no channel found is only included for its memory
     before = np.where(np.isnan(fused[looked_at]), by_place[looked_at], fused[looked_at])
     again = _weighed(closely, close)
     again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)
@@ -253,7 +251,7 @@ def blend(
 def _placed(
     parts: Mapping[str, Floats], channels: Mapping[str, Floats], pairs: Pairs | None, weights: FusionWeights
 ) -> tuple[Floats, Shared | None, Floats]:
-    """[rows] of what each row is worth, which share a place, and [rows] of what each place is worth."""
+    """[rows] scores of rows, which of them share a place, and [rows] scores of places."""
     fused = _weighed(parts, weights)
     np.copyto(fused, np.float32(np.nan), where=_missed(channels))
     if pairs is None:
@@ -263,11 +261,11 @@ def _placed(
 
 
 def _with_facts(scores: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Floats:
-    """`scores`, where a turn has no less than the best memory learned from it: that is its key.
+    """`scores`, with each turn raised to the best memory learned from it.
 
-    Where a memory competes for the place with all its scores, a value under a key, which is brief, stands
-    before turns that answer better: the corpus's dev callers with their labelled facts then lose 3.5 points
-    of R@5 and 5.3 of nDCG@10.
+    If a memory competed for the place with all its scores, brief values under keys would precede turns that
+    answer better: on the corpus's dev callers with their labelled facts that loses 3.5 points of R@5 and 5.3
+    of nDCG@10.
     """
     by_row = np.full(size, np.nan, scores.dtype)
     by_row[looked_at] = scores
@@ -276,12 +274,12 @@ def _with_facts(scores: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Flo
 
 
 def _with_memories(turns: Rows, shared: Shared | None) -> Rows:
-    """`turns`, and behind them the memories that share their places."""
+    """`turns`, followed by the memories that share their places."""
     return turns if shared is None else np.concatenate([turns, shared.within(turns).memories])
 
 
 def _led(places: Rows, scores: Fused, by_row: Fused, shared: Shared | None) -> Order:
-    """Each place by the best of its rows, with the others beside it: its turn, memories that were found."""
+    """Each place with the best of its rows first and the other found rows beside it."""
     if shared is None or not len(here := shared.within(places)):
         return Order(places, scores, ((),) * len(places))
     members: dict[int, list[int]] = {turn: [turn] for turn in places.tolist()}
@@ -300,7 +298,7 @@ def _missed(channels: Mapping[str, Floats]) -> Mask:
 
 
 def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict[str, Floats]:
-    """[rows] of everything that is weighed, by the names of `FusionWeights`."""
+    """[rows] of each weighed part, by the names of `FusionWeights`."""
     ranged = None
     if pairs is not None:
         ranged = np.ones(len(channels["text_window"]), np.bool_)
@@ -337,10 +335,10 @@ def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
 
 
 def _fair(late: Floats, broad: Floats, keyed: Mask | None) -> Floats:
-    """`late`, and where it is missing what the row's first score would lead one to expect.
+    """`late`, with missing scores estimated from the row's first score.
 
-    So it is for a value under a key where that is more: it has two or three pieces to be like the question's,
-    where a turn has its own and those of eight others. (First hits of the key/value set: 94.7 %, without 87.)
+    Also for values under a key, if that is more: they have two or three pieces to match, where a turn has its
+    own and those of eight neighbours. (First hits of the key/value set: 94.7 %, without this 87.)
     """
     there = ~np.isnan(late)
     if there.all() and (keyed is None or not keyed.any()):
@@ -355,12 +353,9 @@ def _fair(late: Floats, broad: Floats, keyed: Mask | None) -> Floats:
 
 
 def scaled(scores: Floats, least: float = 0.0, ranged: Mask | None = None) -> Floats:
-    """(x - min) / (max - min), over the rows that are not NaN; divided by `least` where that is more.
+    """[rows] (x - min) / max(max - min, least), ignoring NaN.
 
-    Args:
-        scores: [rows].
-        least: of max - min.
-        ranged: the rows that minimum and maximum are of, 1 being the most that others get; None: all.
+    `ranged` are the rows from which minimum and maximum are taken (None: all); others are limited to 1.
     """
     if not len(scores):
         return scores.copy()
@@ -378,9 +373,9 @@ def scaled(scores: Floats, least: float = 0.0, ranged: Mask | None = None) -> Fl
 
 
 def _stood_in(meaning: Floats, text: Floats, ranged: Mask | None) -> Floats:
-    """`meaning`, and where it is missing `text` moved to its level, as it is among the rows `ranged`.
+    """`meaning`, with missing scores taken from `text`, shifted to its level among the rows `ranged`.
 
-    With half the rows of LoCoMo without a vector, a turn that answers is found as often without as with one.
+    With half the rows of LoCoMo without a vector, an answering turn is found as often without as with one.
     """
     there, missing = ~np.isnan(text), np.isnan(meaning)
     if not (missing & there).any():
@@ -395,7 +390,7 @@ def _mean(scores: Floats, there: Mask) -> float:
 
 
 def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
-    """Return the indices of the `count` highest scores, best first, ties in order. NaN is no score."""
+    """The indices of the `count` highest scores, best first, ties in order, without NaN."""
     if kernel.compiled is not None and scores.dtype == np.float32:
         return np.frombuffer(kernel.compiled.top(scores, count), np.intp)
     there = np.flatnonzero(scores >= _least(scores, count))
@@ -409,9 +404,9 @@ def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:
 
 
 def _least(scores: NDArray[np.floating], count: int) -> float:
-    """A score that `count` of `scores` are likely to reach, and not many more: guessed from every 16th.
+    """A score that about `count` of `scores` reach: estimated from every 16th.
 
-    To look through the few that reach it takes a fifth of the time it takes to partition all.
+    Searching only those takes a fifth of the time of a full partition.
     """
     if len(scores) < _SAMPLED * 64:
         return -np.inf
@@ -433,7 +428,7 @@ def _alone(name: str) -> Fusion:
 
 
 def _told(weights: FusionWeights) -> dict[str, float]:
-    """What each channel is worth, without those that are worth nothing."""
+    """The weights of the channels, without zeros."""
     return {name: weight for name, weight in asdict(weights).items() if weight}
 
 
@@ -449,4 +444,4 @@ FUSIONS: Mapping[str, Fusion] = {
     "text": _alone("text"),
     "vector": _alone("vector"),
 }
-"""The fusions by name. blend is the default, rrf what MongoDB computes; text and vector are one channel."""
+"""The fusions by name. blend is the default, rrf is MongoDB's; text and vector use one channel."""

@@ -1,7 +1,7 @@
-"""The words of one partition, laid out so that near ones are found without trying each.
+"""The words of one partition, indexed to find near words without trying each.
 
-By spelling and sound only; meaning is the vectors'. Kept in the partition's scratch. A vocabulary only grows,
-so a lexicon is renewed by taking in what is new.
+By spelling and sound only; meaning is left to the vectors. Kept in the partition's scratch. A vocabulary only
+grows, so a lexicon is updated by adding new words.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _FACETS = frozenset({SPEAKER_FACET, KEY_FACET, SOURCE_FACET})
 EDIT_WEIGHTS = (0.0, 0.8, 0.5)
 """Closeness by the number of edits (Damerau-Levenshtein)."""
 SAME_SOUND, NEAR_SOUND = 0.7, 0.4
-"""Double Metaphone codes equal; codes one edit apart that begin alike, or words that do."""
+"""Equal Double Metaphone codes; codes one edit apart if the codes or the words begin alike."""
 # Codes leave out vowels: "july" sounds like "wall", "writing" like "ready". Unless the word is a name, which
 # may be spelled as it likes ("Izik", "Isaac"), some letters must agree too. On LoCoMo with names misheard
 # that is worth 0.5 points of R@10.
 SAME_SOUND_SPELLING, NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
-_MAX_KNOWN = 512  # words asked for whose near ones are kept
+_MAX_KNOWN = 512  # cached words
 
 
 def edits_allowed(word: str) -> int:
-    """How many edits may lie between `word` and the one meant: 1 from four letters, 2 from eight."""
+    """How many edits may separate `word` and the one meant: 1 from four letters, 2 from eight."""
     return 0 if len(word) < 4 else 1 if len(word) < 8 else 2
 
 
 class _Spelled:
-    """A growing list of strings in which those near to another are found by their letters first."""
+    """A growing list of strings, filtered by their letters to find near ones."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -57,9 +57,9 @@ class _Spelled:
         self._lengths = np.concatenate([self._lengths, lengths])
 
     def near(self, text: str, edits: int) -> list[int]:
-        """Places of every string within `edits` of `text`, and of some others.
+        """Indices of every string within `edits` of `text`, and of some others.
 
-        An edit adds, drops or swaps at most one letter for one: at most two of the 32 bits change.
+        An edit adds, drops or replaces at most one letter: at most two of the 32 bits change.
         """
         letters = np.uint32(reduce(or_, (1 << (ord(letter) & 31) for letter in text), 0))
         changed = np.bitwise_count(self._letters ^ letters)
@@ -77,7 +77,7 @@ def _letters_of(texts: list[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32]
     if not texts:
         return np.zeros(0, np.uint32), lengths
     bits = np.uint32(1) << (points & np.uint32(31))
-    # No text is empty: neither a word nor a code can be. (reduceat would give it its neighbour's letters.)
+    # No text is empty; for an empty one reduceat would return its neighbour's letters.
     return np.bitwise_or.reduceat(bits, np.cumsum(lengths) - lengths), lengths
 
 
@@ -87,18 +87,18 @@ class Lexicon:
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         self._names: dict[str, tuple[int, tuple[str, ...]]] = {}
-        """Facet of a speaker called by name -> their number and the words of the name."""
+        """Facet of a named speaker -> their number and the words of the name."""
         self._taken = 0
         self._words: list[str] = []
         self._spelled = _Spelled()
         """The words without "'s"."""
         self._codes = _Spelled()
         self._known: dict[tuple[str, bool], dict[str, float]] = {}
-        """What `near` found since the last new word: one question is asked many times while it is spoken."""
+        """Results of `near` since the last new word: a question is searched many times while it is spoken."""
 
     @classmethod
     def of(cls, partition: Partition) -> Lexicon:
-        """The lexicon of `partition`, brought up to date. The caller holds the partition's lock."""
+        """The current lexicon of `partition`. The caller holds the partition's lock."""
         lexicon = partition.scratch.get(_KEY)
         if lexicon is None:
             lexicon = partition.scratch[_KEY] = cls()
@@ -108,10 +108,9 @@ class Lexicon:
 
     @classmethod
     def speakers_of(cls, partition: Partition) -> dict[int, tuple[str, ...]]:
-        """Number of each speaker called by name -> the words of the name.
+        """Number of each named speaker -> the words of the name. The caller holds the partition's lock.
 
-        The vocabulary keeps the names of those whose last turn is gone; they are left out here.
-        The caller holds the partition's lock.
+        The vocabulary keeps names of speakers without remaining turns; they are left out here.
         """
         kept = partition.scratch.get(_SPEAKERS)
         if not isinstance(kept, tuple) or kept[0] != partition.revision:
@@ -126,7 +125,7 @@ class Lexicon:
         return dict(name for facet, name in self._names.items() if (terms == known[facet]).any())
 
     def update(self, vocabulary: Vocabulary) -> None:
-        """Take in the words and sounds that are new since the last time."""
+        """Add new words and sounds."""
         self.vocabulary = vocabulary
         if self._taken == len(vocabulary.terms):
             return
@@ -140,14 +139,12 @@ class Lexicon:
         self._codes.extend(list(islice(vocabulary.sounds, len(self._codes.texts), None)))
 
     def near(self, word: Word, *, name: bool = False) -> dict[str, float]:
-        """Words that may have been meant by `word`, each with its closeness; not `word` itself or its stem.
+        """Words that may have been meant by `word`, with their closeness; without `word` itself and its stem.
 
-        Args:
-            word: as it was heard or typed.
-            name: whether it is written like a name.
+        `name`: whether it is written like a name.
         """
         if any(character.isdigit() for character in word.text):
-            return {}  # 2022 is not a slip of 2023
+            return {}  # 2022 is not a typo of 2023
         known = self._known.get((word.text, name))
         if known is None:
             if len(self._known) == _MAX_KNOWN:
@@ -194,12 +191,12 @@ class Lexicon:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes, the words themselves not counted."""
+        """Approximate memory it takes, without the words themselves."""
         return self._spelled.nbytes + self._codes.nbytes
 
 
 def alike(word: str, other: str) -> float:
-    """How much of two words is the same letters in the same order, from 0 to 1."""
+    """The share of two words that is the same letters in the same order, 0 to 1."""
     return DamerauLevenshtein.normalized_similarity(_bare(word), _bare(other))
 
 

@@ -1,7 +1,7 @@
-"""What of a memory and of a turn is indexed and embedded. Decides how they can be found, not in which order.
+"""What of a memory, a turn and an item is indexed and embedded: how they can be found, not in which order.
 
 A store keeps what this module makes, so a change here changes the meaning of stored indexes: raise
-`echoic.text.analysis.ANALYSIS` when you make one.
+`echoic.text.analysis.ANALYSIS` then.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ USER, AGENT = "user", "agent"
 """Speakers that are roles. Any other speaker is a person's name."""
 
 SPEAKER_FACET, KEY_FACET, SOURCE_FACET = "@", "=", "^"
-"""Open the words that say how a speaker is called, what a memory's key is, and which turn a turn is or a
-memory was learned from. No word of a text begins so."""
+"""Prefixes of the terms for a speaker's name, a memory's key, and the turn that a turn is or a memory was
+learned from. No word of a text begins with them."""
 
-# A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
+# Categories that people name in questions ("what do I prefer"); nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
 
-_KEYED_WORDS = 6  # of a value; a longer one is a text with a title
+_KEYED_WORDS = 6  # characters of a value; a longer one is a text with a title
 
 # Saying when: 2.6 points of R@10 on questions about time, on LoCoMo's development half.
 _TIME = re.compile(
@@ -44,7 +44,7 @@ _NUMBER = re.compile(
 )
 _QUESTION_MARKS = "?？؟"
 _STOPPED = re.compile(r"[.!?。！？؟…]\s*$")
-# How a question opens where the recogniser writes no punctuation.
+# Beginnings of questions without punctuation.
 _OPENING = re.compile(
     r"\W*(?:(?:so|and|but|well|okay|ok|um|uh)\s+)*"
     r"(?:who|whose|what|what's|when|where|where's|which|why|how|how's"
@@ -60,12 +60,11 @@ _JOINTS = re.compile(r"[_\-./:#]+")
 def entry_of_memory(memory: Memory) -> Entry:
     """The entry of `memory`: its statement if it has one, else "key in words: text".
 
-    A leading "user" of the key is left out ("name: Pavel" of user_name): whose it is goes without saying.
-    (MiniLM, the memories of benchmarks/keyvalue alone: the right one comes first for 91 % of questions with
-    it, for 93 % without.)
+    A leading "user" of the key is left out ("name: Pavel" for user_name). (MiniLM, the memories of
+    benchmarks/keyvalue alone: the right one comes first for 91 % of questions with it, for 93 % without.)
 
-    A memory that no longer holds is PAST. Its speaker is its author. It belongs to no session: the turns
-    written before and after it say nothing about it.
+    A memory that is no longer current is PAST. Its speaker is its author. It belongs to no session, because
+    the turns written before and after it say nothing about it.
     """
     key = key_words(memory.key).removeprefix(f"{USER} ") if memory.key else ""
     text = memory.statement or (f"{key}: {memory.text}" if key else memory.text)
@@ -95,13 +94,13 @@ def entry_of_memory(memory: Memory) -> Entry:
 
 
 def entry_of_turn(turn: Turn) -> Entry:
-    """The entry of `turn`: what was heard of it, with the speaker's name where that is a person's.
+    """The entry of `turn`: its heard words, preceded by the speaker's name if that is a person's.
 
     A turn of which nothing was heard, or all was forgotten, has no words and is UNHEARD: it is never found.
     """
     heard = visible(turn.heard_text)
     speaker = fold(turn.speaker)
-    # MiniLM on LoCoMo: R@10 44 with a person's name in front of what they say, 31 without it.
+    # MiniLM on LoCoMo: R@10 44 with the speaker's name before their words, 31 without it.
     text = heard if not heard or speaker in {USER, AGENT} else f"{turn.speaker}: {heard}"
     words = Entry.counted(content_words(text))
     if text != heard:
@@ -137,7 +136,7 @@ def entry_of_item(text: str, group: str, updated_at: datetime) -> Entry:
 
 
 def flags_of(text: str) -> Flag:
-    """QUESTION, ASKING, TIME and NUMBER as they hold for `text`."""
+    """The flags QUESTION, ASKING, TIME and NUMBER of `text`."""
     flags = Flag.NONE
     if _asks(text):
         flags |= Flag.QUESTION
@@ -151,41 +150,41 @@ def flags_of(text: str) -> Flag:
 
 
 def key_words(key: str) -> str:
-    """A key as one would say it: "user_name", "userName" and "user.name" all read "user name"."""
+    """A key in words: "user_name", "userName" and "user.name" are all "user name"."""
     return " ".join(_JOINTS.sub(" ", _CAMEL.sub(" ", key)).split()).lower() or key
 
 
 def speaker_facet(speaker: str) -> Word:
-    """The word that says how a speaker, given folded, is called: rows keep only the number of the name.
+    """The term for a speaker's folded name: rows keep only the number of the name.
 
-    It stands in the index with a count of 0, so that it adds nothing to a score or a length.
+    Its count in the index is 0, so that it adds nothing to a score or a length.
     """
     facet = f"{SPEAKER_FACET}{number_of(speaker):08x} {' '.join(cut(speaker))}"
     return Word(facet, facet, ())
 
 
 def source_facet(turn_id: str) -> Word:
-    """The word that a turn and the memories learned from it have in common; with a count of 0 likewise."""
+    """The term shared by a turn and the memories learned from it; its count is 0 too."""
     facet = f"{SOURCE_FACET}{number_of(turn_id):08x}"
     return Word(facet, facet, ())
 
 
 def source_term(turn_id: str) -> int:
-    """The term of the `source_facet` of a turn."""
+    """The number of the `source_facet` of a turn."""
     return zlib.crc32(source_facet(turn_id).stem.encode())
 
 
 def key_facet(words: Iterable[Word]) -> Word:
-    """The word that says which key a memory stands under, or which key `words` of a question would name.
+    """The term for a memory's key, or for the key that `words` of a question would name.
 
-    In any order and form ("name of my dog" names dog_name), and with a count of 0 likewise.
+    In any order and form ("name of my dog" names dog_name); its count is 0 too.
     """
     facet = _key_facet({word.stem for word in words})
     return Word(facet, facet, ())
 
 
 def key_term(stems: Collection[str]) -> int:
-    """The term of the `key_facet` of words with these stems."""
+    """The number of the `key_facet` of words with these stems."""
     return zlib.crc32(_key_facet(stems).encode())
 
 
@@ -194,7 +193,7 @@ def _key_facet(stems: Collection[str]) -> str:
 
 
 def speaker_of_facet(facet: str) -> tuple[int, tuple[str, ...]]:
-    """The number and the name's words that `speaker_facet` put into a word."""
+    """The number and the words of the name in a `speaker_facet`."""
     number, *words = facet.removeprefix(SPEAKER_FACET).split(" ")
     return int(number, 16), tuple(word for word in words if word)
 

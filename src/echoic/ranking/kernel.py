@@ -1,7 +1,7 @@
-"""The compiled parts of ranking, where the package `echoic-kernel` is installed.
+"""The compiled parts of ranking, if the package `echoic-kernel` is installed.
 
-Without it numpy ranks, to the same order. Scores differ by rounding only: a question's word pieces are
-rounded to 16 bits, and sums are added in another order. `ECHOIC_KERNEL=off` turns it off.
+Without it numpy computes the same order. Scores differ by rounding only: a question's word pieces are rounded
+to 16 bits, and sums are added in another order. `ECHOIC_KERNEL=off` turns it off.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 VARIABLE: Final = "ECHOIC_KERNEL"
 INTERFACE: Final = 1
-"""What the functions take and give; the package has the same number."""
+"""Version of the functions' signatures; the package has the same number."""
 OFF: Final = frozenset({"off", "0", "no", "false"})
 
 log = logging.getLogger(__name__)
 
 
 def load() -> Any | None:
-    """The module of the package; None where it is off, not installed, or cannot be used."""
+    """The package's module; None if it is off, not installed, or not usable."""
     if os.environ.get(VARIABLE, "").strip().lower() in OFF:
         return None
     try:
@@ -44,7 +44,7 @@ def load() -> Any | None:
 
 
 compiled: Any | None = load()
-"""The functions; None: ranking uses numpy."""
+"""The compiled functions, or None."""
 
 
 def name() -> str:
@@ -53,5 +53,5 @@ def name() -> str:
 
 
 def multiplies() -> bool:
-    """Whether products are compiled: without instructions for them, in plain C, numpy's are quicker."""
+    """Whether matrix products use the kernel: plain C without vector instructions is slower than numpy."""
     return name() not in {"numpy", "plain"}

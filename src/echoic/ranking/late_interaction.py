@@ -1,9 +1,9 @@
-"""Late interaction: the word pieces of a question against those of a row and its neighbours, one by one.
+"""Late interaction: the word pieces of a question against those of a row and its neighbours.
 
-The one vector of a text is the mean of its word pieces' vectors; what the mean blurs, the pieces still tell
-apart. Each piece of the question takes the piece most like it, said by the row itself or, at a discount, by a
-turn near it in the same session. As in Khattab and Zaharia, "ColBERT" (2020), with a window, and with each
-piece counting as much as its word is rare in what the caller said.
+The vector of a text is the mean of its word pieces' vectors, which blurs details that the pieces preserve.
+Each piece of the question takes the most similar piece of the row or, at a discount, of a turn near it in the
+same session. As in Khattab and Zaharia, "ColBERT" (2020), with a window, and with each piece weighted by how
+rare its word is in what the caller said.
 
 Only candidates are compared: the cost does not grow with what a caller has said.
 """
@@ -24,9 +24,10 @@ from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.text.analysis import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
-"""The weight of a piece of a word like "what". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of nDCG."""
+"""The weight of a piece of a stop word such as "what". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of
+nDCG."""
 MOST_WEIGHT = 4.0
-"""The weight of a rare word, and of one that nobody said."""
+"""The weight of a rare word, and of one that no row says."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -34,13 +35,9 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 def piece_weights(
     text: str, pieces: Pieces, worth: Mapping[int, float], meant: Mapping[str, str] | None = None
 ) -> Floats:
-    """[pieces] How much each piece of a question counts; 0 for punctuation.
+    """[pieces] The weight of each piece of the question `text`; 0 for punctuation.
 
-    Args:
-        text: the question the pieces are of.
-        pieces: its word pieces.
-        worth: by term, the inverse document frequency of the words that somebody says.
-        meant: words that were taken for others, folded.
+    `worth` has the inverse document frequency by term, and `meant` the folded words that were corrected.
     """
     words = words_of_pieces(text, pieces)
     known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in words}
@@ -49,17 +46,10 @@ def piece_weights(
 
 
 def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floats | None:
-    """[dimensions] The vector of the question without some of its words.
+    """[dimensions] The vector of the question without the folded words `left_out`.
 
-    None where no other word is left, or the encoder's vector is no mean of its pieces.
-
-    The encoder's vector is the mean of its pieces; this is the mean of the others. It costs no encoding, and
-    finds 0.3 points of R@10 less than encoding the rest anew would.
-
-    Args:
-        text: the question the pieces are of.
-        pieces: its word pieces.
-        left_out: words, folded.
+    None if no other word is left, or the encoder's vector is not the mean of its pieces. It is the mean of
+    the other pieces, which needs no encoding, and finds 0.3 points of R@10 less than encoding the rest again.
     """
     if not pieces.hidden.shape[1]:
         return None
@@ -73,7 +63,7 @@ def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floa
 
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
-    """The word each piece is part of, as it is written; "" for punctuation."""
+    """The word each piece is part of, as written; "" for punctuation."""
     words = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
     found, at = [], 0
     for first, last in pieces.spans:
@@ -91,7 +81,9 @@ def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> 
     return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
 
 
-@lru_cache(maxsize=4096)  # a question is asked word by word while it is spoken, and most words are common
+@lru_cache(
+    maxsize=4096
+)  # cached: a question is searched again with each spoken word, and most words are common
 def _terms(word: str) -> tuple[int, ...]:
     return tuple(found.term for found in content_words(word))
 
@@ -99,11 +91,11 @@ def _terms(word: str) -> tuple[int, ...]:
 Rows = NDArray[np.intp]
 
 WINDOW = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 0.8, 0.7, 0.6, 0.5], np.float32)
-"""What is left of a likeness found 4, 3, 2, 1 turns before, in the turn itself, 1, 2, 3, 4 turns after. Six
-shapes that reach four turns back lay within 0.4 points of R@10."""
+"""Discounts for pieces of the turns 4, 3, 2, 1 before, of the turn itself, and of the turns 1, 2, 3, 4 after.
+Six shapes that reach four turns back lay within 0.4 points of R@10."""
 
 _SAME, _ECHO = 0.97, np.float32(0.5)
-"""From which likeness a question asks the same, and what is left of it."""
+"""The similarity from which a question repeats the query, and its discount then."""
 
 _OFFSETS = np.arange(-REACH, REACH + 1)
 _DISCOUNT = WINDOW[:, None]
@@ -114,26 +106,22 @@ _BLOCK = 1 << 18
 
 
 class Closer(NamedTuple):
-    """How like each piece of the question is to each candidate."""
+    """The similarity of each piece of the question to each candidate."""
 
     pieces: Rows
-    """The pieces of the question that count: punctuation need not be compared."""
+    """The pieces of the question with a weight above 0."""
     own: list[Floats]
-    """[candidates, pieces] of each place, -1 to 1: of the row itself; NaN: not known."""
+    """By partition, [candidates, pieces], -1 to 1: to the row itself; NaN if not known."""
     likeness: list[Floats]
-    """[candidates, pieces] of each place: of the row and its neighbours."""
+    """By partition, [candidates, pieces]: to the row and its neighbours."""
     scores: Floats
-    """[candidates of all places] Weighted mean likeness of the question's pieces, -1 to 1; NaN: not known."""
+    """[candidates of all partitions] Weighted mean similarity, -1 to 1; NaN if not known."""
 
 
 def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidates: Sequence[Rows]) -> Closer:
-    """How like `candidates` are to a question, piece by piece.
+    """Compare `candidates`, the rows of each partition, with a question piece by piece.
 
-    Args:
-        pieces: of the question.
-        weights: [pieces] how much each counts; not all 0.
-        places: where the candidates are.
-        candidates: rows of each place.
+    `weights` is [pieces], not all 0.
     """
     counted = np.flatnonzero(weights)
     axes, share = pieces.axes[counted], weights[counted] / weights.sum()
@@ -141,15 +129,12 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     own, likeness = [found[0] for found in both], [found[1] for found in both]
     found = [like @ share for like in likeness]
     scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
-    # rounded: of equal texts none comes first because of where in a block it stood
+    # rounded, so that the order of equal texts does not depend on their position in a block
     return Closer(counted, own, likeness, np.round(scores, 5))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
-    """[rows, pieces] The best likeness of each piece in each row, and in its window.
-
-    NaN of rows without pieces.
-    """
+    """[rows, pieces] Best similarity in each row, and in its window; NaN without pieces."""
     if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
@@ -165,7 +150,7 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
     own = said[np.searchsorted(wanted, rows)]
     likeness: Floats = own.copy()
     near = said[np.searchsorted(wanted, around)]
-    # a neighbour counts only for what it is like: the discount must not lift what is unlike
+    # only positive similarities of neighbours: the discount must not raise negative ones
     np.multiply(near, _DISCOUNT, out=near, where=near > 0)
     near[np.isnan(likeness[in_session, 0])] = np.nan
     likeness[in_session] = np.fmax.reduce(near, axis=1)
@@ -183,9 +168,7 @@ def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Row
 
 
 def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> None:
-    """Lower the likeness of rows that ask the very question: asked before, it answers neither for itself nor
-    for the turns beside it.
-    """
+    """Lower the similarity of rows that ask the same question, also for the turns beside them."""
     asking = np.flatnonzero(place.layout.flags[rows] & Flag.ASKING)
     if len(asking):
         echoes = asking[likeness[asking] @ share >= _SAME]
@@ -193,7 +176,7 @@ def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> Non
 
 
 def _of_rows(axes: Floats, place: Candidates, rows: Rows) -> Floats:
-    """[rows, pieces] The best likeness of each piece in each row itself; NaN of rows without pieces."""
+    """[rows, pieces] The best similarity of each piece in each row itself; NaN for rows without pieces."""
     tokens = place.partition.tokens
     blobs = [tokens.get(row, b"") for row in rows.tolist()]  # -1, a gap, has none
     there = [i for i, blob in enumerate(blobs) if blob]
@@ -206,9 +189,9 @@ def _of_rows(axes: Floats, place: Candidates, rows: Rows) -> Floats:
 
 
 def _best(blobs: list[bytes], axes: Floats) -> Floats:
-    """[texts, pieces] How like the likest piece of each text is to each of the question's."""
+    """[texts, pieces] The best similarity of a piece of each text to each piece of the question."""
     said, scale = as_packed(blobs)
-    # scaled here, and not in the many that they are compared with; as a view the product takes twice as long
+    # scaled here rather than in the larger operand; with a view the product takes twice as long
     across = np.ascontiguousarray(axes.T * np.float32(scale))
     likeness = np.empty((len(said), len(axes)), np.float32)
     block = max(1, _BLOCK // (AXES * max(1, len(axes))))

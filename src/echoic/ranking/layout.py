@@ -1,16 +1,15 @@
-"""Where each row of a partition sits when its sessions are laid side by side: neighbours are one step away.
+"""The slot of each row of a partition, with its sessions laid side by side, so that neighbours are adjacent.
 
-Computed once per partition, kept in its scratch, and after a patch computed again. Knows no query.
+Computed once per partition and again after a patch; kept in its scratch. Independent of queries.
 
     slot:  . . . . a a a . . . . b b b b b . . . . m m m _
            gap     session 1     session 2   gap   |     trash: rows that are never found
                                                    tail: memories, each for itself
 
-The gaps are as wide as the widest window reaches, so no window leaks from one session into the next.
-`Sources` says which memories were learned from which turns of the partition: they share a place among the
-hits, since kept apart they would take two places of ten, and count twice in how rare a word is.
-`WindowProducts` has the inner products of turns that lie near one another, from which follows how long a
-window's summed vector is.
+The gaps are as wide as the widest window, so no window reaches from one session into the next. `Sources` says
+which memories were learned from which turns of the partition: they share a place among the hits, or they
+would take two places of ten and count twice in document frequencies. `WindowProducts` has the inner products
+of turns near each other, which give the length of a window's summed vector.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _TABLE_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A memory and one of its source turns each."""
+    """Pairs of a memory and one of its source turns."""
 
     memories: Rows
     turns: Rows
@@ -43,20 +42,19 @@ class Pairs:
         return len(self.memories)
 
     def among(self, rows: NDArray[np.bool_]) -> Pairs:
-        """Return the pairs of which both rows are among `rows`."""
+        """The pairs of which both rows are among `rows`."""
         both = rows[self.memories] & rows[self.turns]
         return Pairs(self.memories[both], self.turns[both])
 
 
 class Sources:
-    """The ids of a partition's turns and those that its memories name, as numbers.
+    """The ids of a partition's turns, and those that its memories cite, as numbers.
 
-    Both are facets, words with a count of 0: a turn's own stands last among its words, and a memory's are all
-    there may be. What else has no count is no turn's number.
+    Both are facets, terms with a count of 0: a turn's own is the last of its terms, and all such terms of a
+    memory are sources. No other term with a count of 0 equals a turn's.
     """
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._revision = 0
         self._own = np.zeros(0, np.uint32)
         self._naming = np.zeros(0, np.int32)
@@ -70,7 +68,7 @@ class Sources:
         return kept.update(partition)
 
     def update(self, partition: Partition) -> Pairs:
-        """Add what was patched since the last update. Returns the current state."""
+        """Add what was patched since the last update; returns the current pairs."""
         if self._revision != partition.revision:
             self._read(partition)
         return self._pairs()
@@ -87,7 +85,7 @@ class Sources:
         rows, terms = rows[facets], terms[facets]
         kinds = partition.rows["kind"][rows]
         said = kinds == TURN
-        own[rows[said]] = terms[said]  # of several the last one counts
+        own[rows[said]] = terms[said]  # of several rows the last one counts
         kept, new = ~stale[self._naming], kinds == MEMORY
         self._own = own
         self._naming = np.concatenate([self._naming[kept], rows[new]])
@@ -96,7 +94,7 @@ class Sources:
     def _pairs(self) -> Pairs:
         if not len(self._named):
             return Pairs(np.zeros(0, np.intp), np.zeros(0, np.intp))
-        # few turns are anybody's source: a table of the low bits finds them without sorting all
+        # few turns are sources: a table of the low bits finds them without a sort
         low = np.uint32((1 << _TABLE_BITS) - 1)
         table = np.zeros(1 << _TABLE_BITS, np.bool_)
         table[self._named & low] = True
@@ -114,7 +112,7 @@ class Sources:
         return self._own.nbytes + self._naming.nbytes + self._named.nbytes
 
 
-_BLOCK = 256  # turns whose vectors are multiplied at a time: 400 KB stay in the processor's cache
+_BLOCK = 256  # turns multiplied at a time: 400 KB fit in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +122,9 @@ class WindowProducts:
     revision: int
     """The revision of the partition they were computed from."""
     partners: NDArray[np.int32]
-    """[rows, reach] The row 1, 2, … turns later; -1: none."""
+    """[rows, reach] The row 1, 2, … turns later, or -1."""
     products: NDArray[np.float32]
-    """[rows, reach]; 0 where there is no partner or one of the two has no vector."""
+    """[rows, reach]; 0 without a partner or without one of the vectors."""
 
     @property
     def nbytes(self) -> int:
@@ -137,14 +135,10 @@ class WindowProducts:
     def of(
         cls, partition: Partition, turns: Rows, slots: Rows, reach: int, before: WindowProducts | None
     ) -> WindowProducts:
-        """Compute what is not known from `before`.
+        """Compute the products, reusing those of `before`, an earlier revision.
 
-        Args:
-            partition: whose vectors.
-            turns: rows, session by session.
-            slots: where each of them sits; `reach` slots or more are free between sessions.
-            reach: how many turns later the last partner comes.
-            before: as computed for an earlier revision of `partition`.
+        `turns` are rows, session by session, and `slots` their positions, with at least `reach` free ones
+        between sessions.
         """
         at = np.full(int(slots[-1]) + 1 + reach if len(slots) else 0, -1, np.int32)
         at[slots] = turns
@@ -168,7 +162,7 @@ class WindowProducts:
 def _known(
     partition: Partition, partners: NDArray[np.int32], turns: Rows, before: WindowProducts
 ) -> NDArray[np.bool_]:
-    """[rows] Whose products hold from before: the same rows follow, and none of them was patched since."""
+    """[rows] Whose products are unchanged: the same rows follow, and none of them was patched since."""
     size = min(len(before.partners), len(partners))
     known = np.zeros(len(partners), np.bool_)
     known[:size] = (partners[:size] == before.partners[:size]).all(axis=1)
@@ -193,7 +187,7 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 REACH = 4
-"""How many turns away a window looks, at most."""
+"""How many turns away a window reaches."""
 
 # How much of a neighbour counts for a turn, from the one four turns before to the one four after. A turn must
 # answer for its neighbours ("Where did you go?" "Paris."). LoCoMo, R@10: 71 without windows, 81 with them.
@@ -201,7 +195,7 @@ TEXT_WINDOW = np.array([0.1, 0.2, 0.3, 0.5, 1.0, 0.3, 0.25, 0.2, 0.1], np.float3
 VECTOR_WINDOW = np.array([0.25, 0.5, 1.0, 0.5, 0.25], np.float32)
 
 LONG_CHARACTERS = 200
-"""A turn of this many characters or more says as much as a turn can."""
+"""Longer turns count as equally long."""
 
 _KEY = "ranking.layout"
 _NO_PERSONS = np.array([0, number_of(USER), number_of(AGENT)], np.uint32)
@@ -209,80 +203,80 @@ _NO_PERSONS = np.array([0, number_of(USER), number_of(AGENT)], np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """Rows that may be found, and how long they are."""
+    """Rows that may be found, and their lengths."""
 
     rows: Mask
     """[rows]"""
     all: bool
-    """Whether it is all rows that say anything."""
+    """Whether these are all rows with words."""
     hidden: NDArray[np.intp]
     """The other rows."""
     without_vector: NDArray[np.intp]
-    """The other rows, and those of these that have no vector."""
+    """The other rows, and those of these without a vector."""
     counted: Mask | None
-    """Those that count in how rare a word is and how long a row; None: all of them."""
+    """Those that count in document frequencies and mean lengths; None for all of them."""
     count: int
     words: float
-    """Content words of all that count."""
+    """Content words of all counted rows."""
     window_words: float
-    """Content words of all that count, those of their neighbours weighted in."""
+    """Content words of all counted rows with their weighted neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One partition's rows by slot, and what a scan wants to know of each."""
+    """One partition's rows by slot, with the properties that a scan needs."""
 
     revision: int
     slot_of: NDArray[np.intp]
     """[rows]"""
     row_at: NDArray[np.int32]
-    """[slots] The row that sits there; -1 in gaps and in the trash."""
+    """[slots] The row in the slot; -1 in gaps and in the trash."""
     head: int
     """Slots before the tail: sessions and gaps."""
     width: int
-    """Slots in all; the last one is trash."""
+    """All slots; the last one is trash."""
     current: Eligible
     with_past: Eligible
     row_lengths: Floats
     """[rows] Content words."""
     lengths: Floats
-    """[slots] Likewise."""
+    """[slots] The same."""
     window_lengths: Floats
-    """[slots] Likewise, neighbours weighted in."""
+    """[slots] The same with weighted neighbours."""
     window_norms: Floats
     """[slots] Length of the window's summed vector; 1 where it is 0."""
     turns: NDArray[np.intp]
-    """[turns in sessions] Their rows, by slot …"""
+    """[turns in sessions] Their rows, in the order of slots."""
     slots: NDArray[np.intp]
-    """… and where they sit."""
+    """[turns in sessions] Their slots."""
     asked: NDArray[np.intp]
-    """[pairs] Rows of turns that ask something …"""
+    """[pairs] Rows of turns that ask something."""
     answered: NDArray[np.intp]
-    """… and the row of the next turn of the session each."""
+    """[pairs] The row of the next turn of the session."""
     flags: NDArray[np.uint8]
-    """[rows] This and the following are the partition's fields, side by side."""
+    """[rows] This and the following are the partition's fields, concatenated."""
     speakers: NDArray[np.uint32]
     said_at: NDArray[np.int64]
     memories: Mask
     remembers: bool
-    """Whether there are any."""
+    """Whether there are any memories."""
     persons: bool
-    """Whether anybody speaks in it who is called by name, and not "user" or "agent"."""
+    """Whether any speaker is called by name, rather than "user" or "agent"."""
     among_people: bool | None
-    """Whether all who speak in turns are called by name; None: there are no turns."""
+    """Whether all speakers of turns are called by name; None without turns."""
     keyed: NDArray[np.intp]
     """Rows of values under a key."""
     asking: Floats | None
-    """None where no row asks."""
+    """None if no row asks."""
     fullness: Floats
-    """[rows] Characters up to 200, over 200. A memory is brief because it was distilled: 1."""
+    """[rows] Characters up to 200, over 200; 1 for a memory, which is brief because it was distilled."""
     pairs: WindowProducts
     sources: Pairs
-    """Memories that hold, and the turns here that they were learned from."""
+    """Current memories, and the turns here that they were learned from."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
-        """The layout of `partition`, brought up to date. The caller holds the partition's lock."""
+        """The current layout of `partition`. The caller holds the partition's lock."""
         kept = partition.scratch.get(_KEY)
         assert kept is None or isinstance(kept, cls)
         if kept is None or kept.revision != partition.revision:
@@ -290,12 +284,7 @@ class Layout:
         return kept
 
     def without(self, eligible: Eligible, left_out: Mask) -> Eligible:
-        """`eligible` without some rows: they are neither found nor counted.
-
-        Args:
-            eligible: of this layout.
-            left_out: [rows]
-        """
+        """`eligible` without the rows where `left_out` [rows] is true."""
         own = None
         if eligible.counted is not None:
             own = np.ones(len(left_out), np.bool_)
@@ -305,10 +294,9 @@ class Layout:
         return _eligible(eligible.rows & ~left_out, indexed, self.flags, by_row, own)
 
     def spread_vectors(self, cosines: Floats) -> Floats:
-        """[rows] The cosine of each turn's and its neighbours' summed vector; of other rows their own.
+        """[rows] The cosine of the summed vector of each turn and its neighbours; of other rows their own.
 
-        Args:
-            cosines: [rows] of each row's own vector, 0 where it has none.
+        `cosines` is [rows] of each row's own vector, 0 without one.
         """
         if not len(self.turns):
             return cosines
@@ -326,7 +314,7 @@ class Layout:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes."""
+        """Approximate memory it takes."""
         by_row = (
             self.row_at.nbytes
             + self.slot_of.nbytes
@@ -343,7 +331,7 @@ class Layout:
 def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     rows, flags = partition.rows, np.ascontiguousarray(partition.rows["flags"])
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
-    indexed = findable | (rows["words"] > 0)  # items have words, and only a search for items finds them
+    indexed = findable | (rows["words"] > 0)  # items have words, but only a search for items finds them
     past = flags & Flag.PAST != 0
     in_session = findable & ~past & (rows["kind"] == TURN) & (rows["session"] != 0)
     turns, slots = _in_order(rows, np.flatnonzero(in_session), partition.origin)
@@ -364,11 +352,11 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
     sources = Sources.of(partition).among(findable & ~past)
     own = None
-    if len(sources):  # what a turn and a memory say is said once
+    if len(sources):  # words of a turn and its memory count once
         own = np.ones(len(rows), np.bool_)
         own[sources.memories] = False
     asked = turns[flags[turns] & Flag.QUESTION != 0]
-    answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
+    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
     memories = rows["kind"] == MEMORY
     asking = flags & Flag.ASKING != 0
     return Layout(
@@ -419,27 +407,19 @@ def _in_order(
     session = rows["session"][turns]
     starts = np.ones(len(turns), np.bool_)
     starts[1:] = session[1:] != session[:-1]
-    if origin is not None:  # what lies between was not handed over: those beside the gap are no neighbours
+    if origin is not None:  # rows in between are missing, so these are not neighbours
         segments = origin[turns] // SEGMENT_ROWS
         starts[1:] |= np.abs(segments[1:] - segments[:-1]) > 1
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
 def _eligible(
-    rows: Mask,
-    indexed: Mask,
-    flags: NDArray[np.uint8],
-    lengths: tuple[Floats, Floats],
-    own: Mask | None,
+    rows: Mask, indexed: Mask, flags: NDArray[np.uint8], lengths: tuple[Floats, Floats], own: Mask | None
 ) -> Eligible:
-    """`rows` of those that say anything; all by row.
+    """`rows`, those that may be found, limited to those with words (`indexed`).
 
-    Args:
-        rows: those that may be found.
-        indexed: those that have words in the index.
-        flags: of each.
-        lengths: of each, and of its window.
-        own: those that say what no other row stands for; None: all.
+    `lengths` are those of each row and of its window; `own` are rows that no other row represents, None for
+    all.
     """
     counted = rows if own is None else rows & own
     return Eligible(
@@ -461,7 +441,7 @@ def _window_norms(
     pairs: WindowProducts,
     width: int,
 ) -> Floats:
-    """Length of the sum of w_o v_(i+o): the root of the sum over o and p of w_o w_p v_(i+o) v_(i+p)."""
+    """[slots] Length of the window's vector: the root of the sum over o and p of w_o w_p v_(i+o) v_(i+p)."""
     square = np.zeros(width)
     window = VECTOR_WINDOW.astype(np.float64)
     reach = len(window) // 2
@@ -471,7 +451,7 @@ def _window_norms(
             product[slots] = 2 * pairs.products[turns, apart - 1]
         else:
             product[slots] = flags[turns] & Flag.EMBEDDED != 0
-        # That of the pair (i + o, i + o + apart) is kept at i + o.
+        # The product of the pair (i + o, i + o + apart) is stored at i + o.
         weights = np.zeros(2 * len(window) - 1)
         weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
         square += np.correlate(product, weights, "same")
@@ -480,24 +460,24 @@ def _window_norms(
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """One partition as a query sees it, with its number among the partitions."""
+    """One partition as a query sees it."""
 
     partition: Partition
     layout: Layout
     eligible: Eligible
     """The rows this query may find."""
     sources: Pairs
-    """Memories and the turns they were learned from, of the turns that are not left out."""
+    """Memories and the turns they were learned from, without turns that are left out."""
     names: Mapping[int, tuple[str, ...]]
-    """Number of each speaker who is called by name -> the words of the name."""
+    """Number of each named speaker -> the words of the name."""
 
     @classmethod
     def of(
         cls, partition: Partition, *, include_past: bool = False, without: Collection[int] = ()
     ) -> Candidates:
-        """`partition` as it stands, without the turns of some sessions, by number.
+        """The current `partition`, without the turns of the sessions numbered in `without`.
 
-        The caller holds its lock for as long as the candidates are used.
+        The caller holds its lock while the candidates are used.
         """
         layout = Layout.of(partition)
         eligible = layout.with_past if include_past else layout.current

@@ -1,6 +1,6 @@
 """Quantised scan: cosines over many rows, from vectors of fewer bits.
 
-A query reads every vector of a scope, and in a large scope memory bandwidth is what takes the time. With the
+A query reads every vector of a scope, and in a large scope memory bandwidth takes most of the time. With the
 compiled kernel, vectors are 16-bit floats (half the bytes), and cosines are right to 0.0001. Without it,
 `simsimd` (the extra "fast") multiplies signed bytes (a quarter), and the nearest rows are computed exactly.
 Both are optional. Cosines are exact without them, in scopes below `LEAST_ROWS`, and until the first queries
@@ -23,16 +23,16 @@ from echoic.ranking import kernel
 Floats = NDArray[np.float32]
 
 LEAST_ROWS: Final = 5_000
-"""Smaller scopes are scanned exactly: that is fast enough."""
+"""Smaller scopes are scanned exactly, which is fast enough."""
 EXACT: Final = 256
 """How many of the nearest rows get an exact cosine after a scan of bytes: more than later steps use."""
 QUERIES: Final = 16
-"""Over about how many queries the quantising is spread (0.5 ms per thousand rows)."""
+"""Number of queries over which quantising is spread (0.5 ms per thousand rows)."""
 LEAST_MADE: Final = 32
-"""How many segments a query quantises at least: what one call writes is always current."""
+"""The least number of segments a query quantises: what one call writes is always current."""
 
 _AT_ONCE: Final = 8
-"""How many segments are quantised at once: what fits into a processor cache."""
+"""Segments quantised at once: what fits into a processor cache."""
 _KEY = "ranking.coarse"
 _MOST = 127
 
@@ -41,19 +41,15 @@ class Coarse:
     """The quantised vectors of one partition. Kept in the partition's `scratch`."""
 
     def __init__(self, dimensions: int) -> None:
-        """Start without rows."""
         self.halved = kernel.multiplies()
         """Whether vectors are 16-bit floats; if not, bytes with a scale for each row."""
         self._rows: NDArray[Any] = np.zeros((0, dimensions), np.float16 if self.halved else np.int8)
         self._scales = np.zeros(0, np.float32)
-        self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
+        self._made = np.zeros(0, np.int64)  # by segment: the revision of its bytes
 
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
-        """The current quantised vectors of `partition`; None if there are none (yet).
-
-        The caller holds the partition's lock.
-        """
+        """The current vectors of `partition`; None if there are none yet. The caller holds its lock."""
         halved = kernel.multiplies()
         if partition.size < LEAST_ROWS or not (halved or _simsimd()):
             return None
@@ -89,13 +85,10 @@ class Coarse:
         return len(now) == len(behind)
 
     def cosines(self, vectors: Floats, vector: Floats) -> Floats:
-        """The cosine of each row with `vector`, shape [rows], right to 0.0001.
+        """[rows] The cosine of each row with the unit vector `vector`, right to 0.0001.
 
-        With bytes, right to 0.01, and exact for the nearest `EXACT` rows.
-
-        Args:
-            vectors: the exact vectors of the rows, shape [rows, dimensions].
-            vector: the question's vector, shape [dimensions], of unit length.
+        With bytes, right to 0.01, and exact for the nearest `EXACT` rows. `vectors` are the exact [rows,
+        dimensions].
         """
         if self.halved:
             assert kernel.compiled is not None
@@ -107,13 +100,15 @@ class Coarse:
         asked, scale = as_bytes(vector[None])
         products = np.asarray(simsimd.cdist(asked, self._rows, "inner")).reshape(-1)
         cosines: Floats = products.astype(np.float32) * self._scales * scale
-        near = np.flatnonzero(cosines >= np.partition(cosines, -EXACT)[-EXACT])  # equals all or none
+        near = np.flatnonzero(
+            cosines >= np.partition(cosines, -EXACT)[-EXACT]
+        )  # include all equal rows or none
         cosines[near] = np.vecdot(vectors[near], vector)
         return cosines
 
     @property
     def nbytes(self) -> int:
-        """The memory this takes, in bytes."""
+        """The memory it takes."""
         return self._rows.nbytes + self._scales.nbytes + self._made.nbytes
 
 
@@ -126,7 +121,7 @@ def as_bytes(vectors: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def _stretches(numbers: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """First and end of runs of consecutive numbers among `numbers`, which ascend; `_AT_ONCE` at most."""
+    """First and end of runs of consecutive numbers among the ascending `numbers`; at most `_AT_ONCE` each."""
     for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
         for start in range(0, len(run), _AT_ONCE):
             part = run[start : start + _AT_ONCE]

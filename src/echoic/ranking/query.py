@@ -1,4 +1,6 @@
-"""The query: its words, its vector, and what its wording implies about the answer. Pure; knows no rows."""
+"""The query: its words, its vector, and what its wording implies about the answer. Pure; independent of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from echoic.temporal import NamedDate, Span, dates_in
 from echoic.text.analysis import STOP, Word, content_words, cut, sound, word_of
 
 MAX_WORDS = 128
-"""Content words of a query that are looked up, the first ones. Nobody asks at greater length."""
+"""Content words of a query that are looked up, the first ones."""
 
 Name = tuple[str, ...]
 """The words of a speaker's name, folded."""
@@ -67,35 +69,35 @@ _ASKS_MANY = re.compile(r"\bhow (?:many|much|often)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question, cut up once for all channels. Made by `query_of`."""
+    """A question, analysed once for all channels. Created by `query_of`."""
 
     text: str
     words: tuple[Word, ...]
-    """Content words in order, repeated words repeated, `MAX_WORDS` at most."""
+    """Content words in order, repeated words repeated, at most `MAX_WORDS`."""
     folded: tuple[str, ...]
     """All words in order, folded, without the wrapping ("can you tell me")."""
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
-    """[d], unit length; None where it is not ready or not wanted."""
+    """[d], unit length; None if it is not ready or not wanted."""
     pieces: Pieces | None = field(default=None, compare=False, repr=False)
-    """The word pieces the vector was made of; None where the embedder hands out none."""
+    """The word pieces of the vector; None if the embedder returns none."""
     shipped: bool = True
-    """Whether all-MiniLM-L6-v2 made the vector, of which more is known than what is near to what."""
+    """Whether all-MiniLM-L6-v2 made the vector, for which more is known than cosines."""
     include_past: bool = False
-    """Whether what no longer holds may be found too."""
+    """Whether past memories may be found too."""
     wants_past: bool = False
     """Whether past memories are asked for, so that they rank no lower than current ones."""
     names: frozenset[str] = frozenset()
     """Content words, folded, that are written like names."""
     meant: Mapping[str, str] = field(default_factory=dict)
-    """Words as they were heard, folded, and the speakers' names they were taken for; see `heard_right`."""
+    """Words as heard, folded, with the speakers' names they were corrected to; see `heard_right`."""
     called: tuple[tuple[int, str], ...] = ()
     """Speakers the question calls by name: the number of each, and the folded word that does it."""
     dates: tuple[NamedDate, ...] = ()
-    """Dates the text names in so many words."""
+    """Dates named explicitly."""
     spans: tuple[Span, ...] = ()
-    """Spans of time the text means, worked out by someone who has a clock; they stand in for `dates`."""
+    """Spans of time that the text means, resolved by the caller; used instead of `dates`."""
     role: str | None = None
-    """"user" or "agent" where "I" or "you" says whose words are asked for."""
+    """"user" or "agent" if "I" or "you" says whose words are asked for."""
     asks_when: bool = False
     asks_many: bool = False
 
@@ -114,10 +116,10 @@ def query_of(
 
     Args:
         text: any Unicode; without content words only a vector can find something.
-        vector: [d], of the model whose vectors the rows carry. Brought to unit length.
-        pieces: the word pieces of exactly this text, where the rows carry theirs.
+        vector: [d], of the model of the rows' vectors. Brought to unit length.
+        pieces: the word pieces of exactly this text, if the rows have theirs.
         include_past: find superseded and retracted memories too.
-        wants_past: they are what is asked for.
+        wants_past: past memories are asked for.
         spans: (first, last) in Unix ms, for "last Tuesday" and the like.
         shipped: whether all-MiniLM-L6-v2 made `vector`.
 
@@ -150,17 +152,17 @@ def query_of(
 
 
 def asks_when(text: str) -> bool:
-    """Whether the question `text` wants a moment or a duration."""
+    """Whether the question `text` asks for a time or a duration."""
     return _ASKS_WHEN.search(text) is not None
 
 
 def asks_many(text: str) -> bool:
-    """Whether the question `text` wants a number."""
+    """Whether the question `text` asks for a number."""
     return _ASKS_MANY.search(text) is not None
 
 
 def asks_list(text: str) -> bool:
-    """Whether the question `text` wants more than one thing: a list, or a number to be counted up."""
+    """Whether the question `text` asks for several things: a list, or a number to be counted."""
     return _ASKS_LIST.search(text) is not None
 
 
@@ -195,17 +197,13 @@ def _role(words: list[str]) -> str | None:
 
 
 def heard_right(query: Query, known: Mapping[int, Name]) -> Query:
-    """`query` with the speakers it names, and with misheard names of speakers in their own spelling.
+    """`query` with the speakers it names, and with misheard names of speakers corrected.
 
-    A recogniser writes the words it knows: "garlic" for Caroline. Where a question names nobody as they are
-    spelled, its words are tried by sound: first those that stand where a person stands ("when did garlic
-    move?", "garlic's job"), and if there is none any word that is spelled alike, too. Only names of speakers
-    are corrected; all other words that were misheard find their like through near words. LoCoMo with every
-    name misheard: R@10 81, 79.5 without; clean questions are not touched.
-
-    Args:
-        query: what is asked.
-        known: the names of speakers, by number.
+    A recogniser writes words it knows: "garlic" for Caroline. If a question names no speaker as spelled, its
+    words are compared by sound: first those in the position of a person ("when did garlic move?", "garlic's
+    job"), and if none matches, any word with a similar spelling too. Only names of speakers (`known`, by
+    number) are corrected; other misheard words are found through near words. LoCoMo with every name misheard:
+    R@10 81, without this 79.5; clean questions are not affected.
     """
     if not known:
         return query
@@ -221,7 +219,7 @@ def heard_right(query: Query, known: Mapping[int, Name]) -> Query:
 
 
 def _calls(folded: Sequence[str], known: Mapping[int, Name]) -> tuple[tuple[int, str], ...]:
-    """Speakers whom words call by name, as it is spelled or, if nobody's is so, shortened: number, word."""
+    """Speakers called by name, as spelled or, if none is, shortened: number and word."""
     words = [word for word in folded if word not in STOP]
     for is_name in (str.__eq__, _shortens):
         called = tuple(
@@ -236,7 +234,7 @@ def _calls(folded: Sequence[str], known: Mapping[int, Name]) -> tuple[tuple[int,
 
 
 def _meant(folded: Sequence[str], names: Sequence[Name]) -> dict[str, str]:
-    """Words and what they are taken for, where that is one name and not several."""
+    """Words and the name each is taken for, if it is only one."""
     parts = sorted({part for name in names for part in name if len(part) >= _LEAST_LETTERS})
     persons: dict[str, str] = {}
     others: dict[str, str] = {}
@@ -256,7 +254,7 @@ def _meant(folded: Sequence[str], names: Sequence[Name]) -> dict[str, str]:
 
 
 def _apart(word: str, name: str, *, person: bool) -> int | None:
-    """How many sounds lie between them, 0 or 1; None: it cannot be meant."""
+    """By how many sounds they differ, 0 or 1; None if it cannot be meant."""
     apart = min((_codes_apart(a, b) for a in sound(word) for b in sound(name)), default=2)
     if apart > 1:
         return None

@@ -27,12 +27,7 @@ class Explained:
     """The hits of one search in each channel."""
 
     def __init__(self, channels: Mapping[str, Scored], hits: NDArray[np.intp]) -> None:
-        """Nothing is worked out yet.
-
-        Args:
-            channels: scores by name.
-            hits: rows, in the order of the hits.
-        """
+        """`channels` are scores by name; `hits` are rows in the order of the hits."""
         self._channels, self._hits = channels, hits
         self._by_hit: list[dict[str, Rank]] | None = None
 
@@ -53,7 +48,6 @@ class Ranks(Mapping[str, Rank]):
     __slots__ = ("_explained", "_hit")
 
     def __init__(self, explained: Explained, hit: int) -> None:
-        """The hit of that place."""
         self._explained, self._hit = explained, hit
 
     def __getitem__(self, channel: str) -> Rank:
@@ -75,7 +69,7 @@ class Ranks(Mapping[str, Rank]):
 def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Rank the hits of a channel; ties keep their order."""
     values = scores[hits]
-    # NaN is not at least anything: neither counted nor, where nothing was found, looked at
+    # comparisons with NaN are false: it is never counted
     near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]
     near.sort()
     last = np.searchsorted(near, values, "right")
@@ -90,17 +84,13 @@ def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
 
 _LOOKED_AT = 64
 FLOOR = 0.12
-"""The least cosine at which meaning alone finds a row, for all-MiniLM-L6-v2.
-
-Measured: of the rows that answer, under 1 % lie below (LoCoMo's development half, benchmarks/keyvalue); of a
-caller's memories that do not, 69 %. No recall at 5 or 10 is lost. A higher floor loses paraphrases: in
-benchmarks/keyvalue 97.5 % of them find the right value among the first five, and 93 % with a floor of 0.2.
-"""
+"""The least cosine at which meaning alone finds a row, for all-MiniLM-L6-v2. Measured: under 1 % of the rows
+that answer are below it (LoCoMo's development half, benchmarks/keyvalue), and 69 % of a caller's memories
+that do not. No recall at 5 or 10 is lost. A higher floor loses paraphrases: in benchmarks/keyvalue 97.5 % of
+them find the right value among the first five, and 93 % with a floor of 0.2."""
 LEXICAL_FLOOR = 0.25
-"""The floor for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound.
-
-95 % of the turns that have nothing to do with a question lie below.
-"""
+"""The floor for the "lexical" embedder, whose cosine is an overlap of words, spelling and sound. 95 % of
+unrelated turns are below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +106,11 @@ class RankedRow:
     """Rank and score by channel; a channel that did not find the row is absent. Computed when first read."""
     beside: tuple[int, ...] = ()
     """Other rows of the same partition that share its place, best first: a memory and the turn it was learned
-    from are one thing found."""
+    from are one hit."""
     relevance: float = 0.0
-    """How likely it is to answer, from 0 to 1; see `relevance`."""
+    """How likely it answers, from 0 to 1; see `relevance`."""
     floor: float = SILENCE
-    """Where the likeliest has less, nothing is known."""
+    """If the best hit has less, nothing is known."""
 
 
 def rank(
@@ -138,17 +128,17 @@ def rank(
 
     A row is a hit only if a channel finds it: by words, by similar words, by the words of neighbouring turns,
     or by a cosine of at least `floor`. An empty list means that nothing is known. Rows without a vector are
-    found by their words. Equal scores stand in the order of partitions and rows.
+    found by their words. Equal scores keep the order of partitions and rows.
 
     Args:
         query: the query, from `query_of`.
         partitions: the partitions, the caller's own first. Their locks are held while they are scanned.
-        limit: how many at most. The first of a longer list are the shorter list.
+        limit: maximum number of rows. A shorter list is the beginning of a longer one.
         fusion: how channels become one order: a name in `FUSIONS`, or a fusion.
-        floor: None is `FLOOR`; another embedder than MiniLM has another, see `LEXICAL_FLOOR`.
-        semantic: whether vectors know meaning; a hit's relevance goes by words alone where they do not.
-        without: numbers of sessions (`number_of`) whose turns are as if they were not there.
-        calls: whether people speak with an agent here, though every turn may bear a name; see `relevance`.
+        floor: None is `FLOOR`; embedders other than MiniLM need another, see `LEXICAL_FLOOR`.
+        semantic: whether vectors represent meaning; if not, relevance is computed from words alone.
+        without: numbers of sessions (`number_of`) whose turns are ignored.
+        calls: whether people speak with an agent here, though every speaker has a name; see `relevance`.
 
     Raises:
         InvalidInput: `limit` is below 1, or there is no such fusion.
@@ -162,24 +152,21 @@ def rank(
     if not partitions:
         return []
     with ExitStack() as held:
-        # all locks, taken in one order by everybody, each once
+        # take each lock once, always in the same order
         for partition in sorted({id(p): p for p in partitions}.values(), key=id):
             held.enter_context(partition.lock)
         places = [
             Candidates.of(partition, include_past=query.include_past, without=without)
             for partition in partitions
         ]
-        # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
+        # NaN is an unknown score; and OpenBLAS sometimes flags numbers as invalid that it discards
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor, calls=calls)
             return _found(channels, chosen, limit, semantic=semantic)
 
 
 def prepare(partition: Partition) -> None:
-    """Derive from `partition` what the next `rank` would derive first, so that whoever asks does not wait.
-
-    Takes its lock.
-    """
+    """Derive what the next `rank` of `partition` needs, so that no caller waits for it. Takes its lock."""
     with partition.lock:
         Layout.of(partition)
         Postings.of(partition)
@@ -188,11 +175,7 @@ def prepare(partition: Partition) -> None:
 
 
 def unembedded(partitions: Sequence[Partition]) -> int:
-    """How many rows that hold have no vector yet: they are found by their words alone.
-
-    Args:
-        partitions: those that were ranked. Their locks are taken.
-    """
+    """How many current rows have no vector yet. Takes the partitions' locks."""
     count = 0
     for partition in partitions:
         with partition.lock:
@@ -204,7 +187,7 @@ def unembedded(partitions: Sequence[Partition]) -> int:
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     scores = order.scores
-    if fusion.fuse is not blend:  # what a hit is worth depends on neither fusion nor `limit`
+    if fusion.fuse is not blend:  # relevance depends on neither fusion nor `limit`
         scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0

@@ -1,11 +1,11 @@
-"""How likely a hit is to answer: from 0 to 1, comparable between questions, scopes, stores and embedders.
+"""How likely a hit answers: from 0 to 1, comparable between questions, scopes, stores and embedders.
 
-Two small logistic models, multiplied: whether memory holds an answer at all, which the question and the best
-of the candidates tell, and whether it is this hit, if there is one. There are four pairs of them: where word
-pieces are known, of calls and of conversations between people; where vectors alone are, and where nothing but
-words is. Of the first two the second model is damped by the square root of what it gives the first hit: both
-look at how like that is. Nothing here looks at how large a store is but for one feature that says so, and
-cosines are measured from where unrelated texts lie.
+The product of two small logistic models: whether memory holds an answer at all, from the question and the
+best candidates, and whether it is this hit, if there is one. There are four pairs of them: with word pieces,
+for calls and for conversations between people; with vectors alone; and with words alone. In the first two the
+second model is damped by the square root of its value for the first hit, because both use how similar that
+is. No feature depends on the size of a store, except one that states it, and cosines are measured relative to
+unrelated texts.
 
 `scripts/fit_relevance.py` makes the weights in `relevance.json`; docs/relevance.md says what they are worth.
 """
@@ -35,16 +35,17 @@ Features = Mapping[str, Floats | float]
 """Features by name, one for each row, or one of the question for all of them."""
 
 SILENCE, SILENCE_AMONG_PEOPLE = 0.035, 0.2
-"""Where no hit reaches this, nothing is known of it: in calls, and in conversations between people who are
-called by their names. Either loses about a point of R@10, of callers who ask in plain words and of LoCoMo's
-development half. docs/relevance.md has the curves."""
+"""If no hit reaches this, nothing is known: in calls, and in conversations between people who are called by
+their names. Either loses about a point of R@10, of callers who ask plainly and of LoCoMo's development half.
+docs/relevance.md has the curves."""
 NAMED, TIMED = 0.9, 0.9
-"""The relevance of what stands under exactly the key that is asked for, and of what was said in a time that
-alone is asked for."""
+"""The relevance of a value under exactly the key asked for, and of what was said in a time that is all the
+question asks for."""
 WORD_FOR_WORD = 0.3
-"""At least, of what says every word of a question that is nothing but words to look for, such as a name."""
+"""The least relevance of a row with every word of a query that only consists of search words, such as a name.
+"""
 ECHO = 0.02
-"""What is left of the relevance of a question that asks the same: it is no answer."""
+"""Factor for a question that asks the same: it is no answer."""
 
 CHATTER = frozenset(
     """
@@ -60,7 +61,7 @@ CHATTER = frozenset(
     yup
     """.split()
 )
-"""What conversations are held together with. It says nothing of what they are about."""
+"""Words that hold a conversation together and have no topic."""
 _CHATTER = frozenset(word_of(word).stem for word in CHATTER)
 PHATIC = CHATTER | frozenset(
     """
@@ -69,7 +70,7 @@ PHATIC = CHATTER | frozenset(
     slower sound sounds true weird year
     """.split()
 )
-"""With these, words that are about something in other company: of nothing else no question is made."""
+"""With these added, words that have a topic in other company; a question of only these has none."""
 _PHATIC = frozenset(word_of(word).stem for word in PHATIC)
 _PERSONAL = frozenset(
     """
@@ -85,16 +86,16 @@ _WHAT = frozenset((word,) for word in "who what where when which how whose what'
 _OFFSETS = np.arange(-REACH, REACH + 1)
 _AGENT = number_of(AGENT)
 _RARE = 0.01
-"""The share of rows that say a rare word, at most."""
+"""The largest share of rows that say a rare word."""
 _SAME = 0.9
-"""From which cosine a row may be the very question that is asked."""
+"""Cosine from which a row may repeat the question."""
 _STOP_SHARE = 0.1
-"""The weight of a word like "what", beside 1 for a word that says what is asked about."""
+"""The weight of a stop word such as "what", relative to 1 for a content word."""
 _MOST_ROWS = 500
-"""Larger stores were not there to learn from: they are taken to be as large as this."""
+"""Larger stores were not in the training data, and count as this large."""
 _SAMPLE = 64
 _PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
-"""Cosines between unrelated texts (all-MiniLM-L6-v2), and how many rows that counts for."""
+"""Cosines between unrelated texts (all-MiniLM-L6-v2), and the number of rows this prior counts for."""
 _KEY = "ranking.relevance"
 
 KINDS = ("people", "pieces", "meaning", "words")
@@ -108,9 +109,9 @@ ANSWERED_BY: Mapping[str, Sequence[str]] = {
     ),
     "words": (*OF_QUERY, "unsaid", "first_said", "first_window", "first_near", "first_key", "first_memory"),
 }
-"""The features that tell whether there is an answer, by kind of model."""
+"""The features of whether there is an answer, by kind of model."""
 CLOSE = ("people", "pieces")
-"""The kinds for which candidates were looked at closely."""
+"""The kinds that use late interaction."""
 _OF_ROW = ("asking", "agent", "memory", "key", "date", "fullness", "place", "first", "size", "few", "far")
 RIGHT_BY: Mapping[str, Sequence[str]] = {
     "people": (*_OF_ROW, "own_like", "like", "behind", "around"),
@@ -118,7 +119,7 @@ RIGHT_BY: Mapping[str, Sequence[str]] = {
     "meaning": (*_OF_ROW, "cosine", "around", "said", "window", "near", "behind"),
     "words": (*_OF_ROW, "said", "window", "near", "behind"),
 }
-"""The features that tell whether a hit is the answer, if there is one, by kind of model."""
+"""The features of whether a hit is the answer, by kind of model."""
 
 
 _FITTED = json.loads(Path(__file__).with_name("relevance.json").read_text())
@@ -126,27 +127,28 @@ WEIGHTS: Mapping[str, Mapping[str, Floats]] = {
     name: {kind: np.array(weights, np.float32) for kind, weights in _FITTED[name].items()}
     for name in ("answered", "right")
 }
-"""The weights of either model ("answered", "right") by kind, in the order of features, then the constant."""
+"""The weights of both models ("answered", "right") by kind, in the order of features, then the constant."""
 _IDLE = np.array(_FITTED["idle"], np.float32)
-"""What of a question's vector (all-MiniLM-L6-v2) says that it asks memory for nothing, then the constant."""
+"""Weights of a question's vector (all-MiniLM-L6-v2) for questions that ask memory for nothing, then the
+constant."""
 IDLE_FROM, _MOST_IDLE = 2.0, 8.0
-"""Log odds of 1 to so many, below which a question is like any other."""
+"""Log odds below which a question counts as ordinary, and their upper limit."""
 _SCALE: Mapping[str, float] = _FITTED["scale"]
-"""By kind, what makes the product of both models as high as hits are right on the average."""
+"""By kind, a factor that calibrates the product of both models to the average precision of hits."""
 _LEAST_RIGHT, _MOST_LIKELY = 1e-3, 0.99
 
 
 class Hits(NamedTuple):
-    """Rows whose relevance is asked for."""
+    """Rows whose relevance is wanted."""
 
     rows: Rows
-    """Counted over all partitions, those that share a hit's place behind it."""
+    """Numbered over all partitions; those that share a hit's place follow it."""
     places: Rows
     """The hit that each row belongs to."""
 
 
 def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
-    """The rows of an order, each with those that share its place."""
+    """The rows of an order, each followed by those that share its place."""
     if not any(beside):
         return Hits(rows, np.arange(len(rows)))
     shared = [(row, place) for place, others in enumerate(beside) for row in others]
@@ -157,14 +159,11 @@ def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
 def relevance(
     channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *, semantic: bool, best_score: float
 ) -> Floats:
-    """[hits] How likely each is to answer.
+    """[hits] How likely each answers.
 
-    Args:
-        channels: of the question, after whatever looked closer.
-        rows: of the hits, best first, counted over all partitions.
-        beside: by hit, the other rows that share its place; empty: none does.
-        semantic: whether vectors know meaning; if not, words alone count.
-        best_score: of the first hit, as `blend` fuses.
+    `rows` are those of the hits, best first, numbered over all partitions; `beside` has, by hit, the other
+    rows that share its place. If vectors do not represent meaning (`semantic`), words alone count.
+    `best_score` is that of the first hit in `blend`.
     """
     if not len(rows):
         return np.zeros(0, np.float32)
@@ -172,7 +171,7 @@ def relevance(
     kind = kind_of(channels, semantic=semantic)
     known = features(channels, hits, kind, best_score)
     found = _modelled(kind, known, len(hits.rows))
-    # what is so new that it has no vector yet
+    # rows so new that they have no vector yet
     blind = np.isnan(known["like"] if kind in CLOSE else channels["vector_own"][hits.rows])
     if kind != "words" and blind.any():
         by_words = _modelled("words", features(channels, hits, "words", best_score), len(hits.rows))
@@ -192,12 +191,12 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
 
 
 def default_floor(channels: Channels) -> float:
-    """The relevance below which nothing is known, where nobody gives another."""
+    """The default relevance below which nothing is known."""
     return SILENCE_AMONG_PEOPLE if channels.among_people else SILENCE
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
-    """What the models of this kind weigh, and what exceptions ask for; see `Features`."""
+    """The features of the models of this kind and of the exceptions; see `Features`."""
     rows = hits.rows
     size = float(np.log(min(_rows_of(channels.places), _MOST_ROWS)))
     place = np.log1p(hits.places)
@@ -225,13 +224,13 @@ def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> di
 
 
 def _rows_of(places: Sequence[Candidates]) -> int:
-    """How many rows may be found, in full segments: a row more or less changes nothing."""
+    """The number of eligible rows in full segments, so that a single row changes nothing."""
     rows = sum(place.eligible.count for place in places)
     return SEGMENT_ROWS * max(1, -(-rows // SEGMENT_ROWS))
 
 
 def of_query(query: Query) -> dict[str, float]:
-    """What the question itself says of whether anything kept could answer it."""
+    """Features of the question itself: whether stored data could answer it."""
     meaty = [word for word in query.words if word.stem not in _CHATTER]
     named = bool(query.names - set(query.folded[:1]))
     return {
@@ -244,23 +243,20 @@ def of_query(query: Query) -> dict[str, float]:
 
 
 def _idle(vector: Floats | None) -> float:
-    """How much a question is like those that ask memory for nothing: log odds, from 0.
-
-    0 of most questions.
-    """
+    """Log odds that a question asks memory for nothing, at least 0; 0 for most questions."""
     if vector is None or len(vector) != len(_IDLE) - 1:
         return 0.0
     return float(np.clip(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM, 0, _MOST_IDLE))
 
 
 def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
-    """`found`, but for what no model need guess."""
+    """`found`, corrected where no model is needed."""
     query = channels.query
     if all(word.stem in _PHATIC for word in query.words) and not _asks_of_self(query):
-        found = np.zeros_like(found)  # a greeting, a backchannel
+        found = np.zeros_like(found)  # a greeting or a backchannel
     found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
     is_bare, asking = len(query.words) == len(query.folded), known["asking"] > 0
-    if "like" in known and asking.any():  # what says the same has much the same vector: look no further
+    if "like" in known and asking.any():  # repeated questions have similar vectors: check only those
         asking &= channels["vector_own"][rows] >= _SAME
     if not (is_bare or asking.any()):
         return found
@@ -272,12 +268,12 @@ def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found:
 
 
 def is_phatic(text: str) -> bool:
-    """Whether a text holds a conversation together and is about nothing: a greeting, a backchannel."""
+    """Whether a text only holds a conversation together: a greeting, a backchannel."""
     return all(word.stem in _PHATIC for word in content_words(text))
 
 
 def _is_rare(channels: Channels) -> bool:
-    """Whether few rows say some word of the question, so that whoever names it means those."""
+    """Whether few rows say some word of the question, so that the question means those."""
     rows = channels.rows
     worth = [channels.words.worth.get(word.term, 0.0) for word in channels.query.words]
     fewest = min(((rows + 1) / np.exp(each) - 0.5 for each in worth), default=rows)  # as BM25 counts them
@@ -285,12 +281,12 @@ def _is_rare(channels: Channels) -> bool:
 
 
 def _asks_of_self(query: Query) -> bool:
-    """Whether it is a question like "who am I", which has no word to look for."""
+    """Whether it is a question such as "who am I", without a word to look for."""
     return query.folded[:1] in _WHAT and not _SELF.isdisjoint(query.folded)
 
 
 def _of_rows(channels: Channels, rows: Rows) -> dict[str, Floats]:
-    """What is known of a row whatever is asked, and what the question says of it by name or date."""
+    """Features of a row whatever is asked, and of names and dates in the question."""
     found: dict[str, Floats] = {}
     for name, channel in (("key", "key"), ("date", "date"), ("asking", "asking"), ("fullness", "length")):
         scores = channels.get(channel)
@@ -303,12 +299,10 @@ def _of_rows(channels: Channels, rows: Rows) -> dict[str, Floats]:
 
 
 def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, Any]:
-    """Which share of the question's words a row says itself, and its neighbours; rare ones count more.
+    """The share of the question's words, weighted by rarity, that each row says itself, and with its
+    neighbours.
 
-    Args:
-        channels: of the question.
-        rows: which are looked at.
-        beside: whether neighbours, and words that are nearly the same, are wanted too.
+    Without `beside`, neighbours and near words are left out.
     """
     nothing = np.zeros(len(rows), np.float32)
     found: dict[str, Any] = {"said": nothing, "window": nothing, "near": nothing, "unsaid": 0.0}
@@ -319,7 +313,7 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     if not meaty.any():
         return found
     worth = channels.words.worth
-    # what nobody says is worth what one row's word is in a store of the usual size
+    # an unsaid word has the weight of a word in one row of a store of usual size
     share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
     share /= share.sum()
     own, window = _saying(channels, rows, len(asked), beside=beside)
@@ -341,7 +335,7 @@ def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tupl
             continue
         local = rows[here] - channels.starts[number]
         near = _neighbours(place, local) if beside else local[:, None]
-        wanted = distinct(near)  # -1, a gap, says nothing
+        wanted = distinct(near)  # a gap (-1) says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
         table = np.zeros((len(wanted), terms), np.float32)
@@ -352,7 +346,7 @@ def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tupl
 
 
 def _neighbours(place: Candidates, rows: Rows) -> NDArray[np.int32]:
-    """[rows, 2 REACH + 1] Each row with its neighbours in the session; of a memory itself alone, and gaps."""
+    """[rows, 2 REACH + 1] Each row with its neighbours in the session, or gaps; a memory alone."""
     layout = place.layout
     slots = layout.slot_of[rows]
     near: NDArray[np.int32] = layout.row_at[np.clip(slots[:, None] + _OFFSETS, 0, layout.width - 1)]
@@ -363,7 +357,7 @@ def _neighbours(place: Candidates, rows: Rows) -> NDArray[np.int32]:
 
 
 def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
-    """How like the words that say what is asked about are to a row, and to the best of all candidates."""
+    """The similarity of the question's topic words to a row, and to the best of all candidates."""
     share = _shares(channels, looked)
     at = np.searchsorted(looked.rows, rows)
     there = looked.rows[np.minimum(at, len(looked.rows) - 1)] == rows
@@ -384,7 +378,7 @@ def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
 
 
 def _shares(channels: Channels, looked: LookedAt) -> Floats:
-    """[pieces that count] What each counts for: as much as any other word that says what is asked about."""
+    """[weighted pieces] The weight of each piece; all topic words count the same."""
     query = channels.query
     assert query.pieces is not None
     words = words_of_pieces(query.text, query.pieces)
@@ -401,17 +395,17 @@ def _says_what(word: str, called: frozenset[str]) -> bool:
     return any(called.isdisjoint((text, text.removesuffix("'s"))) for text in _meaty(word))
 
 
-@lru_cache(maxsize=4096)  # most words of questions are common
+@lru_cache(maxsize=4096)  # cached: most words of questions are common
 def _meaty(word: str) -> tuple[str, ...]:
-    """The words in `word` that say what something is about, folded."""
+    """The folded topic words in `word`."""
     return tuple(each.text for each in content_words(word) if each.stem not in _CHATTER)
 
 
 def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
-    """How much less like the question is what the person said whom it names than what others did; 0 or less.
+    """How much less similar to the question the named person's words are than others'; at most 0.
 
-    Only where people talk to one another and all are called by name: a caller's memory speaks of many who
-    never speak themselves.
+    Only between people who are all called by name: a caller's memory mentions many who never speak
+    themselves.
     """
     speaker = channels.get("speaker")
     if speaker is None or not channels.called or not channels.among_people:
@@ -422,7 +416,7 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
 
 
 def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
-    """Cosines, counted from where unrelated texts of this embedder lie; 0 where a row has no vector."""
+    """Cosines relative to unrelated texts of this embedder; 0 for a row without a vector."""
     mean, spread = background(channels.places)
     scale = np.float32(1 / spread)
     return {
@@ -432,10 +426,10 @@ def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
 
 
 def background(places: Sequence[Candidates]) -> tuple[float, float]:
-    """Mean and spread of cosines between texts that have nothing to do with each other.
+    """Mean and spread of cosines between unrelated texts.
 
-    Taken from the rows themselves, some of them, and from what is usual where there are few. Kept until there
-    are twice as many rows.
+    Estimated from a sample of the rows, and from a prior if there are few. Kept until there are twice as many
+    rows.
     """
     largest = max((place.partition for place in places), key=lambda partition: partition.size)
     rows = np.flatnonzero(largest.rows["flags"] & int(Flag.EMBEDDED))
@@ -447,7 +441,7 @@ def background(places: Sequence[Candidates]) -> tuple[float, float]:
 
 
 class ScoreBackground(NamedTuple):
-    """What `background` keeps."""
+    """The cached values of `background`."""
 
     number: int
     mean: float
@@ -463,7 +457,7 @@ class ScoreBackground(NamedTuple):
             pairs = (vectors[chosen] @ vectors[chosen].T)[np.triu_indices(count, 1)]
             weight = count / (count + _PRIOR)
             low = float(np.median(pairs))
-            # from the lower half: of the upper some have to do with each other
+            # from the lower half, since some of the upper half are related
             wide = 1.4826 * float(np.median(low - pairs[pairs <= low]))
             mean += weight * (low - mean)
             square += weight * (wide**2 - square)
@@ -486,7 +480,7 @@ def _highest(scores: Floats) -> float:
 
 
 def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """[rows] Of what each place has by row, without laying all of it side by side."""
+    """[rows] Values at the given rows, without concatenating the partitions."""
     if len(by_place) == 1:
         return by_place[0][rows]
     where = np.searchsorted(channels.starts, rows, "right") - 1
@@ -507,17 +501,17 @@ def _modelled(kind: str, known: Features, rows: int) -> Floats:
 
 
 def damping(kind: str, right: Floats, first: NDArray[np.bool_]) -> float:
-    """What `right` is multiplied by: how like the best hit is, the other model knows already."""
+    """The factor of `right`: the other model already uses how similar the best hit is."""
     best = float(np.fmax.reduce(right[first], initial=_LEAST_RIGHT))
     return _SCALE[kind] / math.sqrt(best)
 
 
 def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:
-    """[rows] The weights stand in the order of the names, the last one alone."""
+    """[rows] The weights are in the order of the names, followed by the constant."""
     table = np.empty((len(names), rows), np.float32)
     for into, name in zip(table, names, strict=True):
         into[:] = known[name]
-    # not by BLAS, whose last bits depend on how many hits are asked for
+    # without BLAS, whose last bits depend on the number of hits
     total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely

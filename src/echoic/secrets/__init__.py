@@ -1,7 +1,7 @@
-"""Secrets: what is said and must not be kept. Finds them and puts a marker in their place.
+"""Secrets: what is said and must not be stored. Finds them and puts a marker in their place.
 
-`mask` looks at one text, `mask_turn` at one turn of a conversation, `mask_json` at a tool's JSON.
-Pure: no I/O, no clock, no model, and nothing of memory is known here.
+`mask` reads one text, `mask_turn` one turn of a conversation, `mask_json` a tool's JSON. Pure: no I/O, no
+clock, no model; independent of memories.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Secrets that only the dialogue reveals: the answer to "And the PIN?", a card number spread over four turns,
 what the agent reads back.
 
-A turn is masked in the light of the few before it, as they were stored. So nothing has to be held back, and a
-process that does not know the call reads the same: a marker at the end of a turn says what is being read out.
-`Pending` says what the next words will be: what was asked for, announced or is being read out.
+A turn is masked together with the few before it, as they were stored. So nothing has to be held back, and a
+process that does not know the call gets the same result: a marker at the end of a turn shows what is being
+dictated. `Pending` says what the next words will be: what was asked for, announced or is being dictated.
 """
 
 from __future__ import annotations
@@ -15,24 +15,14 @@ from dataclasses import dataclass
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
 from echoic.secrets.labels import LABELS, NAMES_NUMBER, WORDED, Secret, harmless
-from echoic.secrets.masking import (
-    MARKER,
-    Known,
-    Masked,
-    SecretSpan,
-    apply,
-    blanked,
-    mask,
-    merged,
-    replaced,
-)
+from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, apply, blanked, mask, merged, replaced
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
 from echoic.text import word_lists
 from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 
 CONTEXT = 10
-"""Turns that are looked back at."""
+"""Earlier turns that are read."""
 OPEN: dict[str, Secret] = {
     "[card number]": "card",
     "[account number]": "account number",
@@ -44,17 +34,17 @@ OPEN: dict[str, Secret] = {
     "[API key]": "API key",
     "[recovery phrase]": "recovery phrase",
 }
-"""What may go on in the next turn: a card that was said whole does not."""
+"""Kinds that may continue in the next turn: a card that was said whole does not."""
 
 _LISTS = word_lists("echoic.secrets")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One turn, as it is kept."""
+    """One turn, as it is stored."""
 
     speaker: str
-    """"agent", or anybody else."""
+    """"agent", or any other speaker."""
     text: str
 
 
@@ -64,9 +54,9 @@ class Pending:
 
     kind: Secret
     asked: bool
-    """Whether it was asked for or announced; else only a bare number goes on with it."""
+    """Whether it was asked for or announced; otherwise only a bare number continues it."""
     others: frozenset[Secret] = frozenset()
-    """What else was asked for."""
+    """Other secrets that were asked for."""
 
 
 _ASKS = re.compile(
@@ -116,7 +106,7 @@ def words_of(text: str) -> list[str]:
 
 
 def pending_after(before: Sequence[Said]) -> Pending | None:
-    """What is being read out, or was asked for and not said yet."""
+    """What is being dictated, or was asked for and not said yet."""
     asks = False
     for place, said in enumerate(reversed(before[-CONTEXT:])):
         if said.speaker == "agent":
@@ -135,7 +125,7 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
 
 
 def _told(text: str, place: int) -> tuple[Pending | None, bool]:
-    """What a turn of the caller's leaves open, and whether it decides: a pause does not."""
+    """What a caller's turn leaves open, and whether it decides: a pause does not."""
     marker = _last_marker(text)
     if marker is not None:
         kind = OPEN.get(marker)
@@ -153,22 +143,22 @@ _AGAIN = re.compile(
     r"(?:that|it|you))\b[^.?!]{0,40}[.?!]*$",
     re.IGNORECASE,
 )
-"""What an agent says that has not understood, or that keeps to what it asked."""
+"""What an agent says that has not understood, or repeats its question."""
 
 
 def _doubted(text: str) -> Pending | None:
-    """What an agent asks to have confirmed: "Was that [PIN]?"."""
+    """What an agent asks to confirm: "Was that [PIN]?"."""
     marker = _last_marker(text)
     kind = None if marker is None or not text.rstrip().endswith("?") else OPEN.get(marker)
     return None if kind is None else Pending(kind, asked=True)
 
 
 _SOON = 2
-"""Turns after which an announcement is no longer answered by any words."""
+"""Turns after which arbitrary words no longer answer an announcement."""
 
 
 def _asks_for_it(text: str) -> bool:
-    """Whether an agent asks for what somebody else named: "Okay, what is it?"."""
+    """Whether an agent asks for what another speaker named: "Okay, what is it?"."""
     return "?" in text and len(words_of(text)) <= 8 and _REFERS.search(text) is not None
 
 
@@ -178,7 +168,7 @@ _KEEPING = re.compile(
 
 
 def _mentioned(text: str) -> Pending | None:
-    """What somebody wants to tell or have kept, and has not said."""
+    """What a speaker wants to tell or store, and has not said yet."""
     if MARKER.search(text) or not _KEEPING.search(text):
         return None
     kinds = [
@@ -190,11 +180,11 @@ def _mentioned(text: str) -> Pending | None:
 
 
 def asked_for(text: str) -> Pending | None:
-    """The secret that an agent asks for in `text`; None if it asks for none."""
+    """The secret that an agent asks for in `text`; None without one."""
     if not _ASKS.search(text):
         return None
     text = MARKER.sub(" ", text)
-    # the last sentence decides, or the one before it: "Thanks. And the PIN? Take your time."
+    # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
     refers = False
     for sentence in reversed(re.split(r"(?<=[.?!])\s+", text.strip())[-3:]):
         if _NO_REQUEST.search(sentence) and not re.search(
@@ -239,13 +229,13 @@ def _asked_in(sentence: str) -> Iterator[Secret]:
 
 
 def encourages(text: str) -> bool:
-    """Whether an agent's words only keep somebody going, or read back what was said."""
+    """Whether an agent's words only encourage the speaker, or read back what was said."""
     words = words_of(MARKER.sub(" ", text))
     return len(words) <= 12 and all(word in ENCOURAGES or is_bare(word) for word in words)
 
 
 def _last_marker(text: str) -> str | None:
-    """The marker at the end of a turn, behind which only little is said."""
+    """The marker at the end of a turn, with few words after it."""
     markers = list(MARKER.finditer(text))
     if not markers:
         return None
@@ -285,20 +275,18 @@ def _dangling(text: str) -> Secret | None:
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """A turn that was masked, and what it says of earlier ones."""
+    """A masked turn, and its consequences for earlier ones."""
 
     masked: Masked
     earlier: dict[int, Masked]
-    """By place in the context: turns that turn out to hold a part of a secret."""
+    """By index in the context: turns that turn out to contain a part of a secret."""
 
 
 def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()) -> InTurn:
     """`said` without its secrets.
 
-    Args:
-        said: the turn.
-        before: the turns before it, oldest first, as stored.
-        known: secrets masked before in this process: wherever they are repeated they are masked again.
+    `before` are the turns before it, oldest first, as stored; `known` are secrets masked earlier in this
+    process, which are masked wherever they are repeated.
     """
     known = tuple(known)
     by_itself = mask(said.text, known=known)
@@ -315,7 +303,7 @@ def mask_turn(said: Said, before: Sequence[Said], *, known: Iterable[Known] = ()
 
 
 def _taken_back(said: Said, before: Sequence[Said]) -> int | None:
-    """Where the caller said what the agent now declines, or the caller regrets."""
+    """The caller's turn that the agent now declines, or the caller regrets."""
     of_user = [place for place in range(len(before)) if before[place].speaker != "agent"]
     if said.speaker == "agent":
         declined = of_user[-1:] == [len(before) - 1] and DECLINES.search(said.text)
@@ -324,7 +312,7 @@ def _taken_back(said: Said, before: Sequence[Said]) -> int | None:
 
 
 def _said_again(text: str, known: Iterable[Known]) -> Iterator[SecretSpan]:
-    """Single words that were a secret a moment ago, and are read back or repeated."""
+    """Single words that were a secret a moment ago, and are repeated."""
     for one in known:
         for place in (
             re.finditer(rf"(?<!\w){re.escape(one.word)}(?!\w)", text, re.IGNORECASE) if one.word else ()
@@ -333,7 +321,7 @@ def _said_again(text: str, known: Iterable[Known]) -> Iterator[SecretSpan]:
 
 
 def leans_on_context(said: Said) -> bool:
-    """Whether what was said before can change what `said` means: it is short, or holds a number."""
+    """Whether the turns before can change the meaning of `said`: it is short, or has a number."""
     return any((len(said.text) <= 160, _NUMBERED.search(said.text), DECLINES.search(said.text)))
 
 
@@ -343,7 +331,7 @@ _NUMBERED = re.compile(
 
 
 def _together(first: Masked, second: Masked) -> Masked:
-    """Both, of one text; `second` was found in what `first` left."""
+    """Both results for one text; `second` was found in the text that `first` left."""
     if not second.found:
         return first
     if not first.found:
@@ -366,7 +354,7 @@ _REFUSES = frozenset(_LISTS["refuses"].split())
 
 
 def _expected(text: str, said: Said, before: Sequence[Said]) -> list[SecretSpan]:
-    """What is a secret in `text` because of what was said before it."""
+    """The secrets in `text` that follow from what was said before it."""
     pending = pending_after(before)
     if said.speaker == "agent":
         found = _read_back(text, before) if _was_told(before) else []
@@ -383,7 +371,7 @@ _READING = re.compile(r"\b(?:reading|mileage|miles|bill|total|unit)\b", re.IGNOR
 
 
 def _named(text: str, before: Sequence[Said]) -> Iterator[SecretSpan]:
-    """What is read out in answer to an agent that named a secret, whether or not it asked for it."""
+    """What is dictated in answer to an agent that named a secret, whether or not it asked for it."""
     if not before or before[-1].speaker != "agent":
         return
     asked = before[-1].text
@@ -402,7 +390,7 @@ def _named(text: str, before: Sequence[Said]) -> Iterator[SecretSpan]:
 
 
 def _regretted(text: str, before: Sequence[Said]) -> Masked:
-    """`text` without what is read out in it: who said it, or heard it, says that it should not be kept."""
+    """`text` without what is dictated in it: a speaker said that it should not be kept."""
 
     def look(part: str) -> list[SecretSpan]:
         found = [_found(view, *each) for view in views_of(part) for each in read_out(view, part)]
@@ -417,7 +405,7 @@ def _regretted(text: str, before: Sequence[Said]) -> Masked:
 
 
 def _answered(text: str, pending: Pending) -> list[SecretSpan]:
-    """What is said in answer, or goes on with what was being said."""
+    """The answer, or the continuation of what was being said."""
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
     corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
@@ -436,11 +424,11 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
 _CORRECTS = re.compile(
     r"\W*(?:no|nope|sorry|wait|actually|correction|i\s+mean|scratch\s+that)\b", re.IGNORECASE
 )
-"""How somebody begins who says again, and otherwise, what they said."""
+"""How speakers begin when they correct what they said."""
 
 
 def _only_words(text: str) -> bool:
-    """Whether nothing but things is said, as recovery words are: no sentence has three words and no "the"."""
+    """Whether only nouns are said, as in recovery words: three words without a "the"."""
     words = words_of(text)
     return len(words) > 2 and STOP.isdisjoint(words) and not ENCOURAGES.issuperset(words)
 
@@ -465,7 +453,7 @@ _NOT_THIS = re.compile(
 
 
 def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[SecretSpan]:
-    """The numbers of a text that may be `secret`."""
+    """The numbers of a text that may be a secret of this kind."""
     for view in views_of(text):
         for digits, start, end in runs(view):
             if (
@@ -498,7 +486,7 @@ def _lead_of(text: str) -> int:
 
 
 def _words_given(text: str, kind: Secret) -> Iterator[SecretSpan]:
-    """The whole of a short answer, where it is no refusal and no question."""
+    """The whole of a short answer, unless it is a refusal or a question."""
     said = _ANSWERS.search(text)
     start = said.end() if said else _lead_of(text)
     rest = text[start:].strip()
@@ -532,7 +520,7 @@ _OR = re.compile(
     r"|maybe|perhaps|possibly)\s+",
     re.IGNORECASE,
 )
-"""Before another answer of somebody who is not sure, or corrects the first."""
+"""Introduces another answer of a speaker who is unsure or corrects the first."""
 
 
 # -- what the agent reads back
@@ -571,7 +559,7 @@ def _read_back(text: str, before: Sequence[Said]) -> list[SecretSpan]:
 
 
 def _over_turns(said: Said, before: Sequence[Said]) -> InTurn | None:
-    """A card that its check digits give away only once its last piece is said."""
+    """A card that its check digits reveal only with its last part."""
     if said.speaker == "agent" or not is_bare(said.text):
         return None
     pieces: list[tuple[int, Said]] = []
@@ -603,6 +591,3 @@ def _digits(text: str) -> str:
 def _all_numbers(text: str) -> Masked:
     found = merged(_numbers(text, "card", least=1))
     return Masked(replaced(text, found), tuple(found))
-
-
-__all__ = ["CONTEXT", "InTurn", "Said", "leans_on_context", "mask_turn"]

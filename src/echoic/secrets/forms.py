@@ -1,8 +1,8 @@
-"""Secrets that their own form gives away: cards, IBANs, national ids and keys. Pure.
+"""Secrets recognised by their own form: cards, IBANs, national ids and keys. Pure.
 
-With a rule switched off so many secrets of the labelled sentences in tests are missed: cards 26, IBANs 18,
-keys by prefix, header or block 18, keys by their randomness 1, national ids 9. Ids of other countries, and
-ids that a word announces, are found by that word (`labels`): forty more checks changed no result.
+Without a rule this many secrets of the labelled sentences in tests are missed: cards 26, IBANs 18, keys by
+prefix, header or block 18, keys by their randomness 1, national ids 9. Ids of other countries, and ids that a
+word announces, are found by that word (`labels`): forty more checks changed no result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATTERNS = patterns("echoic.secrets", "forms")
 
 
 class Form(NamedTuple):
-    """A stretch of a text, and the rule that found it."""
+    """A span of a text, and the rule that found it."""
 
     rule: str
     start: int
@@ -34,15 +34,16 @@ class Form(NamedTuple):
 # -- the words that say what a number is: "call", "order number", "passport"; the nearest before it decides
 
 Meaning = Literal["phone", "card", "identity", "account", "version", "order", "thing"]
-"""version, order, thing: numbers of nobody; of software and texts, of what is bought or booked, of others."""
+""""version", "order" and "thing" are harmless numbers: of software and texts, of what is bought or booked, of
+others."""
 
 HARMLESS: frozenset[Meaning] = frozenset({"version", "order", "thing"})
 
 _REACH: dict[Meaning, int] = {
     "identity": 40, "account": 40, "card": 40, "phone": 40, "version": 12, "order": 24, "thing": 4,
 }  # fmt: skip
-"""Characters between a cue and its number, at most; a sentence's end between them cuts it. What says that a
-number is harmless must stand closer than what says that it is not."""
+"""The most characters between a cue and its number; the end of a sentence between them separates them. A cue
+that makes a number harmless must be nearer than one that does not."""
 
 _NUMBER = _PATTERNS["number"]
 _WORDS: dict[Meaning, str] = {
@@ -61,7 +62,7 @@ _SENTENCE_END = re.compile(r"[?!;\n]|\.\s+[A-Z]")
 
 
 class Cues:
-    """Every cue of one text, to be asked about any place in it."""
+    """Every cue of one text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -72,7 +73,7 @@ class Cues:
             self._meanings.append(next(meaning for meaning in _WORDS if cue[meaning]))
 
     def before(self, place: int) -> Meaning | None:
-        """What the nearest cue before `place` says is meant there; None where none is near."""
+        """The meaning of the nearest cue before `place`; None if none is near."""
         index = bisect_right(self._ends, place) - 1
         if index < 0:
             return None
@@ -84,7 +85,7 @@ class Cues:
         return None if spent else meaning
 
     def directly_before(self, place: int) -> Meaning | None:
-        """The meaning of the cue before `place`, where no word stands between them."""
+        """The meaning of the cue before `place`, if no word is between them."""
         index = bisect_right(self._ends, place) - 1
         if index < 0 or any(character.isalnum() for character in self._text[self._ends[index] : place][:40]):
             return None
@@ -100,7 +101,7 @@ _GROUP = re.compile(r"[0-9]++")
 
 @dataclass(frozen=True, slots=True)
 class DigitGroup:
-    """Digits with nothing between them."""
+    """Adjacent digits."""
 
     digits: str
     start: int
@@ -110,7 +111,7 @@ class DigitGroup:
 
 
 def clusters(text: str) -> Iterator[list[DigitGroup]]:
-    """The groups of `text` that stand together, separated by at most three signs or spaces."""
+    """The adjacent groups of `text`, separated by at most three signs or spaces."""
     for cluster in _CLUSTER.finditer(text):
         groups: list[DigitGroup] = []
         done = cluster.start()
@@ -123,7 +124,7 @@ def clusters(text: str) -> Iterator[list[DigitGroup]]:
 def windows(
     groups: Sequence[DigitGroup], shortest: int, longest: int, most: int
 ) -> Iterator[tuple[int, int]]:
-    """Each (first, one past last) of at most `most` groups whose digits number `shortest` to `longest`."""
+    """Each (first, end) of at most `most` groups with `shortest` to `longest` digits in total."""
     for first in range(len(groups)):
         count = 0
         for last in range(first, min(first + most, len(groups))):
@@ -170,7 +171,7 @@ def luhn(digits: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """A payment card: a length its issuer uses, and Luhn (ISO/IEC 7812 prefixes).
+    """Whether it is a payment card: a length its issuer uses, and Luhn (ISO/IEC 7812 prefixes).
 
     12- and 13-digit cards are left out: they are long out of use, and barcodes have that length.
     """
@@ -196,7 +197,7 @@ def _issued(digits: str) -> bool:
 
 
 def is_iban(compact: str) -> bool:
-    """An IBAN (ISO 13616): its country's length, and MOD 97-10 of ISO/IEC 7064."""
+    """Whether it is an IBAN (ISO 13616): its country's length, and MOD 97-10 of ISO/IEC 7064."""
     if not compact.isascii() or len(compact) != _IBAN_LENGTHS.get(compact[:2]) or not compact.isalnum():
         return False
     return int("".join(str(int(c, 36)) for c in compact[4:] + compact[:4])) % 97 == 1
@@ -207,7 +208,7 @@ def _sum(digits: str, weights: Sequence[int]) -> int:
 
 
 def _us_ssn(digits: str) -> bool:
-    """A US social security number or ITIN: no check digit, but whole ranges that are never given out."""
+    """A US social security number or ITIN: no check digit, but whole ranges that are never issued."""
     area, group, serial = digits[:3], digits[3:5], digits[5:]
     return (
         area not in {"000", "666"} and group != "00" and serial != "0000" and (area < "900" or group >= "50")
@@ -221,14 +222,14 @@ def _fr_nir(compact: str) -> bool:
 
 
 def _br_cpf(digits: str) -> bool:
-    """A Brazilian CPF: two check digits modulo 11; eleven equal digits are never given out."""
+    """A Brazilian CPF: two check digits modulo 11; eleven equal digits are never issued."""
     first = _sum(digits[:9], range(10, 1, -1)) * 10 % 11 % 10
     second = _sum(digits[:10], range(11, 1, -1)) * 10 % 11 % 10
     return len(set(digits)) > 1 and digits[9:] == f"{first}{second}"
 
 
 def _be_national(digits: str) -> bool:
-    """A Belgian national number: 97 less the rest modulo 97, with a 2 in front for births since 2000."""
+    """A Belgian national number: 97 minus the rest modulo 97, with a 2 in front since 2000."""
     key = int(digits[9:])
     return key in {97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97}
 
@@ -326,7 +327,7 @@ _IDS: Final[dict[str, Callable[[str], bool]]] = {
     r"756~[0-9]{4}~[0-9]{4}~[0-9]{2}": _ch_ahv,
     r"[1-9][0-9]{5}~[0-9]{8}~[0-9]{3}[0-9X]": _cn_resident,
 }
-"""Numbers so written that their check is enough; of the others one in ten order numbers passes."""
+"""Formats whose check digits suffice; of others one in ten order numbers would pass."""
 _ID_PATTERNS: Final = [
     (re.compile(rf"(?<![A-Za-z0-9]){pattern.replace('~', '[ ./-]?')}(?![A-Za-z0-9])", re.IGNORECASE), valid)
     for pattern, valid in _IDS.items()
@@ -336,7 +337,7 @@ _SEPARATORS: Final = re.compile(r"[\s./-]")
 
 
 def ids(view: View, cues: Cues) -> Iterator[Form]:
-    """National identity numbers, and what is grouped as one behind a word for it, whatever its digits."""
+    """National identity numbers, and numbers grouped like one after a word for it, whatever their digits."""
     for found in _LIKE_SSN.finditer(view.text):
         if cues.before(found.start()) == "identity":
             yield Form("id", *found.span())
@@ -356,11 +357,12 @@ _BLOCK = re.compile(r"-----\s?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|MESSAGE)[A-Z0-
 _BLOCK_END = re.compile(r"-----\s?END [A-Z0-9 ]{0,60}-----")
 _RANDOM = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{20,}+={0,2}")
 _LEAST_ENTROPY = 3.5
-"""Bits a character. English runs at about 4 over its alphabet too, so the mix of classes must speak first."""
+"""Bits per character. English reaches about 4 over its alphabet too, so the mix of classes is checked first.
+"""
 
 
 def keys(view: View) -> Iterator[Form]:
-    """Keys and tokens by prefix, private key blocks, and what is too random to be anything else."""
+    """Keys and tokens by prefix, private key blocks, and strings that are too random to be anything else."""
     text = view.text
     yield from _blocks(text)
     for found in _PREFIXED.finditer(text):
@@ -377,14 +379,14 @@ def _blocks(text: str) -> Iterator[Form]:
     begin = _BLOCK.search(text)
     while begin:
         end = _BLOCK_END.search(text, begin.end())
-        # A key that was cut off is still a key.
+        # A key that was cut off is still secret.
         last = end.end() if end else len(text)
         yield Form("key-block", begin.start(), last)
         begin = _BLOCK.search(text, last)
 
 
 def _is_random(token: str) -> bool:
-    """Whether letters of both cases and digits alternate as only generated strings do."""
+    """Whether letters of both cases and digits alternate as only in generated strings."""
     classes = [("l" if c.islower() else "u" if c.isupper() else "d") for c in token if c.isalnum()]
     if len(set(classes)) < 3 or classes.count("d") < 2:
         return False
@@ -393,5 +395,5 @@ def _is_random(token: str) -> bool:
 
 
 def _entropy(text: str) -> float:
-    """Shannon entropy of the characters of `text`, in bits a character; 0 where it is empty."""
+    """Shannon entropy of the characters of `text`, in bits per character; 0 if it is empty."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())

@@ -1,7 +1,7 @@
-"""The classes of secrets, the words that announce each, and the value behind "my pin is".
+"""The classes of secrets, the words that announce each, and the value after "my pin is".
 
-A cue alone says nothing: "I forgot my PIN" has no value. Between a cue and its value stands a link: nothing,
-a verb, or a short clause that ends in one.
+A cue alone says nothing: "I forgot my PIN" has no value. Between a cue and its value is a link: nothing, a
+verb, or a short clause that ends in one.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Secret = Literal[
     "ID number",
     "hidden key",
 ]
-"""The classes of what is a secret."""
+"""The classes of secrets."""
 SECRETS: tuple[Secret, ...] = get_args(Secret)
 WORDED: frozenset[Secret] = frozenset({"password", "security answer", "recovery phrase"})
-"""The kinds of secrets whose value may be ordinary words."""
+"""The classes whose value may be ordinary words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Label:
     kind: Secret
     cue: re.Pattern[str]
     least: int = 3
-    """Digits of a value, at least."""
+    """The least number of digits of a value."""
     most: int = 12
     near: bool = True
-    """Whether a value may follow the cue with nothing between."""
+    """Whether a value may directly follow the cue."""
 
 
 def _cue(words: str) -> re.Pattern[str]:
@@ -62,63 +62,26 @@ _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(_PATTERNS["not of money"], re.IGNORECASE | re.VERBOSE)
 _OTHER_CARD = re.compile(_PATTERNS["other card"], re.IGNORECASE | re.VERBOSE)
 _OTHER_ACCOUNT = re.compile(_PATTERNS["other account"], re.IGNORECASE | re.VERBOSE)
-# "The passport office", "the card machine": the cue only says of what kind something else is.
+# "The passport office", "the card machine": the cue only describes another noun.
 _OF_SOMETHING = re.compile(_PATTERNS["of something"], re.IGNORECASE | re.VERBOSE)
 _LAST_FOUR = re.compile(_PATTERNS["last four"], re.IGNORECASE)
 
 LABELS: tuple[Label, ...] = (
-    Label(
-        "security code",
-        _cue(_PATTERNS["labels"]),
-        most=10,
-    ),
-    Label(
-        "one-time code",
-        _cue(_PATTERNS["labels 2"]),
-        least=4,
-        most=10,
-    ),
-    Label(
-        "PIN",
-        _cue(_PATTERNS["labels 3"]),
-    ),
-    Label(
-        "card",
-        _cue(_PATTERNS["labels 4"]),
-        least=3,
-        most=23,
-    ),
-    Label(
-        "account number",
-        _cue(_PATTERNS["labels 5"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "ID number",
-        _cue(_PATTERNS["labels 6"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "API key",
-        _cue(_PATTERNS["labels 7"]),
-    ),
+    Label("security code", _cue(_PATTERNS["labels"]), most=10),
+    Label("one-time code", _cue(_PATTERNS["labels 2"]), least=4, most=10),
+    Label("PIN", _cue(_PATTERNS["labels 3"])),
+    Label("card", _cue(_PATTERNS["labels 4"]), least=3, most=23),
+    Label("account number", _cue(_PATTERNS["labels 5"]), least=4, most=34),
+    Label("ID number", _cue(_PATTERNS["labels 6"]), least=4, most=34),
+    Label("API key", _cue(_PATTERNS["labels 7"])),
     Label(
         "recovery phrase",
         _cue("(?:seed|recovery|backup|mnemonic|wallet)_(?:seed_)?(?:phrase|words?) mnemonic"),
     ),
-    Label(
-        "security answer",
-        _cue(_PATTERNS["labels 8"]),
-    ),
-    Label(
-        "password",
-        _cue(_PATTERNS["labels 9"]),
-        most=64,
-    ),
+    Label("security answer", _cue(_PATTERNS["labels 8"])),
+    Label("password", _cue(_PATTERNS["labels 9"]), most=64),
 )
-# Checked by itself: most codes are nobody's secret.
+# Checked separately: most codes are not secret.
 CODE = re.compile(
     rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE
 )
@@ -157,7 +120,7 @@ def harmless(label: Label, cue: re.Match[str], text: str) -> bool:
 
 
 def is_plain_code(cue: re.Match[str]) -> bool:
-    """Whether a "code" is not one of a kind that anybody may know."""
+    """Whether a "code" is not of a kind that anybody may know."""
     before = cue.string[max(0, cue.start() - 40) : cue.start() + len(cue["what"])]
     if re.search(r"\b(?:error|fault|exit|status|warning)\b(?:\s+\w+){0,3}\s*$", before, re.IGNORECASE):
         return False
@@ -171,7 +134,7 @@ _TIMES_BEFORE = re.compile(_PATTERNS["times before"], re.IGNORECASE)
 
 
 def labelled(view: View) -> list[tuple[Secret, Span]]:
-    """What is announced in a view, as class and stretch."""
+    """The announced secrets of a view, as class and span."""
     found = list(_all(view))
     # "the PIN of my card is 9021": a card's number is longer than what else is said of a card
     others = {span for kind, span in found if kind != "card"}
@@ -183,7 +146,7 @@ _AGAIN = re.compile(_PATTERNS["again"], re.IGNORECASE)
 
 
 def _again(label: Label, text: str, place: int) -> Iterator[Span]:
-    """More values of what was announced once."""
+    """Further values of what was announced once."""
     for link in _AGAIN.finditer(text, place, place + 160):
         if label.kind in WORDED:
             start = link.end()
@@ -213,7 +176,7 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
 
 
 def _behind(label: Label, text: str, place: int) -> Span | None:
-    """The value behind a cue that ends at `place`."""
+    """The value after a cue that ends at `place`."""
     end = min(len(text), place + 160)
     if label.kind in WORDED:
         return _words_behind(label, text, place, end)
@@ -228,7 +191,7 @@ def _behind(label: Label, text: str, place: int) -> Span | None:
 
 
 def _number(label: Label, text: str, start: int) -> Span | None:
-    """The value of `label` that begins at `start`, where it is no ordinary words."""
+    """The value of `label` that begins at `start`, unless it is ordinary words."""
     if _TIMES_BEFORE.search(text[max(0, start - 14) : start]):
         return None
     quoted = values.quoted(text, start)
@@ -272,17 +235,14 @@ def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
     return _longer(found or values.no_word(text, start), plain)
 
 
-_DICTATED_NOT = re.compile(
-    any_of(_WORDS["dictated not"]) + END,
-    re.IGNORECASE,
-)
+_DICTATED_NOT = re.compile(any_of(_WORDS["dictated not"]) + END, re.IGNORECASE)
 
 
 _FOR_WHAT = re.compile(r"(?:for|to)\s+(?:(?:the|my|our|this)\s+)?[\w-]+\s+", re.IGNORECASE)
 
 
 def _dictated(text: str, place: int) -> Span | None:
-    """Words right after a cue that end in a number: "wifi password bluebird seven"."""
+    """Words directly after a cue that end in a number: "wifi password bluebird seven"."""
     whose = _FOR_WHAT.match(text, place)
     place = whose.end() if whose else place
     if _DICTATED_NOT.match(text, place):
@@ -302,7 +262,7 @@ _CHOOSES = re.compile(_PATTERNS["chooses"], re.IGNORECASE)
 
 
 def _chosen(text: str, cue_end: int, place: int) -> Span | None:
-    """Words right after a cue in "make the password purple rain"."""
+    """Words directly after a cue in "make the password purple rain"."""
     begin = text.rfind(" ", 0, max(0, cue_end - 6)) + 1
     if not _CHOOSES.search(text[max(0, begin - 40) : begin]) or _DICTATED_NOT.match(text, place):
         return None
@@ -325,7 +285,7 @@ _BACK_NUMBER = re.compile(r"[#*]?[A-Za-z]{0,3}-?[0-9][0-9A-Za-z]*(?:[ -][0-9A-Za
 
 
 def _before(label: Label, text: str, place: int) -> Span | None:
-    """The value in front of a cue that begins at `place`."""
+    """The value before a cue that begins at `place`."""
     begin = max(0, place - 90)
     head = text[begin:place]
     if label.kind in WORDED:
@@ -373,7 +333,9 @@ def _words_before(head: str) -> Span | None:
     if found is None:
         return None
     start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
-    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+    for lead in _LEADS_UP.finditer(
+        head, start, found.end("value")
+    ):  # the words that lead up to it are not part of it
         start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
     if not found["verb"] and not led:
         return None
@@ -386,7 +348,7 @@ def _words_before(head: str) -> Span | None:
 
 
 def _named(kind: Secret, text: str, span: Span) -> Secret:
-    """A code is called by how long it is where the cue fits two."""
+    """The class of a code: its length decides if the cue fits two."""
     if kind == "security code" and sum(c.isdecimal() for c in text[slice(*span)]) > 4:
         return "one-time code"
     return kind

@@ -1,8 +1,8 @@
 """A text with a marker in place of every secret in it. Pure: no I/O, no clock, no model.
 
-What is a secret is told by what announced it (`labels`), by its check digits (`values`) or by how
-it looks (`forms`). What is known already (a number said a moment ago) is found again wherever it is repeated.
-Masking a text again changes nothing.
+A secret is recognised by what announced it (`labels`), by its check digits or its appearance (`forms`). Known
+secrets (a number said a moment ago) are found again wherever they are repeated. Masking a text again changes
+nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from echoic.text.spoken_numbers import View, runs, views_of
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
 )
-"""What stands where a secret stood."""
+"""The marker in place of a secret."""
 _BLANK = "]"
 _PASSES = 4
 _LONG_SECRETS = frozenset({"card", "account number", "ID number"})
-# Without any of these there is nothing to look for.
+# A text without any of these has no secret.
 _TELLING = re.compile(
     r"[0-9]|\S{16}|pass|\bpin\b|\bpins\b|p\.i\.n|code|cod|key|token|secret|maiden|memorable|phrase|word\b|cvv|cvc|mnemonic|"
     r"kennwort|senha|wachtwoord|parola|contrase|mot de|pwd|\bpw\b|credentials|safe word|answer|"
@@ -37,7 +37,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _URL_SECRET = re.compile(
-    # a password may have an @ in it: the last one before the host ends it
+    # a password may contain an @: the last one before the host ends it
     r"://[^\s:/@]{0,128}:(?P<password>(?:[^\s@/]|@(?=[^\s/?#,;@]{1,256}@)){1,256})@|"
     r"[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
     r"pass(?:word|wd|code)?|pwd|sig(?:nature)?|session(?:id)?|sid|auth(?:orization)?|jwt|otp|credentials?)="
@@ -46,13 +46,13 @@ _URL_SECRET = re.compile(
 )
 _DIAL = re.compile(r"\b(?:safe|combination|combo|dial|(?:pad)?lock|locker|vault)\b", re.IGNORECASE)
 _CHECKED = re.compile(r"(?:\D*\d){8}")
-"""Digits without which no number has check digits worth looking at."""
+"""The least number of digits for check digits to be examined."""
 _LEAST_PART = 8
-"""Digits of a number that are enough to tell it by a part of it."""
+"""Digits that suffice to recognise a number by a part of it."""
 _LEAST_RANDOM = 32
-"""Signs of a key that nothing but its randomness gives away; shorter ones are ids of all kinds."""
+"""The least length of a key that only its randomness reveals; shorter strings are ids of all kinds."""
 _FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
-# "…, exp 08/29, 987": who says when a card ends says its code next.
+# "…, exp 08/29, 987": the code follows the expiry date of a card.
 _BEHIND_EXPIRY = re.compile(
     r"\b(?:exp|expir(?:es|y|ing|ation)|valid\s+(?:till|until|thru|through|to))\b[^0-9.?!]{0,24}"
     r"[0-9]{1,2}[ /.,-]{0,3}(?:20)?[0-9]{2}[ ,;]{1,3}(?:and|then)?\s*"
@@ -73,7 +73,7 @@ class SecretSpan:
     start: int
     end: int
     value: str
-    """The value as it is read: the digits of a number that was said."""
+    """The value as it is read: the digits of a spoken number."""
     iban: bool = False
 
     @property
@@ -88,12 +88,12 @@ class Masked:
 
     text: str
     found: tuple[SecretSpan, ...] = ()
-    """In order of place; none overlaps another."""
+    """In order, without overlaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A secret that was said before, and is masked wherever it is repeated."""
+    """An earlier secret, which is masked wherever it is repeated."""
 
     kind: Secret
     value: str
@@ -106,24 +106,22 @@ class Known:
 
     @property
     def word(self) -> str:
-        """The single word it is, too ordinary to look for but right after it was said."""
+        """The single word it is, if that is too ordinary to search for except directly after it was said."""
         plain = self.value.strip(" .,;!?")
         return plain if self.kind in WORDED and len(plain) > 2 and " " not in plain else ""
 
     @property
     def words(self) -> str:
-        """What to look for in a text, where it is words; empty where those are too ordinary."""
+        """The words to search for; empty if they are too ordinary."""
         plain = self.value.strip().lower()
         telling = " " in plain or any(not c.isalpha() for c in plain)
         return plain if telling and len(plain) >= 6 and not plain.replace(" ", "").isdecimal() else ""
 
 
 def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
-    """`text` with a marker such as "[PIN]" for every secret in it.
+    """`text`, spoken or written, with a marker such as "[PIN]" for every secret in it.
 
-    Args:
-        text: the text, spoken or written.
-        known: what was masked before and may be repeated here.
+    `known` are earlier secrets that may be repeated here.
     """
     known = tuple(known)
     if len(text) < 3 or _TELLING.search(text) is None:
@@ -132,7 +130,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
 
 
 def apply(text: str, look: Any) -> Masked:
-    """`text` without what `look` finds in it, looked at again until nothing is found."""
+    """`text` without what `look` finds in it, repeated until it finds nothing."""
     found: list[SecretSpan] = []
     current = blanked(text)
     for _ in range(_PASSES):
@@ -149,7 +147,7 @@ def apply(text: str, look: Any) -> Masked:
 
 
 def blanked(text: str) -> str:
-    """`text` with its markers unreadable, and as long as before."""
+    """`text` with its markers blanked, at the same length."""
     return MARKER.sub(lambda marker: _BLANK * len(marker[0]), text) if "[" in text else text
 
 
@@ -163,7 +161,7 @@ def _look(text: str) -> list[SecretSpan]:
 
 
 def _amount(one: SecretSpan, text: str) -> bool:
-    """Whether what stands behind "account" is what is in it: "four thousand three hundred"."""
+    """Whether the number after "account" is its balance: "four thousand three hundred"."""
     return one.kind in _LONG_SECRETS and len(one.digits) <= 6 and is_scaled(text[one.start : one.end])
 
 
@@ -184,7 +182,7 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
 
 
 def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
-    """Numbers identified by their check digits."""
+    """Numbers recognised by their check digits."""
     cues = Cues(view.text)
     for card in cards(view, cues):
         if card.rule == "card-security-code":
@@ -213,7 +211,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool]]:
-    """A card with its date or code behind it in one breath: the whole of it. And one that was misheard."""
+    """A whole card with its date or code directly after it, and one that was misheard."""
     for digits, start, end in runs(view):
         if len(digits) == 16 and digits[:1] in {"4", "5"} and _stands_alone(view.text, start, end):
             grouped = _FOUR_GROUPS.fullmatch(view.text, start, end) is not None
@@ -226,7 +224,7 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
 
 
 def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
-    """Secrets that were said before and are repeated."""
+    """Earlier secrets that are repeated."""
     if not known:
         return
     lowered = text.lower()
@@ -272,7 +270,7 @@ def _original(view: View, kind: Secret, start: int, end: int, iban: bool) -> Sec
 
 
 def merged(found: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Merge stretches that overlap; the longer one names the result."""
+    """Merge overlapping spans; the longer one names the result."""
     united: list[SecretSpan] = []
     for one in sorted(found, key=lambda f: (f.start, -f.end)):
         last = united[-1] if united else None
@@ -286,13 +284,13 @@ def merged(found: Iterable[SecretSpan]) -> list[SecretSpan]:
 
 
 def _weight(one: SecretSpan) -> tuple[int, int]:
-    """Which of two names to keep: a number known by its check digits, then the longer."""
+    """Precedence of a name: numbers known by their check digits first, then longer ones."""
     sure = one.kind == "card" and is_card(one.digits)
     return (2 if sure else one.iban, len(one.value))
 
 
 def replaced(text: str, found: Sequence[SecretSpan]) -> str:
-    """`text` with a marker for each of `found`, which are in order and do not overlap."""
+    """`text` with a marker for each of `found`, in order and without overlaps."""
     pieces: list[str] = []
     done = 0
     for one in found:
@@ -302,7 +300,7 @@ def replaced(text: str, found: Sequence[SecretSpan]) -> str:
 
 
 def marker_of(one: SecretSpan) -> str:
-    """What stands in place of a secret. Of a card that was said whole the last four digits are kept."""
+    """The marker for a secret. For a card that was said whole it keeps the last four digits."""
     if one.kind == "card":
         digits = one.digits
         if len(digits) > 16 and not is_card(digits):
@@ -318,12 +316,9 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> tuple[Any, list[SecretSpan]]:
-    """`value`, JSON, without the secrets in it; what a name announces ({"pin": 5173}) is one too.
+    """The JSON `value` without the secrets in it; a name announces one too ({"pin": 5173}).
 
-    Args:
-        value: strings, numbers, booleans, null, lists and objects of them.
-        label: what `value` is called.
-        known: as for `mask`.
+    `label` is the name of `value`; `known` as for `mask`.
     """
     found: list[SecretSpan] = []
 
@@ -352,7 +347,7 @@ def mask_json(value: Any, *, label: str = "", known: Collection[Known] = ()) -> 
 
 
 def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tuple[str, list[SecretSpan]]:
-    """`text`, which stands under a name such as "card.number", without its secrets."""
+    """`text`, stored under a name such as "card.number", without its secrets."""
     if text[:1] in {"{", "["} and text[-1:] in {"}", "]"}:
         try:
             parsed = json.loads(text)

@@ -1,8 +1,8 @@
-"""Secrets that are said near the words for them, not behind them: "the box by the meter, seven oh three one".
+"""Secrets said near the words for them, not directly after: "the box by the meter, seven oh three one".
 
-`labels` reads what a sentence says of a cue. People say more loosely what they know by heart: the
-number comes a clause or a sentence later, or the agent named what it is. A number that is said digit by digit
-identifies something, so the nearest words that say what decide: those for a secret, or those for an order.
+`labels` reads what a sentence says about a cue. People say more loosely what they know by heart: the number
+comes a clause or a sentence later, or the agent named what it is. A number said digit by digit identifies
+something, so the nearest words decide: those for a secret, or those for an order.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _DIGITS: dict[Secret, tuple[int, int]] = {
     "account number": (6, 20),
     "ID number": (6, 20),
 }
-"""How many digits a number has that may be one."""
+"""How many digits such a number has."""
 _REACH = 160
-"""Characters between what names a secret and its number, at most."""
+"""The most characters between the words for a secret and its number."""
 _SINGLE = frozenset(word for word in ENGLISH.vocabulary if len(ENGLISH.numerals.get((word,), "")) == 1)
 _REPEATS = frozenset(ENGLISH.repeats)
-# What is opened with a number, whoever says how.
+# Things that are opened with a number.
 _THINGS = _PATTERNS["things"]
 _OPENED = re.compile(START + _THINGS + END, re.IGNORECASE)
 _OPENS = re.compile(_PATTERNS["opens"], re.IGNORECASE)
@@ -43,15 +43,12 @@ _SENT = re.compile(_PATTERNS["sent"], re.IGNORECASE)
 _BANK = re.compile(
     r"\b(?:bank|building\s+society|branch|direct\s+debit|standing\s+order|wire|giro)\b", re.IGNORECASE
 )
-_OTHER = re.compile(
-    START + any_of(_LISTS["other"]) + END,
-    re.IGNORECASE,
-)
+_OTHER = re.compile(START + any_of(_LISTS["other"]) + END, re.IGNORECASE)
 _STREET = re.compile(_PATTERNS["street"], re.IGNORECASE)
 DECLINES = re.compile(_PATTERNS["declines"], re.IGNORECASE | re.VERBOSE)
-"""What an agent says of a secret that it was told."""
+"""What an agent says about a secret that it was told."""
 REGRETS = re.compile(_PATTERNS["regrets"], re.IGNORECASE | re.VERBOSE)
-"""What somebody says who told a secret."""
+"""What a speaker says who told a secret."""
 _LOCKS = re.compile(
     r"\b(?:(?:pad)?locks?|comb(?:o|ination)|dial)"
     r"(?:'s|\s+is|\s+was|\s+opens?\s+(?:with|on|at|to))?\W*$",
@@ -77,17 +74,17 @@ _KEY = re.compile(r"\b(?:keys?|get\s+in|let\s+(?:myself|himself|herself|themselv
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that was named, and its position."""
+    """A secret that was named, and its position."""
 
     kind: Secret
     end: int
-    """Where its words end; -1 where they stand in another text."""
+    """The end of its words; -1 if they are in another text."""
     thing: bool = False
-    """Whether it is only what is opened with a number."""
+    """Whether it is only what a number opens."""
 
 
 def topics(text: str) -> list[Topic]:
-    """The secrets that `text` names, in order of place."""
+    """The secrets that `text` names, in order."""
     found = [
         Topic(label.kind, cue.end())
         for label in LABELS
@@ -104,12 +101,9 @@ def topics(text: str) -> list[Topic]:
 
 
 def near(view: View, original: str, named: Sequence[Topic] = ()) -> Iterator[tuple[Secret, int, int]]:
-    """Numbers of `view` that are read out after what names a secret.
+    """Numbers of `view`, a reading of `original`, that are dictated after a secret was named.
 
-    Args:
-        view: a reading.
-        original: the text it reads.
-        named: what was named before the text began.
+    `named` are secrets named before the text.
     """
     said = list(runs(view))
     numbers = [each for each in said if _is_read_out(view, original, *each)]
@@ -133,7 +127,7 @@ def near(view: View, original: str, named: Sequence[Topic] = ()) -> Iterator[tup
 
 
 def _is_keyed_in(view: View, original: str, digits: str, start: int, end: int) -> bool:
-    """Whether four digits that could be a year or a time stand where one says what to type: "it's 1954"."""
+    """Whether four digits that could be a year or a time are what to type: "it's 1954"."""
     return (
         len(digits) == 4
         and _TYPED.search(view.text, max(0, start - 24), start) is not None
@@ -144,17 +138,17 @@ def _is_keyed_in(view: View, original: str, digits: str, start: int, end: int) -
 
 
 def _enters(text: str, thing: Topic, start: int) -> bool:
-    """Whether what opens `thing` is said at `start`: "door 1422" says something else."""
+    """Whether the code of `thing` is said at `start`: "door 1422" is something else."""
     between = _LETTERS.sub("", text[max(0, thing.end) : start])
     if re.search(r"\bnumber\b", between, re.IGNORECASE):
         return False
-    if thing.end < 0 and is_bare(text):  # named by who asked
+    if thing.end < 0 and is_bare(text):  # named by the agent who asked
         return True
     return _ENTERED.search(between) is not None or re.fullmatch(r"\s+(?:is|was)\s+", between) is not None
 
 
 def read_out(view: View, original: str) -> Iterator[tuple[Secret, int, int]]:
-    """Every number that is read out and is not an order's or a telephone's, where somebody regrets it."""
+    """Every dictated number that is not an order's or a telephone's, for a speaker who regrets it."""
     numbers = [each for each in runs(view) if _is_read_out(view, original, *each)]
     here = topics(view.text) if numbers else []
     for digits, start, end in numbers:
@@ -178,14 +172,14 @@ def _fitting(kinds: Sequence[Secret], text: str, digits: str, start: int) -> Sec
     for kind in reversed(kinds):
         least, most = _DIGITS.get(kind, (1, 0))
         if kind == "PIN" and _LOCKS.search(text, max(0, start - 24), start):
-            least = 3  # a dial has three numbers more often than four
+            least = 3  # a dial usually has three numbers
         if least <= len(digits) <= most:
             return kind
     return None
 
 
 def _is_read_out(view: View, original: str, digits: str, start: int, end: int) -> bool:
-    """Whether a number is said digit by digit, or written as no amount, date or year is."""
+    """Whether a number is said digit by digit, or written unlike an amount, date or year."""
     first, last = view.origin(start, end)
     if (
         len(digits) < 3
@@ -208,7 +202,7 @@ def _is_read_out(view: View, original: str, digits: str, start: int, end: int) -
 
 
 def hidden(text: str, asked: str = "") -> Iterator[tuple[int, int]]:
-    """Where a key is hidden, which opens a house as its code does; `asked` is what somebody said before."""
+    """Where a key is hidden, which opens a house like a code; `asked` is what was said before."""
     places = _ANYWHERE if _KEY.search(asked) else _HIDDEN
     yield from (place.span("place") for place in places.finditer(text))
 
@@ -219,10 +213,10 @@ def is_scaled(number: str) -> bool:
 
 
 def mixed(text: str) -> Iterator[tuple[int, int]]:
-    """Words of letters and digits in one, as passwords are and hardly anything else that is said."""
+    """Words with both letters and digits, as in passwords and hardly anything else that is said."""
     yield from (word.span() for word in _SIGNED_WORD.finditer(text))
 
 
 def names(text: str) -> Iterator[tuple[int, int]]:
-    """Names inside a sentence, which is where an answer to a security question stands."""
+    """Names inside a sentence, where the answer to a security question is."""
     yield from (name.span() for name in _NAMED.finditer(text))

@@ -1,8 +1,7 @@
-"""What a secret looks like once something announced it: digits, a code, a word or several, a token.
+"""The form of an announced secret: digits, a code, one or several words, a token.
 
-Each reader is given a text and a place in it, and answers with the stretch of the value or None. A number
-with
-a unit, an amount of money, a time or a date is never a value.
+Each reader takes a text and a position in it, and returns the span of the value or None. A number with a
+unit, an amount of money, a time or a date is never a value.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ Span = tuple[int, int]
 _GROUP = re.compile(r"[0-9]+")
 _GAP = re.compile(r"[ ]?[ .,;:/_\n-]{0,3}(?=[0-9])")
 _LETTERED = re.compile(r"(?:[A-Za-z]{1,3}[ -]?)?[0-9][A-Za-z0-9]*(?:[ -][A-Za-z0-9]*[0-9][A-Za-z0-9]*)*")
-UNITS = re.compile(
-    r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")",
-    re.IGNORECASE,
-)
+UNITS = re.compile(r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")", re.IGNORECASE)
 _MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5]|\b(?:usd|eur|gbp|rs\.?))\s*$", re.IGNORECASE)
 _MOMENT = re.compile(
     r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?![0-9])|[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"
@@ -127,9 +123,9 @@ _SIGNED = re.compile(r"\S{3,256}")
 _AROUND = ".,;:!?)(\"'"
 _WORD = re.compile(r"[^\s,;:.!?()\"\[\]]+(?:[.!?'][^\s,;:.!?()\"\[\]]+)*[!?$]?")
 SPELLED = frozenset(_LISTS["spelled"].split())
-# Said of a password without saying it.
+# Descriptions of a password that do not reveal it.
 _STATES = STOP | frozenset(_LISTS["states"].split())
-# Before a noun they may begin a password: "strong coffee". Alone, or before "enough", they tell how it is.
+# Before a noun they may begin a password ("strong coffee"); alone, or before "enough", they describe it.
 _ADJECTIVES = frozenset(_LISTS["adjectives"].split())
 _AFTER_STATE = frozenset(_LISTS["after state"].split())
 _ADVERBS = frozenset(_LISTS["adverbs"].split())
@@ -139,7 +135,7 @@ _MOST_WORDS = 6
 
 
 def quoted(text: str, place: int) -> Span | None:
-    """What stands in quotation marks at `place`."""
+    """The text in quotation marks at `place`."""
     found = _QUOTED.match(text, place)
     if found is None:
         return None
@@ -147,7 +143,7 @@ def quoted(text: str, place: int) -> Span | None:
 
 
 def no_word(text: str, place: int) -> Span | None:
-    """One stretch that is no word: it holds a digit and a letter, or a sign inside."""
+    """One string that is not a word: it has a digit and a letter, or a sign inside."""
     found = _SIGNED.match(text, place)
     if found is None:
         return None
@@ -167,13 +163,10 @@ def no_word(text: str, place: int) -> Span | None:
 
 
 def phrase(text: str, place: int, *, most: int = _MOST_WORDS, strict: bool = True) -> Span | None:
-    """Plain words up to where the sentence goes on; None where the first is said *of* a password.
+    """Plain words up to where the sentence goes on; None if the first says something *about* a password.
 
-    Args:
-        text: where.
-        place: where it begins.
-        most: how many ordinary words at most; spelled letters and digits do not count.
-        strict: whether it may not begin with a function word.
+    At most `most` ordinary words; spelled letters and digits do not count. With `strict` it may not begin
+    with a function word.
     """
     count, last, at = 0, place, place
     words: list[str] = []
@@ -209,7 +202,7 @@ def phrase(text: str, place: int, *, most: int = _MOST_WORDS, strict: bool = Tru
 
 
 def _goes_on(text: str, place: int) -> bool:
-    """Whether what follows an "and" is still part of a phrase: few words, none of which begins a clause."""
+    """Whether the words after an "and" still belong to a phrase: few words, none of which begins a clause."""
     rest = re.compile(r"\s+([^.,;:!?\n]{1,60})").match(text, place)
     if rest is None:
         return False
@@ -238,7 +231,7 @@ def _says_state(word: str, text: str, place: int) -> bool:
 
 
 def token(text: str, place: int) -> Span | None:
-    """A key: eight signs or more with a digit among them, or sixteen and more, or spelled out."""
+    """A key: at least eight characters with a digit among them, or at least sixteen, or spelled out."""
     found = _SIGNED.match(text, place)
     if found is not None:
         bare = found[0].strip(_AROUND)

@@ -1,4 +1,4 @@
-"""The HTTP server and its page: arguments, identities and pages. Decides nothing about memory."""
+"""The HTTP server and its page: validation, identities and routes. It decides nothing about memory."""
 
 from echoic.server.app import MemoryServer, create_app, uvicorn_config
 from echoic.server.credentials import IdentityTokens, Principal, TokenRefused

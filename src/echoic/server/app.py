@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
 
 MAX_MESSAGE = 64 * 1024
-"""Bytes of one message on a socket: a second of audio at 24 kHz, and more words than anybody says."""
+"""Size limit of a socket message in bytes: more than a second of audio at 24 kHz."""
 
 
 def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -> uvicorn.Config:
     """Configuration for `uvicorn.Server(...)`.
 
-    uvicorn's own access log is off, for it holds paths and query strings; `echoic.access` has method, route,
-    status and time. One process: the store has one writer, and the service one background task.
+    uvicorn's access log is off, since it contains paths and query strings; `echoic.access` logs method,
+    route, status and time. One process: the store has one writer, and the service one background task.
 
     Raises:
         InvalidInput: other machines can reach `host`, and the secret or a key is easy to guess.
@@ -65,7 +65,7 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
         host=host,
         port=port,
         ws_max_size=MAX_MESSAGE,
-        # two lost answers, and a page that went without a word is known to be gone
+        # a page that disappeared is detected after two missing pongs
         ws_ping_interval=10,
         ws_ping_timeout=10,
         lifespan="on",
@@ -75,13 +75,15 @@ def uvicorn_config(app: FastAPI, *, host: str = "127.0.0.1", port: int = 8300) -
 
 
 class MemoryServer(uvicorn.Server):
-    """uvicorn's server, which would wait for listening pages until its patience ends: they go first."""
+    """uvicorn's server, which ends event streams before it waits for connections to close."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve; where calls are served, with a garbage collector that does not stop them."""
+        """Start to serve; if there are calls, with the heap frozen so that the garbage collector does not
+        pause them.
+        """
         await super().startup(sockets)
         app: Any = self.config.app
-        served = getattr(app.state, "served", None)  # nothing where the start failed
+        served = getattr(app.state, "served", None)  # None if the start failed
         if served is not None and served.voice is not None:
             from echoic.session.voice_call import freeze_heap
 
@@ -104,22 +106,22 @@ Memory for voice agents, over HTTP.
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
 A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
 Pages of this server keep tokens in cookies instead (`/api/cookies`), named by the header `X-Echoic-Caller`.
-Whose memory is meant comes from the token alone. Every error is a `Problem`; a 503 means that it could not
-look or could not keep, never that nothing is known.
+The token alone determines whose memory is used. Every error is a `Problem`; a 503 means that memory could not
+be read or written, never that nothing is known.
 """
 _TAGS = [
-    {"name": "identity", "description": "Who is asking."},
-    {"name": "memory", "description": "What is known of whoever asks."},
+    {"name": "identity", "description": "Identities of callers."},
+    {"name": "memory", "description": "The memory of a caller."},
     {"name": "v1", "description": "Memory for a backend with users, calls and an agent of its own."},
     {
         "name": "conversation",
-        "description": "Talking to the agent: rules, or a language model where one is set up.",
+        "description": "Talking to the agent: a language model if one is configured, otherwise rules.",
     },
-    {"name": "calls", "description": "Calls as they went. Takes a user's token, or the operator's key."},
+    {"name": "calls", "description": "Recorded calls. Takes a user's token, or the operator's key."},
     {"name": "voice", "description": "Live calls; see docs/voice_page.md for what goes over the socket."},
-    {"name": "erasure", "description": "Taking everything along, and having it destroyed."},
-    {"name": "operator", "description": "For whoever runs the deployment."},
-    {"name": "health", "description": "Is it alive, can it work."},
+    {"name": "erasure", "description": "Export and erasure."},
+    {"name": "operator", "description": "For the operator of the deployment."},
+    {"name": "health", "description": "Liveness and readiness."},
 ]
 
 
@@ -129,19 +131,19 @@ def create_app(
     """The server of `memory`, which is opened when the app starts and closed when it ends.
 
     Args:
-        memory: not yet open.
-        settings: how it is served.
-        mcp: whether it also speaks the Model Context Protocol, at /mcp.
-        webhooks: of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted_agents`.
+        memory: the service, not open yet.
+        settings: settings of the server.
+        mcp: whether to serve the Model Context Protocol at /mcp.
+        webhooks: routes of hosted voice platforms, served at /hooks; see `echoic.integrations.hosted_agents`.
 
     Raises:
-        InvalidInput: a model of `settings` is not known, or needs packages that are not installed.
-        ImportError: the protocol's SDK is not installed.
+        InvalidInput: a model of `settings` is unknown, or needs packages that are not installed.
+        ImportError: the MCP SDK is not installed.
 
     Raises (when the app starts):
         InvalidInput: a model's key is missing.
         EmbedderMissing: the embedder's packages or weights are not on this machine.
-        EmbeddingMismatch: the store holds vectors of another model.
+        EmbeddingMismatch: the store has vectors of another model.
         StoreError: the store cannot be opened.
     """
     served = _state(memory, settings)
@@ -150,23 +152,23 @@ def create_app(
     from echoic import __version__
 
     app = FastAPI(
-        redirect_slashes=False,  # a path made of an id that ends in one would lead to the list
+        redirect_slashes=False,  # an id that ends in a slash would lead to the list
         title="Echoic",
         version=__version__,
         summary="Memory for voice agents.",
         description=_ABOUT,
         openapi_tags=_TAGS,
         lifespan=lambda _app: _opened(served, endpoint),
-        # the stock pages load their scripts from elsewhere; /openapi.json is there for any viewer
+        # FastAPI's own pages load scripts from a CDN; use /openapi.json with any viewer
         docs_url=None,
         redoc_url=None,
         middleware=_guards(settings),
-        # a trace of a request would hold what was said
+        # a trace of a request would contain what was said
         telemetry={"tracing": False},
     )
     app.state.served = served
     problems.install(app)
-    # include_router would build every route anew, a tenth of a second, in the middle of the first request
+    # include_router would rebuild every route, a tenth of a second, during the first request
     app.router.routes += [route for router in (*ROUTERS, voice.sockets) for route in router.routes]
     if webhooks is not None:
         app.include_router(webhooks, prefix="/hooks", include_in_schema=False)
@@ -193,7 +195,7 @@ def _state(memory: MemoryService, settings: ServerSettings) -> AppState:
 
 @asynccontextmanager
 async def _opened(served: AppState, endpoint: HttpEndpoint | None) -> AsyncIterator[None]:
-    """Everything that is open while the app serves, closed in the reverse order."""
+    """Open everything that the app uses, and close it in the reverse order."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(served.memory)
         if served.talker is not None:
@@ -212,7 +214,7 @@ async def _opened(served: AppState, endpoint: HttpEndpoint | None) -> AsyncItera
 
 
 def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
-    """The Model Context Protocol, for whoever holds an identity token, or one of the authorization server."""
+    """The Model Context Protocol, for holders of an identity token or a token of the authorization server."""
     from echoic.integrations.mcp import HttpEndpoint, resource_metadata
 
     ours, issued, about = served.settings, None, ""
@@ -240,7 +242,7 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
 
 
 def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str, str | None], Principal]:
-    """Recognises identity tokens and, where there are accounts, the tokens of their issuer."""
+    """Verifies identity tokens and, if there are accounts, the tokens of their issuer."""
     if settings.accounts is None:
         return tokens.verify
     from echoic.server.credentials import IssuedTokens
@@ -265,7 +267,7 @@ def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
 
 
 def _guards(settings: ServerSettings) -> list[Middleware]:
-    """Outermost first."""
+    """The guards, outermost first."""
     guards = [
         Middleware(SecurityHeaders),
         Middleware(RequestLog),

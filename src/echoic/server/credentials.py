@@ -1,10 +1,9 @@
 """Credentials: identity tokens of this server, tokens signed by others, and the cookies of its pages.
 
-An identity token is a JSON Web Token (RFC 7519), HS256 only; a scope's user comes from a token and from
-nowhere else. Tokens of your own sign-in, and of the authorization server of MCP clients (RFC 9728), are
-verified with public keys in a file, without a request to their issuer. A token is shown to nobody but its
-owner and never logged. Browsers send cookies with every request, so a cookie counts only if a header names
-it, which another site's page cannot do.
+An identity token is a JSON Web Token (RFC 7519), HS256 only; a scope's user comes only from a token. Tokens
+of your own sign-in, and of the authorization server of MCP clients (RFC 9728), are verified with public keys
+in a file, without a request to their issuer. Tokens are never logged. Browsers send cookies with every
+request, so a cookie counts only if a header names it, which another site's page cannot send.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ ALGORITHM = "HS256"
 AUDIENCE = "echoic"
 _CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
 _VERIFIED_KEPT = 4096
-"""Tokens whose signature was found to be good, by a hash of them: callers send theirs with every request."""
+"""Number of verified tokens that are cached, by hash, since callers send theirs with every request."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
 _NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
 
 
 class TokenRefused(Exception):
-    """The token does not say who is asking. The message is for its holder and names no secret."""
+    """The token is not valid here. The message is for its holder and contains no secret."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,50 +54,56 @@ class Principal:
     user: str
     deployment: str
     token_id: str
-    """The id by which it is revoked. Renewed tokens keep it, so renewing does not evade a revocation."""
+    """The id to revoke it by. Renewed tokens keep it, so renewing does not evade a revocation."""
     expires_at: datetime
     renewals: int = 0
-    """How often its identity had been renewed."""
+    """How often the identity was renewed."""
     renewable: bool = True
-    """Whether its holder may ask for a new term. A token that a backend got for a user ends when it says."""
+    """Whether the holder may renew it; a token that a backend requested for a user cannot be renewed."""
 
     @property
     def level(self) -> Level:
-        """How sure the holder's identity is: a backend's own sign-in, or a page's anonymous identity."""
+        """How certain the holder's identity is: "account" through a backend's own sign-in, "device" for a
+        page's anonymous identity.
+        """
         return "device" if self.renewable else "account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Minted:
-    """A new token, and whose it is."""
+    """A new token, and its user."""
 
     token: str
     principal: Principal
 
 
 class IdentityTokens:
-    """Gives out identities and recognises them."""
+    """Issues and verifies identity tokens."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
 
     def mint(self, deployment: str) -> Minted:
-        """A token for somebody new: 122 random bits, so that nobody is met by guessing."""
+        """A token for a new user, with a random id of 122 bits."""
         return self._minted(deployment, uuid4().hex, uuid4().hex)
 
     def mint_for(self, user: str, deployment: str, lifetime_s: int) -> Minted:
-        """A token for `user`, asked for by somebody who may act for them. It cannot be renewed."""
+        """A token for `user`, requested by a backend or operator. It cannot be renewed."""
         return self._minted(deployment, user, uuid4().hex, lifetime_s, renewable=False)
 
     def renew(self, principal: Principal) -> Minted:
-        """The token of `principal` under its id, with a new term. Once it is used, the one before ends."""
+        """A token for `principal` with the same id and a new expiry. Once it is used, the previous one
+        ends.
+        """
         return self._minted(
             principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
         )
 
     def last_expiry(self) -> datetime:
-        """When every token that is good now will have expired. How long those of others last nobody knows."""
+        """When every currently valid token will have expired; unlimited if other issuers' tokens are
+        accepted.
+        """
         if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
             return datetime.max.replace(tzinfo=UTC)
         return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
@@ -138,15 +143,7 @@ class IdentityTokens:
         return Minted(token=token, principal=principal)
 
     def verify(self, token: str, deployment: str | None = None) -> Principal:
-        """The identity in `token`.
-
-        Args:
-            token: the token.
-            deployment: the requested deployment; None for the token's own.
-
-        Raises:
-            TokenRefused: forged, damaged, expired, or of another deployment.
-        """
+        """The identity in `token`, in `deployment` or the token's own; raises `TokenRefused`."""
         claims = self._known(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
         renewals = claims.get("renewals", 0)
@@ -155,7 +152,7 @@ class IdentityTokens:
         try:
             expires_at = datetime.fromtimestamp(claims["exp"], UTC)
         except (TypeError, ValueError, OverflowError, OSError) as error:
-            raise TokenRefused(_NOT_OURS) from error  # signed by somebody with the secret, but no time
+            raise TokenRefused(_NOT_OURS) from error  # signed with the secret, but `exp` is not a time
         if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
             raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
         if deployment is not None and deployment != own:
@@ -170,7 +167,7 @@ class IdentityTokens:
         )
 
     def _known(self, token: str) -> dict[str, Any]:
-        """The claims of a token; its signature is checked once, the time at which it ends always."""
+        """The claims of a token; its signature is checked once, its expiry always."""
         name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
         claims = self._verified.get(name)
         if claims is None:
@@ -207,52 +204,50 @@ def unauthorised(error: str) -> Refused:
 
 
 CALLER_HEADER: Final = "X-Echoic-Caller"
-"""Which of the browser's cookies a request of the page means. No page of another site may send it."""
+"""Header with the name of the cookie to use. Pages of other sites cannot send it."""
 NEW_CALLER: Final = "new"
 """Sent as `CALLER_HEADER` by a page that has no cookie yet."""
 CALLER_NAME: Final = re.compile("(as-|key-)?[0-9a-f]{32}")
 MAX_CALLERS: Final = 16
-"""That one browser keeps: every request brings all of their cookies, and a header line has 8 KiB at most."""
+"""Callers per browser: each request carries all of their cookies, and a header line has 8 KiB at most."""
 KEY_COOKIE_S: Final = 12 * 3600
-"""How long somebody is signed in with a key before they must give it again."""
+"""How long a sign-in with a key lasts."""
 _PREFIX: Final = "echoic_"
 _SECURE: Final = "__Host-"
-"""Over https: a browser takes a cookie of this name from this very host alone, and from no page over http."""
+"""Prefix over https: browsers accept such a cookie only from this host, and only over https."""
 _PERSON: Final = "as-"
 _KEY: Final = "key-"
 _KEY_AUDIENCE: Final = "echoic-key"
 _OTHERS: Final = 4
-"""Cookies beside the callers' that are left in place: of people an operator opened, and of other servers."""
+"""How many other cookies are left in place: of people an operator opened, and of other servers."""
 
 
 class StoredKey(HTTPAuthorizationCredentials):
-    """A deployment's key in the store, by its id, for whoever signed in with it. No header makes one."""
+    """A deployment's key in the store, by id, of somebody who signed in with it. It cannot be sent as a
+    header.
+    """
 
 
 class PageCookies:
-    """The cookies of the page, each of one caller, of one key, or of one person that an operator opened.
+    """The cookies of the page, each of one caller, one key, or one person whom an operator opened.
 
-    The name follows from whose it is, so nobody can put the cookie of one in the place of another's.
-
-    Args:
-        settings: of the server.
-        tokens: which recognise what a cookie holds.
+    A cookie's name is derived from its owner, so that nobody can replace another's cookie with their own.
     """
 
     def __init__(self, settings: ServerSettings, tokens: IdentityTokens) -> None:
         self._settings, self._tokens = settings, tokens
 
     def keep(self, connection: HTTPConnection, response: Response, minted: Minted) -> str:
-        """Have the browser keep a token; what names its cookie."""
+        """Set a cookie with a token; returns its name."""
         name, principal = self._name_of(minted.principal), minted.principal
         lifetime_s = round((principal.expires_at - datetime.now(UTC)).total_seconds())
         self._set(connection, response, name, minted.token, lifetime_s)
         return name
 
     def keep_key(self, connection: HTTPConnection, response: Response, key: str) -> str:
-        """Have the browser keep, until it is closed, that somebody has `key`; what names the cookie.
+        """Set a session cookie that says that `key` was given; returns its name.
 
-        The cookie holds no key: another service of the same host would be sent it.
+        It does not contain the key, since browsers would also send it to other services on the same host.
         """
         name = self._key_name(key)
         claims: dict[str, Any] = {
@@ -267,7 +262,7 @@ class PageCookies:
         return name
 
     def drop(self, connection: HTTPConnection, response: Response, name: str) -> None:
-        """Have the browser forget a cookie; nothing, where that is the name of none."""
+        """Delete a cookie; does nothing if the name is invalid."""
         if not CALLER_NAME.fullmatch(name):
             return
         response.delete_cookie(f"{_SECURE}{_PREFIX}{name}", secure=True, httponly=True, samesite="strict")
@@ -275,8 +270,7 @@ class PageCookies:
             response.delete_cookie(f"{_PREFIX}{name}", httponly=True, samesite="strict")
 
     def credentials(self, connection: HTTPConnection, name: str) -> HTTPAuthorizationCredentials | None:
-        """The credentials in the cookie of that name; None if there is none or its content does not match its
-        name.
+        """The credentials in the cookie with that name; None if there is none or it belongs to another name.
 
         The token may have expired or been revoked, which is checked later.
         """
@@ -308,7 +302,7 @@ class PageCookies:
         secure = _is_secure(connection)
         full = f"{_SECURE if secure else ''}{_PREFIX}{name}"
         response.set_cookie(full, value, max_age_s, secure=secure, httponly=True, samesite="strict")
-        # a browser names the oldest first
+        # browsers send the oldest first
         others = [
             each
             for each, kept in _ours(connection)
@@ -359,14 +353,10 @@ class PageCookies:
 
 
 class PageOrBearer(HTTPBearer):
-    """A bearer token, as an API's client sends it; or of the page, the cookie that `CALLER_HEADER` names."""
+    """A bearer token, as API clients send it, or the page's cookie that `CALLER_HEADER` names."""
 
     async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
-        """The credentials that were sent; None if there are none.
-
-        Raises:
-            Refused: 401, a cookie is named that is not there.
-        """
+        """The credentials sent, or None; raises `Refused` (401) if a named cookie is missing."""
         sent, name = await super().__call__(request), request.headers.get(CALLER_HEADER)
         if sent is not None or name in {None, NEW_CALLER}:
             return sent
@@ -380,7 +370,7 @@ class PageOrBearer(HTTPBearer):
 
 
 def _ours(connection: HTTPConnection) -> list[tuple[str, str]]:
-    """The cookies that this or another server of Echoic set, by what names them."""
+    """Names and values of the cookies set by Echoic servers."""
     named = [(name.removeprefix(_SECURE), value) for name, value in connection.cookies.items()]
     return [(name.removeprefix(_PREFIX), value) for name, value in named if name.startswith(_PREFIX)]
 
@@ -394,19 +384,15 @@ def _is_secure(connection: HTTPConnection) -> bool:
 log = logging.getLogger(__name__)
 
 ALGORITHMS: Final = frozenset(("RS256", "ES256", "EdDSA"))
-"""Whoever verifies with these cannot sign with the same key."""
+"""Asymmetric algorithms: the key that verifies cannot sign."""
 _ISSUED_CLAIMS: Final = ["iss", "aud", "sub", "exp"]
 _DEPLOYMENT_CLAIMS: Final = ("deployment", "deploymentId", "dep")
-"""A token need not name the deployment; it may not name another."""
+"""Claims that may name the deployment, if they do it must be this one."""
 _NOT_GOOD: Final = "this token is not good here: get another from whoever signs you in"
 
 
 class IssuedTokens:
-    """Recognises the tokens of one issuer.
-
-    Raises:
-        InvalidInput: its file of keys cannot be read, or holds none to verify with.
-    """
+    """Verifies the tokens of another issuer; raises `InvalidInput` if its keys cannot be read."""
 
     def __init__(self, issuer: AccountIssuer | AuthorizationServer, deployment: str) -> None:
         self._issuer = issuer
@@ -415,22 +401,14 @@ class IssuedTokens:
 
     @staticmethod
     def is_one(token: str) -> bool:
-        """Whether a token is signed as those are: this server's own are HS256."""
+        """Whether a token is signed with one of these algorithms; this server's own use HS256."""
         try:
             return token.isascii() and jwt.get_unverified_header(token).get("alg") in ALGORITHMS
         except jwt.InvalidTokenError:
             return False
 
     def verify(self, token: str, deployment: str | None = None) -> Principal:
-        """Who holds `token`.
-
-        Args:
-            token: as it was issued.
-            deployment: the one that is asked for; None: the one its users are in.
-
-        Raises:
-            TokenRefused: forged, expired, of another issuer, for another audience or deployment.
-        """
+        """The identity in `token`, in `deployment` or the one its users are in; raises `TokenRefused`."""
         try:
             key = self._key(jwt.get_unverified_header(token).get("kid"))
             claims = jwt.decode(
@@ -460,11 +438,11 @@ class IssuedTokens:
         )
 
     def _key(self, name: object) -> jwt.PyJWK:
-        """The key of that name; of one key alone a token need not name it."""
+        """The key with that id, which a token may omit if there is only one."""
         if self._file() != self._read_as:
             try:
                 self._read_as, self._keys = self._read()
-            except InvalidInput as error:  # nobody is let in: a key may have been taken out
+            except InvalidInput as error:  # refuse all tokens: a key may have been removed
                 log.warning("no token of %s is accepted: %s", self._issuer.issuer, error)
                 raise
         found = self._keys.get(name)
@@ -475,7 +453,7 @@ class IssuedTokens:
         return found
 
     def _file(self) -> tuple[int, int, int]:
-        """What changes whenever the file does."""
+        """Changes whenever the file does."""
         found = self._issuer.jwks_file.stat()
         return found.st_mtime_ns, found.st_size, found.st_ino
 

@@ -21,28 +21,28 @@ from echoic.types import Scope
 
 MEDIA_TYPE: Final = "text/event-stream"
 BEAT: Final = b": still here\n\n"
-"""A comment, which no client takes for an event."""
+"""A comment, which clients ignore."""
 
 
 def event(name: str, data: BaseModel) -> bytes:
-    """One event. JSON has no line break outside its strings, and none inside them."""
+    """One event. JSON contains no line breaks."""
     shown = data.model_dump_json(by_alias=True, exclude_none=False)
     return f"event: {name}\ndata: {shown}\n\n".encode()
 
 
 def streamed(events: AsyncIterator[bytes]) -> StreamingResponse:
-    """`events` as they come; a proxy is asked not to hold them back."""
+    """`events` as a response that proxies should not buffer."""
     return StreamingResponse(events, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
 
 
 def described(what: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI description of such an answer."""
+    """The OpenAPI description of an event stream."""
     content = {MEDIA_TYPE: {"schema": {"type": "string", "description": what}}}
     return {200: {"description": "Server-sent events.", "content": content}}
 
 
 BACKLOG: Final = 100
-"""Events that wait for one page; a page further behind misses some, and sees what holds when it asks."""
+"""Events that wait for one page; a page further behind misses some, and sees the state when it reloads."""
 Told = Extraction | Forgotten | Failure | ToolUsed | CallWritten
 
 
@@ -54,11 +54,11 @@ class EventStreams:
         self._limits = limits or Limits()
         self._pages: defaultdict[Scope, list[asyncio.Queue[Told | None]]] = defaultdict(list)
         self._oldest: dict[asyncio.Queue[Told | None], tuple[Scope, str]] = {}
-        """Every page that listens, whose it is and from which address, in the order they came."""
+        """Every open page with its scope and address, oldest first."""
         self._closed = False
 
     def open(self) -> None:
-        """Begin to be told."""
+        """Subscribe to events."""
         self._closed = False
         self._memory.on_memory_extraction(self._tell)
         self._memory.on_forgotten(self._tell)
@@ -66,7 +66,7 @@ class EventStreams:
         self._memory.on_tool_use(self._tell)
 
     def close(self) -> None:
-        """End every page's listening, so that a server that stops waits for none. May be called twice."""
+        """End all streams, so that a server that stops does not wait for them. May be called twice."""
         self._closed = True
         self._memory.remove_hook(self._tell)
         self._memory.remove_hook(self._tell_deployment)
@@ -77,17 +77,15 @@ class EventStreams:
     async def listen(self, scope: Scope, *, beat_s: float, address: str = "") -> AsyncIterator[Told | None]:
         """Yield events of the memory of `scope` as they happen, and None after each `beat_s` without one.
 
-        Args:
-            scope: whose memory; of no user: of every user of the deployment, and what is said in their calls.
-            beat_s: how often nothing is told, where nothing happens.
-            address: from where the page listens.
+        For a scope without user: events of every user of the deployment, and what is said in their calls.
+        `address` is the address of the page.
         """
         if self._closed:
             return
         queue: asyncio.Queue[Told | None] = asyncio.Queue(BACKLOG)
         self._make_room(scope, address)
         if scope.user is None and not self._deployment_is_heard():
-            self._memory.on_call_written(self._tell_deployment)  # asked for while somebody listens alone
+            self._memory.on_call_written(self._tell_deployment)  # only while somebody listens
         self._pages[scope].append(queue)
         self._oldest[queue] = (scope, address)
         try:
@@ -102,7 +100,7 @@ class EventStreams:
             self._leave(queue)
 
     def _make_room(self, scope: Scope, address: str) -> None:
-        """End pages until one more of `scope` and `address` may listen."""
+        """End streams until one more of `scope` and `address` is allowed."""
         while len(self._pages.get(scope, ())) >= self._limits.streams_per_identity:
             self._end(self._pages[scope][0])
         by_address = Counter(place for _, place in self._oldest.values())
@@ -121,7 +119,7 @@ class EventStreams:
     def _leave(self, queue: asyncio.Queue[Told | None]) -> None:
         scope, _ = self._oldest.pop(queue, (None, ""))
         if scope is None:
-            return  # it was ended
+            return  # already ended
         pages = self._pages[scope]
         pages.remove(queue)
         if not pages:

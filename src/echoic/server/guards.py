@@ -2,8 +2,8 @@
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
 requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
-dependencies in `callers`.
+`OriginGuard`, `BodyGuard`, `WriteQueue`. Overload is refused by `RequestLimit`, before a body is read. None
+of them knows the routes. `CellLimiter` counts requests for the dependencies in `request_callers`.
 """
 
 from __future__ import annotations
@@ -21,32 +21,29 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
-from echoic.server.problems import Problem, Refused, answer, overloaded, too_many_at_once
+from echoic.server.problems import Problem, answer, overloaded, refused, too_many_at_once
 
 _SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
 _SWEEP: Final = 1024
-"""Principals kept before those who have not asked for long are looked for."""
+"""Number of principals from which idle ones are removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A rate limit: how many requests in how much time, in a burst or spread out."""
+    """A rate limit: a number of requests in a time, in a burst or spread out."""
 
     requests: int
     seconds: float
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """A rate as it is written: "600/minute".
-
-        Raises:
-            InvalidInput: it is not written so, or lets nobody pass.
-        """
+        """Parse "600/minute", or raise `InvalidInput`."""
         read = _RATE.fullmatch(text.strip().lower())
         if read is None or int(read[1]) == 0:
             raise InvalidInput(f"{brief(text)} is not a rate: write '600/minute', or /second or /hour")
@@ -54,26 +51,26 @@ class Rate:
 
 
 USER: Final = Rate(requests=600, seconds=60.0)
-"""The limit of one caller: ten a second, sustained. A voice agent asks once or twice a turn."""
+"""Limit of one caller. A voice agent makes one or two requests a turn."""
 ADDRESS: Final = Rate(requests=60, seconds=60.0)
-"""The limit of one address that asks for identities. Behind one address may be an office."""
+"""Limit of one address that requests identities; an office may share one address."""
 OPERATOR: Final = Rate(requests=600, seconds=60.0)
 AGENT: Final = Rate(requests=3000, seconds=60.0)
-"""Tokens for users that the agent keys of one deployment ask for: one a call, fifty a second."""
+"""Limit of user tokens requested with the agent keys of one deployment: one per call, fifty a second."""
 REFUSED: Final = Rate(requests=30, seconds=60.0)
-"""Tokens and keys of one address that are not good."""
+"""Limit of invalid tokens and keys from one address."""
 
 
 class CellLimiter:
-    """Lets each principal ask at a rate, and makes whoever asks more wait.
+    """A rate limiter for each principal (GCRA).
 
     Args:
-        user: of one caller; None: as often as they like.
-        address: of one address that named nobody.
-        operator: of the operator.
-        agent: of the agent keys of one deployment.
-        refused: of tokens and keys from one address that are not good.
-        clock: seconds, never going back.
+        user: rate of one caller; None for no limit.
+        address: rate of one address without an identity.
+        operator: rate of the operator.
+        agent: rate of the agent keys of one deployment.
+        refused: rate of invalid tokens and keys from one address.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -98,9 +95,9 @@ class CellLimiter:
         self._sweep_at = _SWEEP
 
     async def retry_after_s(self, principal: str) -> float | None:
-        """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
+        """Count one request of `principal`; returns the seconds it must wait, or None if it may pass.
 
-        A request that is refused is not counted: whoever waits as long as told is let pass.
+        A request that is refused is not counted: whoever waits as long as told may pass.
         """
         rate = self._rates.get(principal.partition(":")[0], self._rates["address"])
         if rate is None:
@@ -109,7 +106,7 @@ class CellLimiter:
         each_s = rate.seconds / rate.requests
         due = max(self._due.get(principal, now), now)
         wait_s = due - now - (rate.seconds - each_s)
-        if wait_s > each_s * 1e-6:  # less is what adding up fractions leaves
+        if wait_s > each_s * 1e-6:  # less is a rounding error
             return wait_s
         self._due[principal] = due + each_s
         if len(self._due) > self._sweep_at:
@@ -117,7 +114,7 @@ class CellLimiter:
         return None
 
     def _sweep(self, now: float) -> None:
-        """Let go of everyone whose time has come: they are as if they had never asked."""
+        """Remove idle principals, whose state is that of a new one."""
         self._due = {principal: due for principal, due in self._due.items() if due > now}
         self._sweep_at = max(_SWEEP, 2 * len(self._due))
 
@@ -128,7 +125,7 @@ access = logging.getLogger("echoic.access")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    # a text that reaches innerHTML throws instead of becoming a page
+    # a text assigned to innerHTML throws instead of becoming markup
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _HEADERS = {
@@ -143,10 +140,10 @@ _HEADERS = {
 
 
 class RequestLog:
-    """Logs method, route, status and time of each request, and answers what nobody caught.
+    """Logs method, route, status and time of each request, and answers uncaught exceptions with 500.
 
-    The route's pattern is logged, not the path: a path may hold a key, a query string anything. Of an
-    exception only type and place are: its message may hold what somebody said.
+    The route's pattern is logged, not the path, which may contain a key. Of an exception only type and place
+    are logged, since its message may contain what somebody said.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -199,15 +196,15 @@ def _place(error: BaseException) -> str:
 
 
 class LoopLag:
-    """How late the event loop runs: the least of the last delays, over a quarter of a second and more.
+    """The lag of the event loop: the smallest of its recent delays, over at least a quarter of a second.
 
-    One slow step delays one of them. More work than there is time for delays all.
+    One slow step delays one sample; overload delays all of them.
     """
 
     _EVERY_S: Final = 0.05
     _SAMPLES: Final = 5
     _UNASKED_S: Final = 1.0
-    """After the last `lasting_s` the measuring goes on for so long."""
+    """How long to keep measuring after the last call of `lasting_s`."""
 
     def __init__(self) -> None:
         self._delays_s: deque[float] = deque(maxlen=self._SAMPLES)
@@ -215,7 +212,7 @@ class LoopLag:
         self._until = 0.0
 
     def lasting_s(self) -> float:
-        """Seconds by which everything is late; 0 before enough was measured, which begins with this call."""
+        """The lag in seconds; 0 until enough was measured, which starts with this call."""
         loop = asyncio.get_running_loop()
         self._until = loop.time() + self._UNASKED_S
         if self._timer is None:
@@ -233,30 +230,43 @@ class LoopLag:
             self._wait(loop)
 
 
+_BUSY: Final = refused(overloaded())
+_TOO_MANY: Final = refused(too_many_at_once())
+"""Made once: under overload they are most of the answers."""
+
+
 class RequestLimit:
-    """Lets an address have so many requests under way, and all together fewer while the event loop runs late.
+    """Limits concurrent requests of an address, and of all addresses while there is too much to do.
 
-    More requests than there is processor time for would all be answered late. Past `_LATE_REQUESTS` they are
-    refused at once with 503 instead, and those that wait for an answer get it. Health is never refused.
+    With more requests than processor time, all would be answered late. Beyond `_LATE_REQUESTS` waiting ones
+    new requests are refused with 503, so that those that wait are answered. Health checks are never refused.
 
-    What a route counts by what it knows more, such as whose request it is, it enters into the `ExitStack` it
-    finds under `HELD`, which is closed when the answer has ended.
+    A route can add counters of its own to the `ExitStack` under `HELD`, which is closed when the answer has
+    ended.
+
+    Args:
+        app: what answers.
+        per_address: concurrent requests of one address.
+        writes: paths of the writes that wait in a `WriteQueue`.
     """
 
     HELD = "echoic.held"
     _LATE_S: Final = 0.05
-    """A lag above which more is asked for than there is time for."""
+    """Lag of the event loop above which the server is overloaded."""
     _LATE_REQUESTS: Final = 16
-    """So many are answered however late the loop runs."""
+    """Number of waiting requests that are accepted whatever the lag."""
+    _LATE_WRITE_S: Final = 0.1
+    _LATE_WRITES: Final = 24
+    """Number of writes that may wait whatever the delay of the first."""
 
     def __init__(self, app: ASGIApp, *, per_address: int, writes: re.Pattern[str]) -> None:
         self._app = app
         self._per_address = per_address
         self._writes = writes
         self._busy: Counter[str] = Counter()
-        self._waiting: tuple[set[object], set[object]] = (set(), set())
-        """Requests that came whole and whose answer has not begun; that of an event stream begins at once.
-        Writes apart, which wait in a `WriteQueue`: for their sake no recall is refused."""
+        self._waiting: tuple[dict[object, float], dict[object, float]] = ({}, {})
+        """Complete requests whose answer has not begun, with their time of arrival: reads, and writes, which
+        wait in a `WriteQueue` and must not cause recalls to be refused."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -265,47 +275,53 @@ class RequestLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        waiting = self._waiting[_is_write(scope, self._writes)]
-        if refused := self._refusal(address, waiting):
-            # the connection stays: to take up another one would cost more than this answer
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
+        is_write = _is_write(scope, self._writes)
+        waiting, now = self._waiting[is_write], asyncio.get_running_loop().time
+        if no := self._refusal(address, is_write=is_write):
+            # the connection stays open: accepting another one would cost more than this answer
+            await no(scope, receive, send)
             return
         this, sent, begun = object(), False, False
 
         async def receive_body() -> Message:
             nonlocal sent
             if not sent:
-                waiting.discard(this)  # for its client
+                waiting.pop(this, None)  # it waits for its client, not for us
             message = await receive()
             sent = sent or not message.get("more_body")
             if sent and not begun:
-                waiting.add(this)
+                waiting.setdefault(this, now())
             return message
 
         async def begin(message: Message) -> None:
             nonlocal begun
             begun = True
-            waiting.discard(this)
+            waiting.pop(this, None)
             await send(message)
 
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
-            held.callback(waiting.discard, this)
-            waiting.add(this)
+            held.callback(waiting.pop, this, None)
+            waiting[this] = now()
             scope[self.HELD] = held
             await self._app(scope, receive_body, begin)
 
-    def _refusal(self, address: str, waiting: set[object]) -> Refused | None:
+    def _refusal(self, address: str, *, is_write: bool) -> Response | None:
+        waiting = self._waiting[is_write]
         if self._busy[address] >= self._per_address:
-            return too_many_at_once()
+            return _TOO_MANY
+        if is_write and len(waiting) >= self._LATE_WRITES:
+            first = next(iter(waiting.values()))
+            if asyncio.get_running_loop().time() - first > self._LATE_WRITE_S:
+                return _BUSY
         if len(waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
             return None
-        return overloaded()
+        return _BUSY
 
 
 @contextlib.contextmanager
 def counted(busy: Counter[str], name: str) -> Iterator[None]:
-    """Count `name` as long as this is open."""
+    """Count `name` while this context is open."""
     busy[name] += 1
     try:
         yield
@@ -316,7 +332,7 @@ def counted(busy: Counter[str], name: str) -> Iterator[None]:
 
 
 class SecurityHeaders:
-    """Puts what browsers need to be strict on every answer, and keeps the API's out of every cache."""
+    """Adds security headers to every answer, and keeps the API's answers out of caches."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -326,7 +342,7 @@ class SecurityHeaders:
             await self._app(scope, receive, send)
             return
         page = scope["path"] == "/" or scope["path"].startswith("/static/")
-        # the page's own files change with the version: ask every time, and be told that nothing changed
+        # the page's files change with the version: the browser must revalidate them
         cache = b"no-cache" if page else b"no-store"
 
         async def guarded(message: Message) -> None:
@@ -343,10 +359,10 @@ _ORIGIN = re.compile(r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9._-]+|\[[0-9a-f:.]+\
 
 
 class OriginGuard:
-    """Refuses requests that another site's page makes in a user's browser.
+    """Refuses requests that another site's page makes in a user's browser (CSRF).
 
-    Browsers send an `Origin` header with every request that can change something. A request without one comes
-    from no browser, or only reads; its token says what it may do.
+    Browsers send an `Origin` header with every request that can change something. A request without one does
+    not come from a browser, or only reads; then its token decides.
     """
 
     def __init__(self, app: ASGIApp, *, allowed_origins: Iterable[str]) -> None:
@@ -355,8 +371,8 @@ class OriginGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and not self._passes(scope):
-            # a browser lets a page of any origin open a socket, and only tells which; closed before it is
-            # accepted, it is answered 403
+            # browsers let any origin open a socket and only name it; closed before it is accepted, the
+            # client gets 403
             await send({"type": "websocket.close", "code": 1008, "reason": ""})
             return
         if scope["type"] == "http" and not self._passes(scope):
@@ -379,7 +395,7 @@ class OriginGuard:
 
 
 def _same(origin: str, own: str) -> bool:
-    """Whether both are one origin; a default port may be left out."""
+    """Whether both are the same origin; a default port may be omitted."""
     said = _ORIGIN.fullmatch(origin.lower())
     ours = _ORIGIN.fullmatch(own)
     return said is not None and ours is not None and _triple(said) == _triple(ours)
@@ -391,7 +407,7 @@ def _triple(origin: re.Match[str]) -> tuple[str, str, str]:
 
 
 class BodyGuard:
-    """Reads a request's body whole, within a size, a depth and a time, before anything looks at it."""
+    """Reads the whole body of a request, within limits of size, depth and time, before anything parses it."""
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, deadline_s: float) -> None:
         self._app = app
@@ -405,10 +421,10 @@ class BodyGuard:
             return
         body = self._wrong_head(Headers(scope=scope)) or await self._read(receive)
         if body is None:
-            return  # gone before it had said all
+            return  # disconnected before the body was complete
         if isinstance(body, Problem):
             status = {"too_large": 413, "too_slow": 408, "two_lengths": 400}.get(body.code, 422)
-            # else the rest would be read to its end, however long that is, to keep the connection
+            # otherwise all of the rest would be read, to keep the connection
             headers = {} if status == 422 else {"Connection": "close"}
             await answer(status, body, headers)(scope, receive, send)
             return
@@ -429,8 +445,10 @@ class BodyGuard:
 
     def _wrong_head(self, headers: Headers) -> Problem | None:
         if "content-length" in headers and "transfer-encoding" in headers:
-            # a proxy that believes the other one would take the rest for somebody else's request
-            return Problem(error="the request says its length in two ways", code="two_lengths")
+            # a proxy that uses the other length would take the rest for another request (smuggling)
+            return Problem(
+                error="the request has both Content-Length and Transfer-Encoding", code="two_lengths"
+            )
         declared = headers.get("content-length", "0")
         return self._too_large if declared.isdigit() and int(declared) > self._max_bytes else None
 
@@ -460,7 +478,7 @@ class BodyGuard:
 
 
 def _names_twice(body: bytes) -> bool:
-    """Whether an object in a JSON text has a field twice: of which readers take different ones."""
+    """Whether an object in a JSON text has a field twice, which parsers read differently."""
 
     def once(pairs: list[tuple[str, object]]) -> None:
         if len(pairs) != len({name for name, _ in pairs}):
@@ -470,20 +488,20 @@ def _names_twice(body: bytes) -> bool:
         json.loads(body, object_pairs_hook=once)
     except _NamedTwice:
         return True
-    except (ValueError, RecursionError):  # no JSON: whoever reads it says so
+    except (ValueError, RecursionError):  # not JSON: reported by whoever parses it
         return False
     return False
 
 
 class _NamedTwice(Exception):
-    """Ends the reading of a body."""
+    """Ends the parsing of a body."""
 
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def _depth(body: bytes) -> int:
-    """How deep brackets nest in a JSON text, outside its strings; read once, whatever it holds."""
+    """The nesting depth of brackets in a JSON text, outside strings, in one pass."""
     depth = deepest = 0
     for token in _STRING_OR_BRACKET.finditer(body):
         mark = body[token.start()]
@@ -496,37 +514,26 @@ def _depth(body: bytes) -> int:
 
 
 class WriteQueue:
-    """Works on a few writes at once and lets the others wait, so that a recall waits for a few at most.
+    """Runs a few writes at once and queues the others, so that a recall waits for a few at most.
 
-    The event loop serves whatever is ready in the order in which it came: beside 500 writes under way, each
-    step of a recall would wait for a step of each. When those that wait have no prospect of being answered
-    soon, more are refused with 503.
+    The event loop serves whatever is ready in order: next to 500 writes, each step of a recall would wait for
+    a step of each. If queued writes cannot be answered soon, `RequestLimit` refuses further ones.
 
-    Args:
-        app: what answers.
-        paths: of the requests that wait, all of which change something and none of which takes long.
+    `paths` matches the requests that are queued, all of which are short writes.
     """
 
     _AT_ONCE: Final = 8
-    """Enough for their commits to share the time that a disk takes."""
-    _LATE_S: Final = 0.1
-    _LATE_REQUESTS: Final = 16
-    """So many wait however late the first of them is."""
+    """Enough for commits to share a disk sync."""
 
     def __init__(self, app: ASGIApp, *, paths: re.Pattern[str]) -> None:
         self._app = app
         self._paths = paths
         self._free = self._AT_ONCE
-        self._waiting: dict[asyncio.Future[None], float] = {}
-        """In the order in which they came, and when that was."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not _is_write(scope, self._paths):
             await self._app(scope, receive, send)
-            return
-        if self._is_late():
-            refused = overloaded()
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
         await self._turn()
         try:
@@ -534,30 +541,22 @@ class WriteQueue:
         finally:
             self._next()
 
-    def _is_late(self) -> bool:
-        if len(self._waiting) < self._LATE_REQUESTS:
-            return False
-        return asyncio.get_running_loop().time() - next(iter(self._waiting.values())) > self._LATE_S
-
     async def _turn(self) -> None:
         if self._free:
             self._free -= 1
             return
-        loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting[turn] = loop.time()
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            self._waiting.pop(turn, None)
-            if not turn.cancelled():  # it was this one's turn
+            if not turn.cancelled():  # it had its turn already
                 self._next()
             raise
 
     def _next(self) -> None:
         while self._waiting:
-            turn = next(iter(self._waiting))
-            del self._waiting[turn]
+            turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return
@@ -565,5 +564,5 @@ class WriteQueue:
 
 
 def _is_write(scope: Scope, paths: re.Pattern[str]) -> bool:
-    """Whether a request to one of `paths` changes something."""
+    """Whether this is a write to one of `paths`."""
     return scope["method"] not in {"GET", "HEAD"} and paths.fullmatch(scope["path"]) is not None

@@ -17,15 +17,15 @@ from echoic.memory.service import MemoryService
 from echoic.session.call_record import read_exchanges
 
 MINUTES: Final = 60
-"""As far as it looks back."""
+"""How far it looks back."""
 _TIMES_KEPT: Final = 2000
-"""Recalls of one minute whose time is kept."""
+"""Recalls per minute whose duration is kept."""
 _CALLS_READ: Final = 50
-"""The newest calls whose turns are counted."""
+"""Number of recent calls whose turns are counted."""
 _LATELY: Final = 10
-"""Minutes that alarms are about."""
+"""Minutes that alarms consider."""
 _ENOUGH: Final = 20
-"""Recalls, or turns, from which a share says something."""
+"""Minimum number of recalls or turns for an alarm about a share."""
 _SLOW_MS: Final = 150.0
 _INCOMPLETE: Final = 0.05
 _READY: Final = 0.5
@@ -42,13 +42,28 @@ class Minute:
     silent: int = 0
     """Complete searches that found nothing likely to answer."""
     incomplete: int = 0
-    """Searches that ran out of time, or could not look everywhere."""
+    """Searches that ran out of time, or could not search everything."""
     times_ms: list[float] = field(default_factory=list)
+
+    @property
+    def at(self) -> datetime:
+        """When the minute began."""
+        return datetime.fromtimestamp(60 * self.number, UTC)
+
+    @property
+    def p50_ms(self) -> float | None:
+        """The median duration."""
+        return quantile(self.times_ms, 0.5)
+
+    @property
+    def p95_ms(self) -> float | None:
+        """The 95th percentile of the durations."""
+        return quantile(self.times_ms, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """Something that is not as it should be, and what to do about it."""
+    """A problem, and what to do about it."""
 
     severity: Literal["critical", "warning", "note"]
     what: str
@@ -61,18 +76,20 @@ class Turns:
 
     count: int = 0
     ready: int = 0
-    """Recalls that were there when the caller stopped speaking."""
+    """Recalls that were ready when the caller stopped speaking."""
     first_word_ms: float | None = None
-    """The median from the end of the caller's words to the first audio of the answer."""
+    """Median time from the end of the caller's words to the first audio of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """How a deployment does now, and in the last hour."""
+    """The health of a deployment now, and in the last hour."""
 
     at: datetime
     store: Literal["ok", "unavailable"]
+    embedder: str
     embedding_failure: str | None
+    audit: bool
     waiting: int
     failing: int
     parked: int
@@ -82,7 +99,7 @@ class Health:
 
 
 class HealthWatch:
-    """Counts the recalls of one service from when it is opened."""
+    """Counts the recalls of one service, from when it is opened."""
 
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
@@ -91,18 +108,17 @@ class HealthWatch:
         self.closed = False
 
     def open(self) -> None:
-        """Begin to count."""
         self.closed = False
         self._memory.on_recall(self._note)
 
     def close(self) -> None:
-        """End every page's listening. May be called twice."""
+        """End all waiting. May be called twice."""
         self.closed = True
         self._memory.remove_hook(self._note)
         self._tell()
 
     async def changed(self, within_s: float) -> None:
-        """Wait until something was recalled or the watch ends, at most so long."""
+        """Wait until something was recalled or the watch ends, or until the timeout."""
         event = asyncio.Event()
         self._changed.add(event)
         try:
@@ -112,7 +128,7 @@ class HealthWatch:
             self._changed.discard(event)
 
     async def health(self, deployment: str) -> Health:
-        """How `deployment` does."""
+        """The health of `deployment`."""
         store: Literal["ok", "unavailable"] = "ok"
         waiting = failing = parked = 0
         turns = Turns()
@@ -128,7 +144,9 @@ class HealthWatch:
         now = Health(
             at=datetime.now(UTC),
             store=store,
+            embedder=self._memory.embedder.spec.model,
             embedding_failure=self._memory.embedding_failure,
+            audit=self._memory.audit is not None,
             waiting=waiting,
             failing=failing,
             parked=parked,
@@ -175,7 +193,7 @@ class HealthWatch:
 
 
 def quantile(values: Sequence[float], part: float) -> float | None:
-    """The value below which `part` of `values` lie; None of none."""
+    """The value below which `part` of `values` lie; None if there are none."""
     return sorted(values)[min(len(values) - 1, int(part * len(values)))] if values else None
 
 
@@ -200,32 +218,32 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
         (
             now.embedding_failure is not None,
             "critical",
-            f"Embedding fails ({now.embedding_failure}): recall finds by words alone",
-            "Check the embedder's key and network with `echoic doctor`. What waits is embedded by itself.",
+            f"Embedding fails ({now.embedding_failure}): recall uses words only",
+            "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
         ),
         (
             now.parked > 0,
             "warning",
-            f"The model was given up on for {now.parked} conversations: nothing more is learned from them",
-            "Mend the model, then run `echoic distil --parked`.",
+            f"{now.parked} conversations were given up after model failures: nothing is learned from them",
+            "Fix the model, then run `echoic distil --parked`.",
         ),
         (
             now.failing > 0,
             "note",
-            f"The model failed on {now.failing} conversations, and is asked again",
-            "Nothing, if it passes. Otherwise look at the model's status and quota.",
+            f"The model failed on {now.failing} conversations; they are retried",
+            "Nothing, if this passes. Otherwise check the model's status and quota.",
         ),
         (
             enough and incomplete > _INCOMPLETE * recalls,
             "warning",
             f"{incomplete} of {recalls} recalls in {_LATELY} minutes ran out of time",
-            "Give the process more processor, or raise the deadline: docs/scale.md.",
+            "Give the process more CPU time, or raise the deadline: docs/scale.md.",
         ),
         (
             enough and slow > _SLOW_MS,
             "warning",
             f"One recall in twenty takes {slow:.0f} ms or longer",
-            "See whether the processor is busy; docs/scale.md says what one process carries.",
+            "Check whether the CPU is busy; docs/scale.md has the capacity of one process.",
         ),
         (
             few_ready,

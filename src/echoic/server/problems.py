@@ -36,7 +36,7 @@ RETRY_S = 2
 
 
 _FIELD = 64
-"""The characters of a field's name that are repeated."""
+"""Characters of a field's name that are repeated."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """A field's name. Anything else may be something a caller said, and is not repeated."""
 
@@ -84,7 +84,7 @@ def overloaded() -> Refused:
 
 
 def too_often(retry_after_s: float) -> Refused:
-    """429."""
+    """429, for exceeding a rate."""
     seconds = max(1, math.ceil(retry_after_s))
     error = f"too many requests; try again in {seconds} s"
     return Refused(429, "too_many_requests", error, headers={"Retry-After": str(seconds)})
@@ -101,6 +101,11 @@ def model_failed() -> Refused:
 def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """`problem` as a response."""
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
+
+
+def refused(why: Refused) -> JSONResponse:
+    """`why` as a response, which may be sent many times."""
+    return answer(why.status, why.problem, why.headers)
 
 
 # Fixed messages for what is not the caller's fault: the error's own may hold a path or an address.
@@ -194,9 +199,9 @@ def _unknown_operation(error: Mapping[str, Any]) -> Problem:
 def install(app: FastAPI) -> None:
     """Answer every error of `app` with a `Problem`."""
 
-    async def refused(_request: Request, error: Exception) -> JSONResponse:
+    async def refusal(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refused)
-        return answer(error.status, error.problem, error.headers)
+        return refused(error)
 
     async def ours(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, EchoicError)
@@ -213,7 +218,7 @@ def install(app: FastAPI) -> None:
             error.status_code, Problem(error=bounded(str(error.detail).lower()), code=code), error.headers
         )
 
-    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(Refused, refusal)
     app.add_exception_handler(EchoicError, ours)
     app.add_exception_handler(RequestValidationError, fields)
     app.add_exception_handler(HTTPException, http)
@@ -236,8 +241,8 @@ _DESCRIPTIONS = {
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI description of a route's error responses.
 
-    A route that wants to know who asks (401) may find that they may not (403): by their role, or because the
-    user wants to be asked before anything is stored.
+    A route that authenticates callers (401) may also refuse them (403): by their role, or because the user
+    wants to be asked before anything is stored.
     """
     stated = dict.fromkeys((*statuses, 403) if 401 in statuses else statuses)
     return {status: {"model": Problem, "description": _DESCRIPTIONS[status]} for status in stated}

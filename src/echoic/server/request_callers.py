@@ -65,13 +65,14 @@ _key = HTTPBearer(
     description="An agent key of the deployment, or the operator key.",
 )
 _REFUSED_KEPT = 1024
-"""Addresses kept before those whose time is over are looked for."""
+"""Number of addresses from which expired ones are removed."""
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_sent_by_page)]
 TokenCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-"""For routes that return a token: cookies do not count there, or scripts could read what they hold."""
+"""For routes that return a token: they ignore cookies, or scripts could read their contents."""
 OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
 KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
+DeploymentId = Annotated[str | None, Query(alias="deploymentId", description="For keys: which deployment.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,34 +89,30 @@ class AppState:
     speculations: Speculations
     health: HealthWatch
     talker: Talker | None = None
-    """A language model that talks with callers; None: the rules do."""
+    """The language model that answers callers; None for rules."""
     voice: Switchboard | None = None
-    """Live calls; None: there are none here."""
+    """Live calls, if they are enabled."""
     busy: Counter[str] = field(default_factory=Counter)
-    """Requests under way by whose they are."""
+    """Requests in progress, by caller."""
     refused_until: dict[str, float] = field(default_factory=dict)
-    """By address, until when operator keys are refused unchecked, after too many wrong ones.
-    Monotonic clock.
-    """
+    """By address, the monotonic time until which keys are refused unchecked, after too many invalid ones."""
 
     @property
     def agent(self) -> str:
-        """The name of whoever talks with callers."""
+        """The name of the agent that answers callers."""
         return AGENT if self.talker is None else self.talker.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCaller:
-    """Whoever asks, recognised, and their memory."""
+    """An authenticated caller, and their memory."""
 
     principal: Principal
     memory: UserMemory
 
 
 async def served(connection: HTTPConnection) -> AppState:
-    """The state of this app. A coroutine, because FastAPI would run a function in a thread for each
-    request.
-    """
+    """The state of this app. A coroutine, because FastAPI would run a plain function in a thread."""
     shared: AppState = connection.app.state.served
     return shared
 
@@ -136,7 +133,7 @@ async def recognise(
     *,
     verify: Callable[[str, str | None], Principal] | None = None,
 ) -> Principal:
-    """The identity in `token`, by `verify`; None for the verifier of every route.
+    """The identity in `token`, checked by `verify` (by default the verifier of every route).
 
     Raises:
         Refused: 401 for a missing, invalid or revoked token; 429 after too many invalid ones.
@@ -163,16 +160,14 @@ async def recognise(
 
 
 def _asked(request: HTTPConnection) -> str:
-    """The request, named by its route: a path may contain a key."""
+    """The request's method and route; its path may contain a key."""
     route = request.scope.get("route")
     return f"{request.scope.get('method', 'socket')} {getattr(route, 'path', 'page')}"
 
 
 async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
-    """Count a token or key that was not good. A token that is good is taken even so: it cannot be guessed.
-
-    Raises:
-        Refused: 429.
+    """Count an invalid token or key; raises `Refused` (429) after too many. Valid tokens still pass: they
+    cannot be guessed.
     """
     limiter, who = shared.settings.limiter, address(request)
     wait_s = await limiter.retry_after_s(f"refused:{who}") if limiter else None
@@ -187,11 +182,10 @@ async def _count_refused(shared: AppState, request: HTTPConnection) -> None:
 
 
 async def is_known_still(shared: AppState, principal: Principal) -> bool:
-    """Whether an identity that was good is good yet: it may end while its holder listens or talks. A renewal
-    meanwhile ends no call.
+    """Whether an identity is still valid while its holder listens or talks; a renewal does not end a call.
 
     Raises:
-        StoreUnavailable: could not see whether it was revoked.
+        StoreUnavailable: the revocation list could not be read.
     """
     if principal.expires_at <= datetime.now(UTC):
         return False
@@ -199,11 +193,7 @@ async def is_known_still(shared: AppState, principal: Principal) -> bool:
 
 
 async def limited(shared: AppState, principal: str) -> None:
-    """Count a request.
-
-    Raises:
-        Refused: 429.
-    """
+    """Count a request of `principal`; raises `Refused` (429) above its rate."""
     limiter = shared.settings.limiter
     wait_s = await limiter.retry_after_s(principal) if limiter else None
     if wait_s is not None:
@@ -211,10 +201,8 @@ async def limited(shared: AppState, principal: str) -> None:
 
 
 async def called(shared: AppState, request: HTTPConnection, principal: Principal) -> RequestCaller:
-    """`principal` with their memory, and the request counted, until its answer has ended.
-
-    Raises:
-        Refused: 429.
+    """`principal` with their memory; counts the request until its answer has ended, or raises `Refused`
+    (429).
     """
     name = f"user:{principal.deployment}/{principal.user}"
     await limited(shared, name)
@@ -234,9 +222,9 @@ async def caller(shared: Shared, credentials: Credentials, request: Request) -> 
 
 async def body_caller(shared: Shared, credentials: Credentials, request: Request) -> RequestCaller:
     """The holder of the identity token in the body's `userCookie`, in the deployment the body names, or of
-    the one in the Authorization header. Where both are sent they must be of one identity.
+    the one in the Authorization header. If both are sent they must be of the same identity.
 
-    Runs before the body is checked, so that nobody learns from an error what a stranger should not.
+    Runs before the body is checked, so that strangers learn nothing from validation errors.
     """
     body = await _json(request)
     return await _sent(shared, credentials, request, body.get("userCookie"), body.get("deploymentId"))
@@ -277,9 +265,9 @@ async def _sent(
 
 
 async def operator(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
-    """Lets the operator pass, and keys of the deployment that may read where the route only reads.
+    """Admits the operator and, for reads, keys of the deployment with the role read-only.
 
-    Without an operator key there is no such route, unless a key of the deployment is sent.
+    Without an operator key the route does not exist, except for keys of the deployment.
     """
     await _let_in(
         shared, credentials, request, ("operator",) if _alters(request) else ("operator", "read-only")
@@ -287,7 +275,7 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
 
 
 async def auditor(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
-    """Lets the operator and auditors pass."""
+    """Admits the operator and auditors."""
     await _let_in(shared, credentials, request, ("operator", "auditor"))
 
 
@@ -317,9 +305,9 @@ async def _let_in(
 async def is_let_in_still(
     shared: AppState, credentials: HTTPAuthorizationCredentials | None, request: Request
 ) -> bool:
-    """Whether a key that was valid still is; one that cannot be looked up is not."""
+    """Whether a key that was valid still is; False if it cannot be looked up."""
     if not _in_store(credentials):
-        return True  # one that the server was started with, and cannot be revoked
+        return True  # a key that the server was started with cannot be revoked
     try:
         await _stored(shared, request, credentials, request.query_params.get("deploymentId"))
     except (Refused, StoreError):
@@ -343,12 +331,12 @@ async def _stored(
     """The key of the deployment that was sent.
 
     Raises:
-        Refused: 401, it is not good here; 429, too many were not.
-        StoreUnavailable: could not look; nobody is let in.
+        Refused: 401 for an invalid key; 429 after too many.
+        StoreUnavailable: keys could not be read; nobody is admitted.
     """
     _wait_after_refusals(shared, request)
     deployment = deployment_id or shared.settings.default_deployment
-    # in the same words whether it is served here or not
+    # the answer does not reveal whether the deployment is served here
     key, given = None, credentials.credentials
     if shared.settings.serves(deployment):
         keys = shared.memory.keys(deployment)
@@ -365,23 +353,21 @@ def _alters(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """Who looks at a deployment: a user at their own data, or the holder of a key."""
+    """A user who reads their own data, or the holder of a key."""
 
     role: Role | Literal["user"]
     deployment: str
     user: str | None = None
-    """None: the holder of a key, who may mean any user."""
+    """None for the holder of a key, who may read any user."""
     level: Level = "account"
-    """How sure the identity of a token's holder is, which limits what they may see."""
+    """How certain the identity of a token's holder is, which limits what they may see."""
 
 
 async def viewer(
     shared: Shared,
     credentials: Credentials,
     request: Request,
-    deployment_id: Annotated[
-        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
-    ] = None,
+    deployment_id: DeploymentId = None,
 ) -> Viewer:
     """The holder of an identity token, or of any key of the deployment."""
     if _in_store(credentials):
@@ -392,7 +378,7 @@ async def viewer(
     given = credentials.credentials if credentials else ""
     ours = shared.settings
     keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]
-    # each is compared, so that the time tells nothing
+    # compare with every key, so that the time reveals nothing
     found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
     if not found:
         who = (await called(shared, request, await recognise(shared, request, given))).principal
@@ -417,11 +403,9 @@ async def reader(
     shared: Shared,
     credentials: Credentials,
     request: Request,
-    deployment_id: Annotated[
-        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
-    ] = None,
+    deployment_id: DeploymentId = None,
 ) -> Viewer:
-    """A user, who reads what is theirs; or the operator or a key that may read, of any user."""
+    """A user, who reads their own data; or the operator or a key with a reading role, for any user."""
     who = await viewer(shared, credentials, request, deployment_id)
     if who.role in {"user", "operator", "read-only"}:
         return who
@@ -440,7 +424,7 @@ async def key_deployment(
         ),
     ] = None,
 ) -> str:
-    """The deployment whose users the holder of a key acts for. Without any key there is no such route."""
+    """The deployment for whose users the holder of a key acts. Without any key, the route does not exist."""
     if _in_store(credentials):
         stored = await _stored(shared, request, credentials, deployment_id)
         named = operated_deployment(shared, deployment_id)
@@ -463,7 +447,7 @@ async def key_deployment(
         return operated_deployment(shared, deployment_id)
     own = agent_keys[key]
     await limited(shared, f"agent:{own}")
-    if deployment_id not in {None, own}:  # in the same words whether it is served here or not
+    if deployment_id not in {None, own}:  # does not reveal whether the deployment is served here
         raise Refused(403, "not_allowed", "this key acts in its own deployment only")
     return own
 
@@ -474,14 +458,10 @@ async def _matching(
     credentials: HTTPAuthorizationCredentials | None,
     keys: Sequence[str],
 ) -> str | None:
-    """The key among `keys` that was sent; None: another, or none, which is counted.
-
-    Raises:
-        Refused: 429, too many were not good.
-    """
+    """The key among `keys` that was sent; None if it is invalid, which is counted. Raises `Refused` (429)."""
     given = (credentials.credentials if credentials else "").encode()
     _wait_after_refusals(shared, request)
-    # each is compared, so that the time tells nothing
+    # compare with every key, so that the time reveals nothing
     found = [key for key in keys if hmac.compare_digest(given, key.encode())]
     if not found:
         await _count_refused(shared, request)
@@ -490,10 +470,8 @@ async def _matching(
 
 
 def _wait_after_refusals(shared: AppState, request: HTTPConnection) -> None:
-    """Look at no key of an address that sent too many bad ones: else who guesses would not be slowed down.
-
-    Raises:
-        Refused: 429.
+    """Refuse (429) an address that sent too many invalid keys without checking the key, to slow down
+    guessing.
     """
     wait_s = shared.refused_until.get(address(request), 0.0) - time.monotonic()
     if wait_s > 0:
@@ -504,7 +482,7 @@ def operated_deployment(
     shared: Shared,
     deployment_id: Annotated[str | None, Query(alias="deploymentId", description="Which deployment.")] = None,
 ) -> str:
-    """The deployment an operator means."""
+    """The deployment that an operator names."""
     deployment = deployment_id or shared.settings.default_deployment
     if not shared.settings.serves(deployment):
         raise not_found("deployment")
@@ -512,14 +490,14 @@ def operated_deployment(
 
 
 async def anybody(shared: Shared, request: Request) -> None:
-    """Open to everybody, counted by address."""
+    """Admits everybody, limited by address."""
     await limited(shared, f"address:{address(request)}")
 
 
 async def _json(request: Request) -> dict[str, object]:
     try:
         body = await request.json()
-    except (ValueError, RecursionError):  # in UTF-16 the brackets of a body are not all seen by its guard
+    except (ValueError, RecursionError):  # the guard does not see all brackets of a body in UTF-16
         return {}
     return body if isinstance(body, dict) else {}
 

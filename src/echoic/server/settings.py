@@ -1,4 +1,4 @@
-"""Settings of a server, given when it is created. It reads no file and no environment variable by itself."""
+"""Settings of a server, passed when it is created. This module reads no file and no environment variable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from echoic.session import CallLimits, SessionSettings, VoiceAgent
 
 MIN_SECRET_BYTES = 32
-"""An HS256 key shorter than the hash it keys is weaker than it (RFC 7518, section 3.2)."""
+"""An HS256 key must be as long as the hash (RFC 7518, section 3.2)."""
 _HEADER = re.compile(r"[!-~]([ -~]*[!-~])?")
 _HOST = re.compile(r"\*|(\*\.)?[^\s/:@*\[\]]+|\[[^\s\[\]]+\]")
 _ORIGIN = re.compile(
@@ -33,15 +33,15 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class RateLimiter(Protocol):
-    """Says who has asked too often. The server asks once a request, after it knows who is asking."""
+    """A rate limiter. The server calls it once per request, after authentication."""
 
     async def retry_after_s(self, principal: str) -> float | None:
-        """Count one request of `principal`; how long it must wait, in seconds, or None to let it pass.
+        """Count one request of `principal`; returns the seconds it must wait, or None if it may pass.
 
         Args:
             principal: "user:<deployment>/<user>", "operator", "agent:<deployment>" for its agent keys, or
-                where nobody is known "address:<address>"; "refused:<address>" for each token or key that is
-                not good. An address is an IPv4 one, or the /64 of an IPv6 one.
+                "address:<address>" without an identity; "refused:<address>" for each invalid token or key. An
+                address is an IPv4 one, or the /64 of an IPv6 one.
         """
         ...
 
@@ -51,7 +51,7 @@ class AuthorizationServer:
     """The authorization server that issues tokens to MCP clients.
 
     Raises:
-        InvalidInput: issuer or resource is no https URL (http on this machine alone).
+        InvalidInput: issuer or resource is not an https URL (or http on this machine).
     """
 
     issuer: str
@@ -96,76 +96,69 @@ class AccountIssuer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How a server recognises callers and what it lets through.
+    """Settings of a server.
 
     Raises:
-        InvalidInput: a secret too short to protect anything, or no deployment to serve.
+        InvalidInput: a secret or key that is too short or used twice, or an invalid deployment, host or
+            origin.
     """
 
     secret: str = field(repr=False)
-    """Signs identity tokens; at least `MIN_SECRET_BYTES`. Not shown in a repr: logs would keep it.
-
-    Whoever holds it can be anybody. Another secret ends every identity given out before.
-    """
+    """Signs identity tokens; at least `MIN_SECRET_BYTES`. Its holder can act as anybody; changing it ends
+    every identity. Not in the repr, which may be logged."""
     deployments: frozenset[str] | None = frozenset({"default"})
-    """The deployments served; None: any."""
+    """The deployments served; None for any."""
     default_deployment: str = "default"
-    """The one an identity is given in when none is named."""
+    """The deployment of new identities that name none."""
     operator_key: str | None = field(default=None, repr=False)
-    """Opens the operator's routes; None: there are none. Not shown in a repr."""
+    """Grants access to the operator's routes; None disables them. Not in the repr."""
     agent_keys: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The deployment of each agent key, by key. Its holder, such as an application's backend, gets tokens for
-    users of that deployment and does nothing else. Several keys of one deployment let you replace one.
-    """
+    """The deployment of each agent key, by key. Its holder, such as your backend, can only get tokens for
+    users of that deployment. Use several keys of one deployment to rotate them."""
     allowed_hosts: tuple[str, ...] = LOOPBACK
-    """Names the server answers to, without port, IPv6 in brackets; others are refused (DNS rebinding)."""
+    """Host names the server answers to, without port, IPv6 in brackets; others are refused (DNS
+    rebinding)."""
     allowed_origins: tuple[str, ...] = ()
-    """Origins of other pages that may use the API, such as "https://app.example.com".
-
-    A page served here may always. Behind a proxy that ends TLS its own https origin belongs here.
-    """
+    """Origins of other pages that may use the API, such as "https://app.example.com". Behind a proxy that
+    terminates TLS, add the server's own https origin."""
     token_lifetime_s: int = 30 * 24 * 3600
-    """How long an identity lasts without being renewed."""
+    """How long an identity lasts without renewal."""
     max_body_bytes: int = 1_000_000
     max_json_depth: int = 32
     body_deadline_s: float = 20.0
     """How long a request's body may take to arrive."""
     recall_deadline_ms: float | None = 400.0
-    """How long the agent waits for a query's embedding before words must do; None: as long as it takes."""
+    """How long the agent waits for a query's embedding before it searches by words only; None for no
+    limit."""
     limiter: RateLimiter | None = None
-    """`limiting.CellLimiter` counts in this process."""
+    """The rate limiter, such as `CellLimiter`, which counts in this process."""
     limits: Limits = field(default_factory=Limits)
-    """How many connections, requests, streams and calls at once; and which proxies are believed."""
+    """Limits of simultaneous connections, requests, streams and calls, and trusted proxies."""
     model: str | Model | None = None
-    """A language model that talks with callers, "provider:model" or one of PydanticAI's; None: rules do."""
+    """The language model that answers callers, "provider:model" or a PydanticAI model; None for rules."""
     voice_model: str | RealtimeModel | None = None
-    """A realtime model for live calls, "openai:gpt-realtime", "google:gemini-…" or one of PydanticAI's; None:
-    there are none. Where its provider is, the provider's own variables say (OPENAI_BASE_URL,
-    GOOGLE_GEMINI_BASE_URL).
-    """
+    """A realtime model for live calls, "openai:gpt-realtime", "google:gemini-…" or a PydanticAI model; None
+    disables them. The provider's own variables (OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL) set its address."""
     voice_agents: Sequence[VoiceAgent] = ()
-    """The agents that serve live calls; the first one begins. Empty: one that greets and answers from
-    memory.
-    """
+    """The agents that serve live calls; the first one begins. By default one that greets and answers from
+    memory."""
     voice_transport: Transport = "websocket"
-    """webrtc: audio goes between page and provider, where the model has that. Then whoever holds the page can
-    read the agent's instructions and their own memory block, and talk to the model past the agent.
-    """
+    """webrtc: audio goes directly between page and provider, if the model supports that. Then the page's user
+    can read the agent's instructions and their own memory block, and talk to the model without the agent."""
     voice_settings: SessionSettings | None = None
     voice_page_settings: PageSettings | None = None
-    """How calls treat their pages: grace time, age of what is resumed."""
+    """Settings for pages of calls, such as the grace time."""
     voice_limits: CallLimits | None = None
-    """How many live calls at once; None: 2 of one caller, 100 in all."""
+    """Limits of simultaneous live calls; by default 2 per caller and 100 in total."""
     phone_trust: Trust = "a"
-    """The level of the telephone that is answered for these deployments, for the page to say what it means.
-    The telephone is another process, so give both the same ECHOIC_PHONE_TRUST."""
+    """Which caller numbers the telephone service trusts, shown on the page. That is another process, so set
+    ECHOIC_PHONE_TRUST for both."""
     mcp_authorization: AuthorizationServer | None = None
-    """An authorization server whose tokens /mcp takes, beside identity tokens; their `sub` is the user."""
+    """An authorization server whose tokens /mcp also accepts; their `sub` is the user."""
     accounts: AccountIssuer | None = None
-    """The account issuer whose tokens every route takes for a user of `default_deployment`, beside identity
-    tokens."""
+    """The issuer whose tokens every route also accepts, for users of `default_deployment`."""
     beat_s: float = 15.0
-    """How often a page that listens is sent a sign of life: proxies end what is silent for long."""
+    """Interval of heartbeats on event streams, which proxies would otherwise close."""
 
     def __post_init__(self) -> None:
         _strong(self.secret, "secret")
@@ -182,7 +175,7 @@ class ServerSettings:
         for host in self.allowed_hosts:
             _host(host)
         origins = tuple(_origin(origin) for origin in self.allowed_origins)
-        object.__setattr__(self, "allowed_origins", origins)  # frozen, but for how they are written
+        object.__setattr__(self, "allowed_origins", origins)  # normalized, although frozen
 
     def _check_keys(self) -> None:
         if self.operator_key is not None:
@@ -196,7 +189,7 @@ class ServerSettings:
             raise InvalidInput("secret, operator_key and agent keys must differ: each allows something else")
 
     def serves(self, deployment: str) -> bool:
-        """Whether anybody may have an identity in `deployment`."""
+        """Whether `deployment` is served."""
         return self.deployments is None or deployment in self.deployments
 
 
@@ -209,8 +202,8 @@ def _host(host: str) -> None:
 
 
 def _origin(origin: str) -> str:
-    """`origin` as browsers send it: in small letters, without a slash at the end or a default port."""
-    if origin == "null":  # of a page in a sandbox, or in a file
+    """`origin` as browsers send it: in lower case, without trailing slash or default port."""
+    if origin == "null":  # a page in a sandbox or file
         return origin
     read = _ORIGIN.fullmatch(origin.lower())
     if read is None:
@@ -231,7 +224,7 @@ def _key(key: str, what: str) -> None:
 def _strong(value: str, what: str) -> None:
     try:
         size = len(value.encode())
-    except UnicodeEncodeError as error:  # bytes of the environment that are no text
+    except UnicodeEncodeError as error:  # an environment variable that is not text
         raise InvalidInput(f"{what} is not UTF-8") from error
     if size < MIN_SECRET_BYTES:
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""Speculative recall over HTTP: the state of listening between requests.
+"""Speculative recall over HTTP: the state between requests.
 
-Each caller in a conversation has a `Speculation`, as `UserMemory.listen` returns it. Losing one costs time,
-never an answer: a final transcript without partials before it is searched for from scratch.
+Each conversation of a caller has a `Speculation`, as `UserMemory.listen` returns it. If one is lost, the
+final transcript is searched for from scratch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from echoic.types import Recall, Scope
 
 PER_USER: Final = 8
 IN_ALL: Final = 1024
-"""Conversations listened to at once. One more ends the one that was silent for longest."""
+"""Conversations followed at once; one more ends the one that was silent for longest."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Speculations:
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
         self._ears: OrderedDict[tuple[Scope, str], _InterimListener] = OrderedDict()
-        """The one used last stands last."""
+        """In order of last use."""
 
     def open(self) -> None:
         """Subscribe to erasures."""
@@ -57,10 +57,11 @@ class Speculations:
         alternatives: Sequence[str] = (),
         number: int | None = None,
     ) -> bool:
-        """Begin to search for an interim transcript; False: a newer one came first, and this one is ignored.
+        """Search for an interim transcript; returns False if a newer one arrived before, so that it is
+        ignored.
 
         Raises:
-            InvalidInput: `conversation` is no valid name.
+            InvalidInput: `conversation` is not a valid name.
         """
         ear = await self._ear(memory, conversation)
         if not _is_newest(ear, number):
@@ -84,7 +85,7 @@ class Speculations:
         return await ear.speculation.final(text, alternatives=alternatives, deadline_ms=deadline_ms)
 
     async def end(self, memory: UserMemory, conversation: str) -> None:
-        """The conversation is over."""
+        """End following a conversation."""
         await self._drop((memory.scope, conversation))
 
     async def _ear(self, memory: UserMemory, conversation: str) -> _InterimListener:
@@ -101,7 +102,7 @@ class Speculations:
         return self._ears[name]
 
     async def _forgotten(self, event: Forgotten) -> None:
-        """Hold nothing of a user in memory that was found before something was destroyed."""
+        """Drop results that were found before an erasure."""
         for name in [name for name in self._ears if name[0] == event.scope]:
             await self._drop(name)
 
@@ -112,7 +113,7 @@ class Speculations:
 
 
 def _is_newest(ear: _InterimListener, number: int | None) -> bool:
-    """Whether none of a higher number came before. Transcripts without a number are taken as they come."""
+    """Whether no higher number arrived before. Transcripts without a number count in order of arrival."""
     if number is None:
         return True
     if number <= ear.number:

@@ -1,9 +1,9 @@
-"""Live voice calls with a memory: one session over OpenAI Realtime, Gemini Live, or what PydanticAI adds.
+"""Live voice calls with memory, over OpenAI Realtime, Gemini Live or other models of PydanticAI.
 
     async with VoiceSession(service, user="ana", agents=[robin], model=model) as session: ...
 
-A session needs the extra "voice". Reading what was written down of calls (`read_calls`, `why`) does not: each
-name is imported when it is used, so that the command line can show calls where no provider is installed.
+A session needs the extra "voice". Names are imported when they are used, so that `read_calls` and `why` also
+work without it.
 """
 
 from __future__ import annotations

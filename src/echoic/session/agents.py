@@ -1,4 +1,4 @@
-"""The agents of a call as the application defines them, the context they get, and a guard for their tools."""
+"""The agents of a call as the application defines them, their context, and a guard around their tools."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.english.slots import sentence_of, with_context
 from echoic.errors import InvalidInput, brief
+from echoic.memory.concurrency import noted
 from echoic.types import Directives, Memory, checked_name, checked_text
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ class VoiceAgent:
     """One agent of a call.
 
     Raises:
-        InvalidInput: a name that cannot be kept, a time-out that leaves no time, or `idempotent` names a tool
-            that is not among `tools`.
+        InvalidInput: an invalid name, a timeout that is not above 0, or `idempotent` names a tool that is not
+            in `tools`.
     """
 
     name: str
@@ -42,26 +43,24 @@ class VoiceAgent:
     tools: Sequence[Tool[CallContext] | Callable[..., Any]] = ()
     """Functions or PydanticAI tools. A tool with a `RunContext[CallContext]` gets the call as `deps`."""
     idempotent: frozenset[str] = frozenset()
-    """Tools that may be run again when a process died before they answered."""
+    """Tools that may be repeated if the process died before they returned."""
     greeting: str | None = None
     """The first thing to say, as a request to the model: "Greet the caller by name, if you know it."."""
     on_enter: Hook | None = None
     on_exit: Hook | None = None
     on_turn_completed: TurnHook | None = None
-    """Called with what the caller said, once it is known. Where recall comes before the reply it has the same
-    time, and what it injects is before the model when that answers; a slower one goes on beside it.
-    """
+    """Called with what the caller said. If recall comes before the reply, the reply waits for this hook
+    equally long, so that the model has what it injects; a slower hook continues in the background."""
     tool_timeout_s: float = 10.0
     transfers: Sequence[str] | None = None
-    """Agents it may hand the call to; None: any of the session's."""
+    """Agents it may transfer the call to; None for any of the session's."""
     model: RealtimeModel | None = None
-    """Another model than the session's."""
+    """The agent's own model; by default the session's."""
     settings: RealtimeModelSettings | None = None
     """Settings of the model, such as its voice."""
     base: Agent[Any, str] | None = None
-    """An agent of PydanticAI's that speaks: it keeps its own instructions and tools, which get the session's
-    `deps` as theirs, and is given those above besides.
-    """
+    """A PydanticAI agent to use: it keeps its own instructions and tools, which get the session's `deps`, and
+    also gets those above."""
     toolbox: Mapping[str, Tool[CallContext]] = field(init=False, repr=False, compare=False)
     """`tools` by name."""
 
@@ -69,7 +68,7 @@ class VoiceAgent:
         checked_name(self.name, "agent")
         if not self.tool_timeout_s > 0:
             raise InvalidInput(f"tool_timeout_s must be above 0, not {brief(self.tool_timeout_s)}")
-        # made once: the schema of a tool takes some milliseconds, in which no frame of audio moves
+        # made once: a tool's schema takes some milliseconds, in which no audio is sent
         tools = [tool if isinstance(tool, Tool) else Tool(tool) for tool in self.tools]
         object.__setattr__(self, "toolbox", {tool.name: tool for tool in tools})
         unknown = self.idempotent - self.toolbox.keys()
@@ -87,14 +86,14 @@ class VoiceAgent:
         others: Sequence[str],
         **options: Any,
     ) -> AgentRealtime[Any]:
-        """The realtime model, as PydanticAI opens a session for it.
+        """PydanticAI's realtime agent, with which a session is opened.
 
         Args:
-            model: that speaks.
-            context: of the call.
-            instructions: its own.
-            others: agents of the same call.
-            options: of `Agent.realtime`.
+            model: the model.
+            context: the context of the call.
+            instructions: the agent's own instructions.
+            others: names of the other agents of the call.
+            options: passed to `Agent.realtime`.
         """
         allowed = tuple(name for name in others if self.transfers is None or name in self.transfers)
         tools = list(self.toolbox.values())
@@ -108,11 +107,11 @@ class VoiceAgent:
 
 
 class Restart(Exception):
-    """Raised by a tool when somebody else speaks: a model without history answers the turn again."""
+    """Raised by a tool when somebody else is speaking: a model without history answers the turn again."""
 
 
 class InCall(Protocol):
-    """The part of a session that an agent's context may use."""
+    """The part of a session that an agent's context uses."""
 
     session_id: str
     conversation_id: str
@@ -128,25 +127,25 @@ class InCall(Protocol):
         ...
 
     def plan_transfer(self, agent: str) -> None:
-        """Hand the call over at the next pause."""
+        """Transfer the call at the next pause."""
         ...
 
     def plan_end(self, reason: str) -> None:
-        """End the call once what is being said has been played."""
+        """End the call once the current reply has been played."""
         ...
 
 
 class CallContext:
-    """The call as hooks and tools of an agent see it. In tools: `ctx.deps`."""
+    """The call as an agent's hooks and tools see it. In tools: `ctx.deps`."""
 
     def __init__(self, session: InCall, agent: str, directives: Directives, deps: Any) -> None:
         self._session = session
         self.agent = agent
-        """Who serves, or whose hook this is."""
+        """The agent that serves, or whose hook this is."""
         self.directives = directives
-        """How the caller wants to be served, as it stood when the agent entered."""
+        """How the caller wants to be served, as of when the agent entered."""
         self.deps = deps
-        """The application's own."""
+        """The application's dependencies."""
 
     @property
     def session_id(self) -> str:
@@ -164,21 +163,18 @@ class CallContext:
         return self._session.memory
 
     async def memory_facts(self) -> list[Memory]:
-        """Everything that holds of the caller now, each with a sentence as `text`: "The user prefers tea,
-        only at work."
+        """All current memories of the caller, each with a sentence as `text`: "The user prefers tea, only at
+        work."
 
-        The values alone ("Porto") are what `user.facts()` and `user.get(key)` answer.
-
-        Raises:
-            StoreUnavailable: could not look; that is not the same as knowing nothing.
+        The values alone ("Porto") are in `user.facts()` and `user.get(key)`. Raises `StoreUnavailable`.
         """
         facts = await self._session.memory.facts()
         return [replace(fact, text=with_context(sentence_of(fact), fact.context)) for fact in facts]
 
     async def inject_system_message(self, text: str) -> None:
-        """Tell the model something, without having it reply. In force from its next response on.
+        """Give the model an instruction, in effect from its next response, without asking for a reply.
 
-        What people said does not belong here but into memory: this is in the operator's own voice.
+        The text has the operator's authority: what people said belongs in memory instead.
 
         Raises:
             InvalidInput: an empty text.
@@ -191,7 +187,7 @@ class CallContext:
         await self._session.prompt(checked_text(request, "request"))
 
     def transfer(self, agent: str) -> None:
-        """Hand the call to another agent, once the tool or hook that asks has answered.
+        """Transfer the call to another agent once the current tool or hook has returned.
 
         Raises:
             InvalidInput: the session has no such agent.
@@ -199,18 +195,12 @@ class CallContext:
         self._session.plan_transfer(agent)
 
     def hang_up(self, reason: str = "ended") -> None:
-        """End the call, once what the agent is saying has been played."""
+        """End the call once the current reply has been played."""
         self._session.plan_end(reason)
 
 
 def transfer_tool(names: tuple[str, ...], transfer: Callable[[str], None], told: str) -> Tool[Any]:
-    """A tool by which an agent hands the call over to one of `names`.
-
-    Args:
-        names: the others.
-        transfer: hands it over; raises InvalidInput where there is none of that name.
-        told: to the model once it was.
-    """
+    """A tool that transfers the call to one of `names`; `told` is its answer to the model."""
 
     async def transfer_call(agent: str) -> dict[str, Any]:
         """Hand the call over to a colleague.
@@ -237,29 +227,33 @@ LATE: Final = (
     "That is taking longer than it should. Tell the caller so, and that you cannot say yet how it ends."
 )
 _KEPT: Final = 256
-"""Results that are at hand for a call that is made again."""
+"""Number of results kept for repeated tool calls."""
 
 
 @dataclass
 class ToolGuard(AbstractCapability[Any]):
-    """Around every tool of one agent on one call."""
+    """Runs the tools of one agent on one call: once per call id, with a timeout, and without ending the
+    call.
+    """
 
     timeout_s: float = 10.0
     on_restart: Callable[[Restart], Awaitable[None]] | None = None
-    """Awaited where a tool raised `Restart`."""
+    """Awaited if a tool raised `Restart`."""
     id: str | None = "tool-guard"
     _runs: dict[str, asyncio.Task[Any]] = field(default_factory=dict, init=False, repr=False)
     _stopped: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """Return None: it belongs to one call and cannot be serialised."""
+        """None: it belongs to one call."""
         return None
 
     async def wrap_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
     ) -> Any:
-        """Run a tool once for its call id; what takes too long goes on, and the model is told so."""
+        """Run a tool once for its call id; if it exceeds the timeout it continues, and the model is told
+        so.
+        """
         del ctx
         run = self._runs.get(call.tool_call_id)
         if run is None:
@@ -267,7 +261,7 @@ class ToolGuard(AbstractCapability[Any]):
             self._keep(call.tool_call_id, run)
         done, _ = await asyncio.wait({run}, timeout=self.timeout_s)
         if done:
-            if run.cancelled() and not self._stopped:  # by its own doing: nobody here asked for it
+            if run.cancelled() and not self._stopped:  # the tool cancelled itself
                 raise RuntimeError("the tool was cancelled")
             return run.result()
         log.warning("the tool %s has not answered within %.1f s", tool_def.name, self.timeout_s)
@@ -282,30 +276,25 @@ class ToolGuard(AbstractCapability[Any]):
         args: Any,
         error: Exception,
     ) -> Any:
-        """Say that it failed instead of ending the call."""
+        """Tell the model that the tool failed, instead of ending the call."""
         del ctx, args
         if isinstance(error, Restart) and self.on_restart is not None:
             await self.on_restart(error)
             return FAILED
         # its message may quote what was said
         log.warning("the tool %s failed: %s", tool_def.name, type(error).__name__)
-        self._runs.pop(call.tool_call_id, None)  # the same call made again is tried again
+        self._runs.pop(call.tool_call_id, None)  # a repeated call is tried again
         return FAILED
 
     def stop(self) -> None:
-        """End what still runs, as when the call is over."""
+        """Cancel the tools that still run."""
         self._stopped = True
         for run in self._runs.values():
             run.cancel()
 
     def _keep(self, call: str, run: asyncio.Task[Any]) -> None:
         self._runs[call] = run
-        run.add_done_callback(_asked)
+        run.add_done_callback(noted)
         done = [name for name, kept in self._runs.items() if kept.done()]
         for name in done[: max(0, len(self._runs) - _KEPT)]:
             del self._runs[name]
-
-
-def _asked(run: asyncio.Task[Any]) -> None:
-    if not run.cancelled():
-        run.exception()  # a late failure is nobody's any more; asking keeps the loop from complaining

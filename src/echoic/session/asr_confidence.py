@@ -1,12 +1,11 @@
-"""Doubt in a live call: with a threshold of the call's own, and over all its turns.
+"""Marks memories of a call that rest on doubtful transcripts as unconfirmed.
 
-What is learned is doubted as it is learned (`memory/extraction/turns.py`), by the threshold that holds
-everywhere. A call may have its own, and what the agent reads back may be affirmed many turns later.
+Memories are also checked when they are learned (`memory/extraction/turns.py`), with a global threshold. A
+call may have its own threshold, and the caller may affirm what the agent reads back many turns later.
 
-How sure OpenAI's recogniser was is asked for in the session's settings and read from the events: PydanticAI
-passes transcripts on without their log probabilities. The model here is theirs in all else; it overrides the
-two methods that their own derived models override. `tests/session/test_asr_confidence.py` fails when an
-upgrade moves them.
+OpenAI's confidence is requested in the session's settings and read from its events, because PydanticAI drops
+the log probabilities of transcripts. The model here overrides the two methods that PydanticAI's own derived
+models override; `tests/session/test_asr_confidence.py` fails when an upgrade moves them.
 """
 
 from __future__ import annotations
@@ -36,14 +35,15 @@ async def weigh(
     *,
     threshold: float = THRESHOLD,
 ) -> list[Memory]:
-    """Mark what rests on doubtful turns, and unmark what no longer does; the memories that changed.
+    """Mark memories that rest on doubtful turns, and unmark those that no longer do; returns the changed
+    ones.
 
     Args:
-        store: where they are.
-        scope: whose.
-        turns: of the call so far, by id.
-        affirmed: what the agent read back and the caller said yes to.
-        threshold: of confidence.
+        store: the store.
+        scope: the caller.
+        turns: turns of the call so far, by id.
+        affirmed: what the agent read back and the caller affirmed.
+        threshold: confidence below which a turn is doubtful.
 
     Raises:
         StoreUnavailable: nothing was changed.
@@ -65,7 +65,7 @@ async def weigh(
 
 
 def confidence_of(logprobs: Sequence[float]) -> float | None:
-    """A turn's confidence: that of its least sure token, for one wrong letter spoils a name."""
+    """A turn's confidence: that of its least certain token, since one wrong letter spoils a name."""
     return min(1.0, math.exp(min(logprobs))) if logprobs else None
 
 
@@ -76,7 +76,7 @@ async def _mark(store: Store, scope: Scope, record: Record, memory: Memory, *, s
     try:
         await store.write(scope, [Put.over(record, replace(marked, data=data))])
     except WriteConflict:
-        return False  # it was changed meanwhile; the next turn looks again
+        return False  # changed meanwhile; the next turn checks again
     return True
 
 
@@ -86,13 +86,13 @@ _KEPT: Final = 32
 
 
 class Confidences:
-    """The speech recogniser's confidence in the last transcripts."""
+    """The speech recogniser's confidence in recent transcripts."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[str, float] = OrderedDict()
 
     def heard(self, transcript: str, confidence: float) -> None:
-        """Note one."""
+        """Record the confidence in a transcript."""
         self._of[transcript.strip()] = confidence
         while len(self._of) > _KEPT:
             self._of.popitem(last=False)
@@ -103,7 +103,7 @@ class Confidences:
 
 
 def with_confidence(model: RealtimeModel, confidences: Confidences) -> RealtimeModel:
-    """`model`, telling `confidences` what it hears; itself where its provider gives none."""
+    """`model`, reporting transcripts' confidence to `confidences`; unchanged if its provider reports none."""
     if type(model) is not OpenAIRealtimeModel:
         return model
     sure = _SureModel.__new__(_SureModel)

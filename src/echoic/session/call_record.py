@@ -45,11 +45,9 @@ Stage = Literal[
     "barge_in",
     "generated",
 ]
-"""Of an exchange, in the order in which they usually come."""
-
-
+"""Stages of an exchange, in their usual order."""
 Channel = Literal["text", "voice", "phone"]
-"""How the caller speaks: by typing, by voice over a page or an application, by telephone."""
+"""How the caller speaks: typing, by voice over a page or an application, or by telephone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class ToolRun:
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """A turn of the caller and what the agent did about it. Times are milliseconds since the call began."""
+    """A turn of the caller and the agent's response. Times are milliseconds since the call began."""
 
     number: int
     agent: str
@@ -97,7 +95,7 @@ class Exchange:
 
 @dataclass(slots=True, kw_only=True)
 class Given:
-    """Text that the model was given besides what was spoken, exactly as sent."""
+    """Text that the model was given, other than speech, exactly as sent."""
 
     exchange: int
     role: str
@@ -125,19 +123,14 @@ class CallRecord:
 
 
 class CallLog:
-    """Collects what happens on one call, and writes what is new of it.
-
-    Args:
-        call: what is known when it begins.
-        enabled: whether anything is written.
-    """
+    """Collects the events of one call; `news` returns what is not written yet, if `enabled`."""
 
     def __init__(self, call: CallRecord, *, enabled: bool = True, first: int = 0) -> None:
         self.call = call
         self.enabled = enabled
         self.exchanges: list[Exchange] = []
         self._first = first
-        # a call that another process began goes on counting from its beginning
+        # a resumed call keeps counting from its start
         self._begun_s = time.monotonic() - self.ms_at(datetime.now(UTC)) / 1000
         self._given: list[Given] = []
         self._givens = 0
@@ -150,43 +143,43 @@ class CallLog:
         return round(1000 * (time.monotonic() - self._begun_s), 2)
 
     def ms_at(self, moment: datetime) -> float:
-        """`moment`, since the call began."""
+        """`moment` in milliseconds since the call began."""
         return max(0.0, round(1000 * (moment - self.call.started_at).total_seconds(), 2))
 
     @property
     def current(self) -> Exchange:
-        """The exchange under way; before the caller has said anything, the agent's opening."""
+        """The current exchange; before the caller has said anything, that of the agent's opening."""
         return self.exchanges[-1] if self.exchanges else self.begin(self.call.agents[-1])
 
     def begin(self, agent: str) -> Exchange:
-        """The caller's turn: a new exchange."""
+        """Start an exchange with the caller's turn."""
         number = self._first + len(self.exchanges)
         self.exchanges.append(Exchange(number=number, agent=agent, at=datetime.now(UTC)))
         return self.touched(self.exchanges[-1])
 
     def stamp(self, stage: Stage, exchange: Exchange | None = None, *, at: datetime | None = None) -> float:
-        """Note that a stage was reached, now or `at`; the first time counts."""
+        """Record that a stage was reached, now or `at`. Only the first time counts."""
         exchange = exchange or self.current
         self.touched(exchange)
         return exchange.stages.setdefault(stage, self.now_ms if at is None else self.ms_at(at))
 
     def recalled(self, exchange: Exchange, trace: RecallTrace) -> None:
-        """Note what was recalled for the caller's turn, and when."""
+        """Record what was recalled for the caller's turn, and when."""
         exchange.recall = replace(trace, turn_id=exchange.user_turn)
         self.stamp("recall_began", exchange, at=trace.at - timedelta(milliseconds=trace.delay_ms))
         self.stamp("recalled", exchange, at=trace.at)
 
     def touched(self, exchange: Exchange) -> Exchange:
-        """Mark the record as changed, to be written again."""
+        """Mark an exchange as changed, to be written again."""
         self._changed[exchange.number] = exchange
         return exchange
 
     def changed(self) -> None:
-        """The call itself is to be written again."""
+        """Mark the call itself as changed, to be written again."""
         self._call_changed = True
 
     def give(self, role: str, name: str, text: str) -> None:
-        """Note what the model was given."""
+        """Record text that the model was given."""
         number = self.current.number
         self._given.append(
             Given(exchange=number, role=role, name=name, text=text, tokens=estimate_tokens(text))
@@ -199,8 +192,8 @@ class CallLog:
 
     @contextmanager
     def news(self) -> Iterator[list[Put]]:
-        """The changes to the record since the last call of `news`, to be written as a batch; if the write
-        fails they are returned again.
+        """Changes since the last call of `news`, to be written as a batch; if the write fails they are
+        returned again.
 
         The conversation may have been forgotten meanwhile: write them with a `Require` on it.
         """
@@ -249,17 +242,17 @@ class TypedTurn:
 
 
 async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: TypedTurn) -> None:
-    """Write down what happened at a typed turn.
+    """Write the record of a typed turn.
 
     Args:
-        memory: whose.
-        call: the conversation as a call; what is written of it already stays.
+        memory: the user's memory.
+        call: the conversation as a call; an existing record of it is kept.
         heard: the turn.
         typed: what happened.
 
     Raises:
         WriteConflict: the conversation was forgotten meanwhile.
-        StoreUnavailable: it could not be written.
+        StoreUnavailable: the record could not be written.
     """
     store, scope = memory.backing_store, memory.scope
     known = await read_call(store, scope, call.id)
@@ -281,7 +274,7 @@ async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: T
 
 
 async def read_calls(store: Store, scope: Scope, *, newest: int | None = None) -> list[CallRecord]:
-    """Every call of a user, or the `newest` so many, oldest first."""
+    """Every call of a user, or the `newest` ones, oldest first."""
     if newest is None:
         return [call_of(record) for record in await scan_all(store, scope, CALL)]
     records = await store.scan(scope, CALL, newest_first=True, limit=newest)
@@ -289,7 +282,7 @@ async def read_calls(store: Store, scope: Scope, *, newest: int | None = None) -
 
 
 async def read_call(store: Store, scope: Scope, name: str) -> CallRecord | None:
-    """One call; None: there is none of that id."""
+    """The call with this id; None if there is none."""
     records = await store.read(scope, CALL, [name])
     return call_of(records[0]) if records else None
 
@@ -314,7 +307,7 @@ def _call_data(call: CallRecord) -> dict[str, Any]:
 
 
 def call_of(record: Record) -> CallRecord:
-    """The call that a record of kind CALL holds."""
+    """The call in a record of kind CALL."""
     data = dict(record.data)
     ended = data.get("ended_at")
     return CallRecord(
@@ -328,13 +321,13 @@ def call_of(record: Record) -> CallRecord:
 
 def _exchange_data(exchange: Exchange) -> dict[str, Any]:
     recall = exchange.recall
-    # the words of the question stand in the turn, and what was handed over among what was given
+    # the question's words are in the turn, and what was handed over is in `Given`
     kept = asdict(recall) | {"at": recall.at.isoformat(), "query": "", "text": ""} if recall else None
     return {**asdict(exchange), "at": exchange.at.isoformat(), "recall": kept}
 
 
 def exchange_of(record: Record) -> Exchange:
-    """The exchange that a record of kind EXCHANGE holds."""
+    """The exchange in a record of kind EXCHANGE."""
     data = dict(record.data)
     return Exchange(
         **{
@@ -375,10 +368,7 @@ def _recall_of(data: Mapping[str, Any]) -> RecallTrace:
 Reason = Literal[
     Fate, "superseded", "forgotten", "other_scope", "later", "not_looked", "ranked_below", "no_recall"
 ]
-"""What became of it where it was found (see `Fate`); else: superseded or taken back before the turn;
-forgotten, or never known; another user's; first known after the turn; there was no time to look; others
-ranked higher; the turn had no recall at all.
-"""
+"""For what was found, its `Fate`; otherwise why it was not found, see `MEANINGS`."""
 MEANINGS: Final[dict[str, str]] = {
     "shown": "found, and handed to the model for this turn",
     "in_block": "found; the model had it already",
@@ -397,17 +387,17 @@ MEANINGS: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """The answer for one memory or turn."""
+    """Why one memory or turn was or was not in the prompt."""
 
     id: str
     reason: Reason
     text: str = ""
-    """Its words, where they are still known."""
+    """Its text, if still stored."""
     rank: int | None = None
-    """From 1, of all that was found."""
+    """Its rank among everything found, from 1."""
     score: float | None = None
     relevance: float | None = None
-    """How likely it was to answer, from 0 to 1; None where it was not found."""
+    """Estimated probability that it answers the question, 0 to 1; None if it was not found."""
     channels: dict[str, int] | None = None
     """Its rank by channel."""
 
@@ -418,7 +408,7 @@ class Why:
 
 
 async def exchange_with(store: Store, scope: Scope, turn_id: str) -> Exchange | None:
-    """The exchange in which a turn was spoken; None: there is no record of it."""
+    """The exchange in which a turn was spoken; None if none is recorded."""
     records = await store.read(scope, TURN, [turn_id])
     if not records:
         return None
@@ -429,7 +419,7 @@ async def exchange_with(store: Store, scope: Scope, turn_id: str) -> Exchange | 
 
 
 async def found_in(store: Store, scope: Scope, exchange: Exchange) -> list[Why]:
-    """Everything that was found for a turn, best first, and what became of it."""
+    """Everything found for a turn and what became of it, best first."""
     found = exchange.recall.found if exchange.recall else ()
     answers: list[Why] = []
     for number, hit in enumerate(found):
@@ -449,14 +439,10 @@ async def found_in(store: Store, scope: Scope, exchange: Exchange) -> list[Why]:
 
 
 async def why(store: Store, scope: Scope, exchange: Exchange, name: str) -> Why:
-    """Why one memory was or was not there.
+    """Why one memory was or was not in the prompt at an exchange.
 
-    Args:
-        store: where it may be.
-        scope: whose call it was.
-        exchange: the turn.
-        name: the memory's id, or the key it is kept under. For operators: it is looked for in the scopes of
-            others as well, of which no more is told than that it is there.
+    For operators: `name`, an id or a key, is also looked up in other users' scopes, and only its existence
+    there is told.
     """
     found = {answer.id: answer for answer in await found_in(store, scope, exchange)}
     if name in found:
@@ -484,7 +470,7 @@ def _absent(memory: Memory, exchange: Exchange) -> Reason:
 
 
 async def _memory(store: Store, scope: Scope, name: str, exchange: Exchange) -> Memory | None:
-    """The memory of that id, or the version of that key that held when the turn was spoken."""
+    """The memory with that id, or the version of that key that was valid when the turn was spoken."""
     for where in (scope, scope.everyone):
         records = await store.read(where, MEMORY, [name])
         if records:

@@ -29,53 +29,50 @@ if TYPE_CHECKING:
 
 State = Literal["created", "connecting", "active", "reconnecting", "transferring", "closed"]
 RecallMode = Literal["before_reply", "beside", "off"]
-"""before_reply: where the provider can be made to wait for it; elsewhere as "beside". beside: found and
-recorded while the model answers, and told to it for its next response. off: the block and the tools alone.
-"""
+"""before_reply: a reply waits for recall, if the provider supports that; otherwise as "beside". beside:
+recall runs while the model answers, which gets the results for its next reply. off: only the block and the
+tools."""
 CHECKPOINT_EVERY_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """How a session behaves.
+    """Settings of a session.
 
     Raises:
-        InvalidInput: a time that leaves no time.
+        InvalidInput: a duration or budget that is not above 0.
     """
 
     recall: RecallMode = "before_reply"
     recall_deadline_ms: float = DEFAULT_DEADLINE_MS
     transcript_wait_s: float = 2.0
-    """How long a reply waits for the transcript of what it answers, where recall comes first."""
+    """How long a reply waits for the transcript of what it answers, if recall comes first."""
     checkpoint_every_s: float = CHECKPOINT_EVERY_S
-    """While nothing happens that would be a reason for one."""
+    """Interval of checkpoints while nothing happens."""
     idle_timeout_s: float | None = 300.0
-    """After which a call where nobody says anything is ended."""
+    """How long nobody may speak before the call is ended."""
     max_duration_s: float | None = 3600.0
     frame_ms: int = 20
     """Length of the audio frames handed out."""
     cut_grace_s: float = 0.3
-    """How long after an interruption a device may take to say how much it played."""
+    """How long after an interruption a device may take to report how much it played."""
     farewell_s: float = 3.0
-    """How long an agent that hands the call over may take to finish its sentence."""
+    """How long an agent may take to finish its sentence before a transfer."""
     doubt_below: float = THRESHOLD
     block_tokens: int = DEFAULT_BUDGET_TOKENS
     history_tokens: int = HISTORY_TOKENS
-    """Token budget for the messages given word for word to an agent that resumes the call or takes it over. A
-    summary stands for earlier messages.
-    """
+    """Token budget of the messages given unchanged to the agent after a transfer or resume; a summary
+    replaces earlier ones."""
     record: bool = True
-    """Whether the call is written down for `echoic calls` and `echoic why`."""
+    """Whether the call is recorded for `echoic calls` and `echoic why`."""
     history: bool = True
-    """Whether what is said is kept. Without, no word of the call is: nothing is learned from it, none of it
-    is found again, and it is not written down. What a tool is asked to remember is kept.
-    """
+    """Whether what is said is stored. If not, nothing is learned from the call or found again, and it is not
+    recorded; only what a tool is asked to remember is stored."""
     checkpoints: bool = True
-    """Whether another process could go on with the call. Without, it ends with its process."""
+    """Whether another process can resume the call. If not, it ends with its process."""
     memory: bool = True
-    """Whether the agents remember. Without, they get no block, no recall, no directives and no memory tools,
-    and nothing is learned from the call.
-    """
+    """Whether the agents remember. If not, they get no block, recall, directives or memory tools, and nothing
+    is learned from the call."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -99,63 +96,63 @@ class SessionSettings:
 
     @property
     def recalls_first(self) -> bool:
-        """Whether a reply waits for that, where the provider can be made to wait."""
+        """Whether a reply waits for recall, if the provider supports that."""
         return self.memory and self.recall == "before_reply"
 
 
 @dataclass(slots=True, kw_only=True)
 class CallState:
-    """One call while it goes on."""
+    """The state of one call, shared by its parts."""
 
     settings: SessionSettings
     recorder: CallRecorder
-    """Keeps the turns, checkpoints and record of the call in the caller's memory."""
+    """Stores the turns, checkpoints and record of the call in the caller's memory."""
     playback: Playback
     hooks: CallHooks
     recall: CallRecall
     confidences: Confidences
     providers: list[ProviderSession] = field(default_factory=list)
-    """The provider session that is listening, last; before it, sessions whose words are not all kept yet."""
+    """The current provider session, last; before it, sessions whose words are not all stored yet."""
     dirty: asyncio.Event = field(default_factory=asyncio.Event)
     sending: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a frame is handed to a line."""
+    """Held while a frame is sent to a provider."""
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Those under way: what they are about is not yet in the memory they search."""
+    """Recalls in progress: the turns they are for are not stored yet."""
     cut_at_s: float = 0.0
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
-    """Whether nothing more is kept by this session."""
+    """Whether this session stores nothing more."""
     host: TextCall | None = None
-    """The call that this is the voice of: it finds out who is speaking, and keeps its own words. Another
-    `recorder` of it means that it serves somebody else, and the session is over."""
+    """The call that this session is the voice of, if any: it identifies the caller and stores what is said.
+    If its `recorder` changes it serves somebody else, and the session is over."""
     provider_call: ProviderCall | None = None
-    """The provider's, where the audio goes between it and the caller."""
+    """The provider's WebRTC call, if audio goes directly between provider and caller."""
 
     @property
     def provider(self) -> ProviderSession:
-        """The provider session that is listening."""
+        """The current provider session."""
         return self.providers[-1]
 
     @property
     def log(self) -> CallLog:
-        """When what happened in the call."""
+        """The record of the call."""
         return self.recorder.log
 
     def masked(self, said: str) -> str:
-        """The caller's words with secrets masked, for keeping and for searching."""
+        """The caller's words with secrets masked, for storing and searching."""
         return said if self.host is None else self.host.masked(said)
 
     def history_so_far(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """`messages` as they may be kept and shown to another model."""
+        """`messages` with secrets masked, as they may be stored and shown to another model."""
         return list(messages) if self.host is None else masked_messages(messages, self.host.masked)
 
     def sounds(self) -> None:
-        """Note that somebody makes a sound now."""
+        """Record that somebody is speaking now."""
         self.sound_at_s = time.monotonic()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Do something beside everything else."""
+        """Run `work` in a task of its own."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -163,22 +160,18 @@ class CallState:
 
 
 class Session(InCall, Protocol):
-    """The whole that a part belongs to."""
+    """The session that a part of a call belongs to."""
 
     agents: Mapping[str, VoiceAgent]
     """The agents that may serve, by name."""
     settings: SessionSettings
     deps: Any
-    """The application's own."""
+    """The application's dependencies."""
     recorder: CallRecorder
-    """Keeps the turns, checkpoints and record of the call."""
+    """Stores the turns, checkpoints and record of the call."""
     host: TextCall | None
-    """The call that the session is the voice of, if it is part of one."""
+    """The call that the session is the voice of, if any."""
 
     def agent(self, name: str) -> VoiceAgent:
-        """One of the session's agents.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
+        """The session's agent with this name; raises `InvalidInput` if there is none."""
         ...

@@ -66,34 +66,34 @@ class EventHandler:
         self._captions = captions
         self._of_turn: dict[str, Exchange] = {}
         self._untranscribed: list[tuple[str | None, Exchange]] = []
-        """Exchanges whose caller was heard and not understood yet, with the provider's id of the words."""
+        """Exchanges that wait for a transcript, with the provider's id of the utterance."""
         self._owed: dict[str, int] = {}
-        """By provider session: how many turns ended since a reply was asked for."""
+        """By provider session, how many turns ended since a reply was asked for."""
         self._open: dict[str, CallerUtterance | None] = {}
-        """By provider session, what was asked that no whole reply has followed; None: by the application."""
+        """By provider session, the words without a complete reply; None for a request of the application."""
         self._unasked: set[str] = set()
-        """Legs whose line broke before a reply could be asked for."""
+        """Provider sessions whose connection broke before a reply could be asked for."""
         self._late: dict[str, asyncio.TimerHandle] = {}
         self._replying = False
-        """Whether the model has begun a turn that is not over."""
+        """Whether the model is in a turn."""
         self._asked = False
-        """Whether something was said or asked for since the model's last turn began."""
+        """Whether anything was said or requested since the model's last turn began."""
         self._explained = False
-        """Whether it is known what the model's last turn answers."""
+        """Whether it is known which turn the model's last one answers."""
         self._words_are_due = False
-        """Whether the model's last turn is over, and what it answers was not transcribed yet."""
+        """Whether the model's last turn is over and the turn it answers has no transcript yet."""
 
     def exchange_of(self, turn_id: str) -> Exchange | None:
-        """Find the exchange that a turn belongs to."""
+        """The exchange that a turn belongs to."""
         return self._of_turn.get(turn_id)
 
     def at_rest(self, provider: ProviderSession) -> bool:
-        """Whether nobody speaks, and nothing is under way of which more would be heard."""
+        """Whether nobody is speaking and no further speech is pending."""
         waits = self._replying or self._asked or self._untranscribed or self._owed.get(provider.name)
         return not (waits or provider.speaking or provider.owes_reply or provider.pending_tools())
 
     def typed(self, provider: ProviderSession, text: str) -> None:
-        """The caller typed something."""
+        """Record what the caller typed."""
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
         said = provider.typed(text)
@@ -103,7 +103,7 @@ class EventHandler:
         self._caller_begins()
 
     def take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
-        """Take in an event of a provider session, which has taken it in itself."""
+        """Handle an event that the provider session has processed."""
         self._follow(provider, event)
         if self._captions is not None and (caption := caption_of(provider, event)) is not None:
             if caption.speaker == "user":
@@ -121,7 +121,7 @@ class EventHandler:
             self._caller_is_silent(provider)
         elif isinstance(event, RealtimeResponseInterruptedEvent):
             self.barge_in(provider)
-        elif isinstance(event, RealtimeOutputSpeechStartEvent):  # none of its audio may come here
+        elif isinstance(event, RealtimeOutputSpeechStartEvent):  # its audio may not pass through here
             if self._first_audio(provider):
                 self._live.log.stamp("first_played")
         elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
@@ -134,13 +134,13 @@ class EventHandler:
             self._control(provider, event)
 
     def barge_in(self, provider: ProviderSession) -> None:
-        """The caller interrupts: nothing more is played, and the provider is told where playback stopped."""
+        """The caller interrupts: playback stops, and the provider is told where."""
         live = self._live
         if live.playback.idle and not provider.speaking:
             return
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
-        self._open.pop(provider.name, None)  # they heard what they wanted to; what they say now opens it anew
+        self._open.pop(provider.name, None)  # the reply is no longer wanted
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             position = each.cut(unplayed[each.name])
@@ -151,11 +151,11 @@ class EventHandler:
         live.dirty.set()
 
     def close(self) -> None:
-        """Cancel the timers of exchanges that are late."""
+        """Cancel the timers."""
         for timer in self._late.values():
             timer.cancel()
 
-    # -- words
+    # -- transcripts
 
     def _part(
         self, provider: ProviderSession, event: PartStartEvent | PartEndEvent, part: SpeechPart
@@ -212,7 +212,7 @@ class EventHandler:
             self._live.host.caller_speaks()
 
     def _first_audio(self, provider: ProviderSession) -> bool:
-        """The reply sounds; whether it did not before."""
+        """The reply becomes audible; returns whether it was not before."""
         log_ = self._live.log
         if "first_audio" in log_.current.stages:
             return False
@@ -252,11 +252,11 @@ class EventHandler:
         self._forget_timer(provider)
         wait_s = self._live.settings.transcript_wait_s
         loop = asyncio.get_running_loop()
-        # a transcript that never comes must not leave the caller without an answer
+        # the caller is answered even if the transcript never comes
         self._late[provider.name] = loop.call_later(wait_s, lambda: self._live.spawn(self._ask(provider)))
 
     def _transcribed_exchange(self, provider: ProviderSession) -> Exchange:
-        """The exchange whose caller is being transcribed now: the first that waits for it, or a new one."""
+        """The exchange being transcribed now: the first that waits for a transcript, or a new one."""
         if self._untranscribed:
             return self._untranscribed.pop(0)[1]
         return self._live.log.begin(provider.setup.agent.name)
@@ -300,7 +300,7 @@ class EventHandler:
             try:
                 await _tell(provider, note)
             except RealtimeError:
-                provider.notes.append(note)  # told once the line is back
+                provider.notes.append(note)  # told after the reconnect
             else:
                 live.log.stamp("handed_over", exchange)
         else:
@@ -315,13 +315,13 @@ class EventHandler:
             await asyncio.wait({task}, timeout=self._live.settings.recall_deadline_ms / 1000)
 
     async def _ask(self, provider: ProviderSession) -> None:
-        """Ask the model to answer the turn, if it waits to be asked and has not been."""
+        """Ask the model to answer the turn, if it waits to be asked and was not asked yet."""
         self._forget_timer(provider)
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
         try:
             await provider.session.create_response()
-        except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
+        except Exception as error:  # noqa: BLE001 - the connection may be gone; its session reports why
             self._unasked.add(provider.name)
             log.warning("a reply could not be asked for: %s", type(error).__name__)
 
@@ -333,9 +333,9 @@ class EventHandler:
         if provider is not self._live.provider or provider.name not in self._open or not provider.is_open:
             return
         if self._owed.get(provider.name) or provider.is_asked():
-            return  # it is asked for as soon as what is known has reached the model, or was asked for already
+            return  # asked for already, or will be once recall results have reached the model
         if not (unasked or provider.setup.profile.carries_audio):
-            return  # only what watches the call was cut off from it: the reply itself goes on
+            return  # only this process lost the connection: the reply itself continues
         try:
             if provider.setup.profile.asked_to_reply and not begun:
                 await provider.session.create_response()
@@ -344,11 +344,13 @@ class EventHandler:
                 if (last := self._said_last(provider)) is not None:
                     await _tell(provider, last)
                 await provider.session.send(request(GO_ON), respond=True)
-        except Exception as error:  # noqa: BLE001 - broken once more: the next line is asked
+        except Exception as error:  # noqa: BLE001 - broken again: asked after the next reconnect
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
     def _said_last(self, provider: ProviderSession) -> str | None:
-        """The caller's last words, which a resumed connection may lack: it is not given the history."""
+        """The caller's last words, which a resumed connection may lack because it is not given the
+        history.
+        """
         said = self._open.get(provider.name)
         if said is None or not said.text.strip() or provider.setup.profile.asked_to_reply:
             return None
@@ -358,7 +360,7 @@ class EventHandler:
         if (timer := self._late.pop(provider.name, None)) is not None:
             timer.cancel()
 
-    # -- tools and the line
+    # -- tools and the connection
 
     def _tool(
         self, provider: ProviderSession, event: FunctionToolCallEvent | FunctionToolResultEvent
@@ -418,14 +420,14 @@ async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
     try:
         for note in notes:
             await _tell(provider, note)
-    except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
+    except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
         log.warning("a note could not be handed over: %s", type(error).__name__)
 
 
 async def _interrupted(provider: ProviderSession, position: int) -> None:
     try:
         await provider.session.interrupt(played_bytes=max(0, position))
-    except Exception as error:  # noqa: BLE001 - the line may be gone; the provider session tells why
+    except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
         log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
 
 

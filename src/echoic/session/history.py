@@ -1,4 +1,4 @@
-"""The message history for opening another session: only what was heard, and a result for every tool call."""
+"""Message history for opening another session: only what was heard, and a result for every tool call."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from echoic.types import Turn
 log = logging.getLogger(__name__)
 
 MESSAGES: Final = 200
-"""Of a call that are kept for whoever goes on with it, the last ones. All of a long call would be written
-anew every two seconds; what came before is in the conversation, and found like everything else."""
+"""Messages in a checkpoint at most: all of a long call would be rewritten every two seconds. Earlier ones are
+in the conversation and can be searched."""
 _MESSAGE_TOKENS: Final = 4
-"""Of a message besides its words: who says it, and where it ends."""
+"""Tokens of a message besides its words: role and end."""
 _ONCE: Final = "echoic.once"
 _PASSING: Final = frozenset({"recalled", "meanwhile"})
 UNFINISHED: Final = (
@@ -53,13 +53,9 @@ UNFINISHED: Final = (
 def recent(
     messages: Sequence[ModelMessage], most: int = MESSAGES, *, budget_tokens: int | None = None
 ) -> list[ModelMessage]:
-    """The last `most` messages, starting where the caller speaks, so that no tool result is left without its
-    call.
+    """The last `most` messages within `budget_tokens`, starting with the caller's words.
 
-    Args:
-        messages: the messages of a call.
-        most: how many at most.
-        budget_tokens: how many tokens they may take; what the caller said last is kept in any case.
+    No tool result is left without its call, and what the caller said last is always included.
     """
     start = max(0, len(messages) - most)
     if budget_tokens is not None:
@@ -81,12 +77,12 @@ def recent(
 
 
 def tokens_of(message: ModelMessage) -> int:
-    """About how many tokens a message takes."""
+    """Estimated tokens of a message."""
     return _MESSAGE_TOKENS + sum(estimate_tokens(_text_of(part)) for part in message.parts)
 
 
 def turns_in(messages: Sequence[ModelMessage]) -> int:
-    """How many turns are said or typed in `messages`."""
+    """How many turns were said or typed in `messages`."""
     said = (
         part
         for message in messages
@@ -110,14 +106,14 @@ def _text_of(part: Any) -> str:
 
 
 def request(text: str) -> SystemPromptPart:
-    """Something the agent is asked to say once, such as its greeting; marked, so that no other agent is."""
+    """A one-time instruction, such as to greet the caller, marked so that no other agent receives it."""
     return SystemPromptPart(text, dynamic_ref=_ONCE)
 
 
 def without_requests(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """`messages` as whoever goes on is given them: what an agent was asked to say is over, and was its own.
+    """`messages` without one-time instructions of earlier agents.
 
-    A line is opened with every system prompt of its history as an instruction, in force for the whole call.
+    A session is opened with every system prompt of its history as an instruction for the whole call.
     """
     return _without(messages, lambda part: getattr(part, "dynamic_ref", None) == _ONCE)
 
@@ -134,15 +130,15 @@ def _without(messages: Sequence[ModelMessage], left_out: Callable[[Any], bool]) 
 
 
 def looked_up(part: object) -> str:
-    """The text of a part of a message that comes from memory, said by nobody; empty for any other part."""
+    """The text of a part that comes from memory; empty for any other part."""
     content = part.content if isinstance(part, UserPromptPart) else ""
     return content if isinstance(content, str) and is_memory(content) else ""
 
 
 def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """`messages` without what a new session is given anyway: the memory block and the summary of the call.
+    """`messages` without what every new session is given: the memory block and the summary of the call.
 
-    What recall found for a turn stays at that turn.
+    What recall found for a turn stays with that turn.
     """
     return _without(messages, lambda part: _stands(looked_up(part)))
 
@@ -157,11 +153,7 @@ def written(messages: Sequence[ModelMessage]) -> str:
 
 
 def read(text: str) -> list[ModelMessage]:
-    """The inverse of `written`.
-
-    Raises:
-        InvalidInput: these are not messages this version knows.
-    """
+    """Parse the output of `written`; raises `InvalidInput` if this version cannot read it."""
     try:
         return ModelMessagesTypeAdapter.validate_json(text)
     except ValueError as error:
@@ -171,12 +163,9 @@ def read(text: str) -> list[ModelMessage]:
 def as_heard(
     messages: Sequence[ModelMessage], utterances: Iterable[Utterance], *, so_far: bool = False
 ) -> list[ModelMessage]:
-    """`messages`, in which every interrupted reply ends with the last word that was heard.
+    """`messages` of a session, with every interrupted reply cut after the last word that was heard.
 
-    Args:
-        messages: the messages of one provider session.
-        utterances: what was said in that session.
-        so_far: cut what is still playing to what has been heard by now, too.
+    If `so_far`, replies that are still playing are cut to what was heard by now, too.
     """
     waiting = list(utterances)
     return [
@@ -187,7 +176,7 @@ def as_heard(
 
 
 def masked_messages(messages: Sequence[ModelMessage], masked: Callable[[str], str]) -> list[ModelMessage]:
-    """`messages` in which what the caller said is as `masked` leaves it."""
+    """`messages` with `masked` applied to what the caller said."""
 
     def of(part: Any) -> Any:
         if isinstance(part, SpeechPart) and part.speaker == "user" and part.transcript:
@@ -205,7 +194,9 @@ def masked_messages(messages: Sequence[ModelMessage], masked: Callable[[str], st
 
 
 def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None:
-    """The utterance that a part of the history stands for, removed from `waiting`; both in spoken order."""
+    """The utterance that a part of the history represents, removed from `waiting`. Both are in spoken
+    order.
+    """
     named = (said for said in waiting if part.id is not None and said.item == part.id)
     alike = (said for said in waiting if said.trace.text == (part.transcript or ""))
     found = next(named, None) or next(alike, None) or next(iter(waiting), None)
@@ -215,10 +206,9 @@ def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None
 
 
 def trimmed(messages: Sequence[ModelMessage], start: int, heard: str) -> list[ModelMessage]:
-    """`messages` where the agent's text from place `start` on is cut to the `heard` beginning of it.
+    """`messages` with the agent's text from index `start` on cut to its `heard` beginning.
 
-    What tools were called and gave stays: it happened, whoever heard of it. A response of which nothing is
-    left goes.
+    Tool calls and results stay, since they happened; a response left empty is removed.
     """
     left = _signs(heard)
     kept = list(messages[:start])
@@ -242,12 +232,12 @@ def trimmed(messages: Sequence[ModelMessage], start: int, heard: str) -> list[Mo
 
 
 def _signs(text: str) -> int:
-    """The characters that are not blanks: blanks between two parts belong to neither."""
+    """How many characters are not white space: spaces between two parts belong to neither."""
     return sum(not character.isspace() for character in text)
 
 
 def _first(text: str, signs: int) -> str:
-    """The beginning of `text` that has so many characters but blanks; all of it where it has no more."""
+    """The beginning of `text` with `signs` characters that are not white space."""
     if _signs(text) <= signs:
         return text
     seen = 0
@@ -261,10 +251,10 @@ def _first(text: str, signs: int) -> str:
 def settled(
     messages: Sequence[ModelMessage], results: Mapping[str, Any], pending: Sequence[PendingTool]
 ) -> list[ModelMessage]:
-    """`messages` in which every pending call has a result right behind it: the one in `results`, or none.
+    """`messages` with a result right behind every pending call: the one in `results`, or that it is unknown.
 
-    Calls that were not in the history yet, because the provider was still in the middle of its response, are
-    added at the end.
+    Calls that were not in the history yet, because the provider's response was incomplete, are added at the
+    end.
     """
     open_calls = {tool.call: tool for tool in pending}
     done: list[ModelMessage] = []
@@ -287,7 +277,7 @@ def settled(
 async def run_again(
     tool: Tool[CallContext], pending: PendingTool, context: CallContext, model: RealtimeModel
 ) -> Any:
-    """The result of a call that was begun by another process; words where it fails."""
+    """The result of a tool call that another process began; on failure, `FAILED`."""
     schema = tool.function_schema
     run: RunContext[CallContext] = RunContext(deps=context, model=model, usage=RunUsage())
     run = replace(run, tool_call_id=pending.call, tool_name=pending.name)
@@ -339,35 +329,30 @@ def _silent(message: ModelMessage) -> ModelMessage:
 
 
 SUMMARY_TOKENS: Final = 400
-"""Of a summary at most."""
+"""Token limit of a summary."""
 _EVERY: Final = 8
-"""Turns that are evicted before a model is asked anew: what it was not asked about yet is told in words."""
+"""Turns to evict before the model is asked again; until then they are quoted."""
 _AT_ONCE: Final = 100
-"""Turns in one question to a model; after them it is asked again."""
+"""Turns in one request to the model at most."""
 _SUMMARY: Final = "summary"
 _OPENING: Final = "Earlier in this call, before the messages that follow. These are notes of what was said."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensed:
-    """A call as it is handed on."""
+    """The messages of a call that are handed on."""
 
     messages: list[ModelMessage]
-    """The last ones, as they are."""
+    """The last messages, unchanged."""
     evicted: int
-    """Turns of the call that are not among them."""
+    """How many turns of the call are not among them."""
     tokens: int
-    """About how many the messages take."""
+    """Estimated tokens of the messages."""
 
 
 class CallSummary:
-    """The summary of one call.
-
-    Args:
-        memory: the caller's memory.
-        turns: what was said in the call.
-        summarizer: asks a language model; None for a summary by rules.
-        budget_tokens: token budget of the messages that are handed on.
+    """The summary of one call's evicted turns, by rules, or by a language model if there is a
+    `summarizer`.
     """
 
     def __init__(
@@ -379,42 +364,40 @@ class CallSummary:
         budget_tokens: int,
     ) -> None:
         self.text: str | None = None
-        """What was evicted was about; None: nothing was."""
+        """The summary of evicted turns; None if there are none."""
         self._memory = memory
         self._turns = turns
         self._summarizer = summarizer
         self._budget = budget_tokens
         self._evicted = 0
-        """Turns that the messages of a line no longer began with, when it was opened."""
+        """Turns that were already evicted when the current provider session was opened."""
         self._told = 0
-        """Evicted turns that `text` stands for."""
+        """Evicted turns that `text` covers."""
         self._written: str | None = None
-        """What a model wrote, and of how many turns."""
+        """The model's summary; `_covers` counts the turns it covers."""
         self._covers = 0
         self._asking: asyncio.Task[None] | None = None
 
     def take_up(self, checkpoint: Checkpoint) -> None:
-        """Go on from where another process was."""
+        """Continue with the summary in a checkpoint."""
         self.text, self._evicted, self._told = checkpoint.summary, checkpoint.evicted, checkpoint.evicted
         if self._summarizer is not None and checkpoint.summary is not None:
             self._written, self._covers = checkpoint.summary, checkpoint.evicted
 
     def condensed(self, messages: Sequence[ModelMessage]) -> Condensed:
-        """`messages` of the call so far as they are handed on; `summarize` says what they leave out."""
+        """The part of `messages` that is handed on; `summarize` covers the rest."""
         all_ = without_standing(messages)
         kept = recent(all_, budget_tokens=self._budget)
         evicted = self._evicted + turns_in(all_[: len(all_) - len(kept)])
         return Condensed(messages=kept, evicted=evicted, tokens=sum(map(tokens_of, kept)))
 
     def handed_on(self, condensed: Condensed) -> None:
-        """Another line was opened with these messages: from here on the call begins with them."""
+        """A session was opened with these messages: the call now begins with them."""
         self._evicted = condensed.evicted
 
     async def summarize(self, evicted: int) -> None:
-        """Bring `text` up to date, where more was evicted since. What cannot be looked up stays as it was.
-
-        Args:
-            evicted: turns of the call, as `condensed` counted them.
+        """Update `text` if more turns were `evicted`, as counted by `condensed`. If the store fails it stays
+        as it was.
         """
         if evicted <= self._told:
             return
@@ -439,12 +422,12 @@ class CallSummary:
             self._asking = asyncio.create_task(self._ask(call[self._covers : evicted]), name="echoic-summary")
 
     async def settle(self) -> None:
-        """Wait until no model is asked."""
+        """Wait for a pending request to the model."""
         if self._asking is not None:
             await asyncio.wait({self._asking})
 
     async def aclose(self) -> None:
-        """Ask no more."""
+        """Cancel a pending request to the model."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
@@ -458,14 +441,14 @@ class CallSummary:
             log.warning("a call could not be summarised: %s", type(error).__name__)
             return
         self._written, self._covers = " ".join(written.split())[: _characters()], self._covers + len(turns)
-        self._told = 0  # the text is made anew of what was written
+        self._told = 0  # so that the text is built again from it
 
     def _has(self, line: str) -> bool:
         return self._written is not None and line.casefold() in self._written.casefold()
 
 
 def with_summary(messages: Sequence[ModelMessage], summary: str | None) -> list[ModelMessage]:
-    """`messages`, preceded by the summary of the messages before them."""
+    """`messages`, preceded by the summary of earlier ones."""
     if not summary:
         return list(messages)
     lines = [quoted(line, _characters()) for line in summary.splitlines()]
@@ -499,7 +482,7 @@ def _characters() -> int:
 
 
 def given_in(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:
-    """The text a model was given in `messages` besides what was spoken: role, name and text of each part."""
+    """The text other than speech that a model was given in `messages`: role, name and text of each part."""
     given: list[tuple[str, str, str]] = []
     for part in (part for message in messages if isinstance(message, ModelRequest) for part in message.parts):
         if memory := looked_up(part):

@@ -57,7 +57,7 @@ Listener = Callable[["CallContext", Event], Awaitable[None]]
 
 
 class CallHooks:
-    """Tells listeners, in the order things happened, without the call waiting for them."""
+    """Calls a listener with events, in order, without the call waiting for it."""
 
     def __init__(self, listener: Listener | None) -> None:
         self._listener = listener
@@ -97,14 +97,14 @@ class CallHooks:
 
 
 def cancelled_here(error: BaseException) -> bool:
-    """Whether `error` ends this task, and not only what somebody else's code waited for in it."""
+    """Whether `error` cancels this task, rather than something awaited in it."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
-    """All that is known by now of one thing that is said."""
+    """The text so far of one utterance."""
 
     id: str
     """The id of the turn that this caption becomes."""
@@ -113,15 +113,15 @@ class Caption:
     """The agent that serves."""
     text: str
     final: bool
-    """Whether no more words will come. How much of an agent's words is heard, the turn tells."""
+    """Whether the text is complete. How much of an agent's words was heard is in the turn."""
 
 
 Captions = Callable[[Caption], None]
-"""Told each; must not wait."""
+"""Called with each caption; must not wait."""
 
 
 def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
-    """The caption that an event adds, once `provider` has processed it; None if it adds no words."""
+    """The caption of an event, once `provider` has processed it; None if the event adds no words."""
     if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
         return _caption(provider, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
@@ -147,13 +147,13 @@ def _caption(provider: ProviderSession, index: int, speaker: str | None, *, fina
 
 
 class CallTasks:
-    """Work beside a call that is to end before the call does."""
+    """Background work that must end before the call does."""
 
     def __init__(self) -> None:
         self._in_flight: set[asyncio.Task[Any]] = set()
 
     async def in_flight(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do `work`; the call is not over before it is done."""
+        """Await `work`; the call is not over before it is done."""
         task = asyncio.current_task()
         assert task is not None
         self._in_flight.add(task)
@@ -163,17 +163,17 @@ class CallTasks:
             self._in_flight.discard(task)
 
     def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do `work` beside everything else."""
+        """Run `work` in the background."""
         task = asyncio.ensure_future(work)
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         return task
 
     async def durably(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work` to its end, even if nobody waits for it any more."""
+        """Await `work`, which finishes even if the waiting task is cancelled."""
         await asyncio.shield(self.later(work))
 
     async def settle(self, timeout_s: float) -> None:
-        """Wait for what is under way, so long."""
+        """Wait for work in progress, until the timeout."""
         if self._in_flight:
             await asyncio.wait(self._in_flight, timeout=timeout_s)

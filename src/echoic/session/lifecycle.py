@@ -1,7 +1,4 @@
-"""One call from its first line to its last: what opens it, hands it over and ends it.
-
-Its parts do the work; here is only the order in which they are put together and taken apart.
-"""
+"""Opens, transfers and ends one session: the order in which its parts are put together and taken apart."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ async def taken_up(
     history = read(checkpoint.messages)
     handle = live.provider_call.handle if live.provider_call else checkpoint.resumption
     await live.recorder.claim(replace(checkpoint, resumption=handle))
-    # what the other process kept and died before learning from: the model is to know it from its first word
+    # learn what the other process stored but did not learn from, so that the model knows it from the start
     if live.settings.memory and live.recorder.opened is not None:
         await live.recorder.opened.learn()
     again = [tool for tool in checkpoint.pending if tool.idempotent and tool.name in agent.toolbox]
@@ -67,24 +64,24 @@ async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, mod
 
 
 GOES_ON: Final = frozenset({"left", "lost", "suspended"})
-"""Ends of this session that are not the call's: agents do not take their leave."""
+"""Reasons after which the call continues elsewhere, so agents are not told that it ended."""
 STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
-"""Ends after which the provider's call may have somebody else beside it."""
+"""Reasons after which another session may control the provider's WebRTC call."""
 
 
 class CallLifecycle:
-    """Opens one session, hands it over and ends it.
+    """Opens one session, transfers it and ends it.
 
     Args:
-        session: whose call it is.
-        service: the memory, open.
-        agent: who begins.
-        model: that speaks, unless an agent has its own.
-        listener: told what happens.
-        resumed: what it goes on from; None: it is a new call.
-        call: the provider's, where the audio goes between it and the caller.
-        captions: told what is being said.
-        on_closed: called once all is over.
+        session: the session.
+        service: the open memory service.
+        agent: the agent that begins.
+        model: the default model of agents.
+        listener: receives events.
+        resumed: the checkpoint to resume from; None for a new call.
+        call: the provider's WebRTC call, if audio goes directly between provider and caller.
+        captions: receives what is being said.
+        on_closed: called once the session has ended.
     """
 
     def __init__(
@@ -118,9 +115,9 @@ class CallLifecycle:
         self._live: CallState | None = None
         self._handler: EventHandler | None = None
         self._next_agent: str | None = None
-        """Who is to go on at the next pause."""
+        """The agent to transfer to at the next pause."""
         self._end_reason: str | None = None
-        """Why the call is to end then."""
+        """Why the call is to end at the next pause."""
         self._collector: TurnCollector | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -131,7 +128,7 @@ class CallLifecycle:
 
     @property
     def began(self) -> bool:
-        """Whether there is something to end."""
+        """Whether there is anything to end."""
         return self._live is not None
 
     @property
@@ -148,7 +145,7 @@ class CallLifecycle:
         return self._handler
 
     async def open(self) -> None:
-        """Connect, and have the agent enter."""
+        """Connect, and let the agent enter."""
         lines, agent, resumed = self._lines, self._agent, self._resumed
         session, host = self._session, self._session.host
         if host is None:
@@ -171,20 +168,16 @@ class CallLifecycle:
         self._watch = asyncio.create_task(self._watch_line())
         self.become("active")
         live.hooks.tell(context, "session_start", agent=agent.name, resumed=resumed is not None)
-        if host is None or history:  # else it is in the middle of a call, which was greeted
+        if host is None or history:  # otherwise the caller was greeted already
             await lines.enter(provider, history=history, resumed=resumed is not None or host is not None)
         live.dirty.set()
         self._entered = True
         self.plan()
 
     async def _prepared(self, playback: Playback) -> CallState:
-        """The parts of the call, once memory is warm.
-
-        Raises:
-            StoreUnavailable: could not look, or could not keep that the call began.
-        """
+        """Load memory, then make the parts of the call; raises `StoreUnavailable`."""
         session = self._session
-        # a host opens its conversation with the first words that are kept, if any are
+        # a host opens its conversation with the first words that are stored
         await asyncio.gather(
             session.memory.warm() if session.settings.memory else asyncio.sleep(0),
             session.recorder.open() if session.host is None else asyncio.sleep(0),
@@ -207,19 +200,19 @@ class CallLifecycle:
             await self._collector.caught_up(within_s)
 
     def become(self, state: State) -> None:
-        """Enter a state, and have listeners told."""
+        """Change the state and tell listeners."""
         self.state = state
         if self._live is not None and self._live.providers:
             self._live.hooks.tell(self._live.provider.setup.context, "state", state=state)
 
     def plan(self, *, agent: str | None = None, reason: str | None = None) -> None:
-        """Hand the call to an agent, or end it, at the next pause. Where all is quiet, that is now."""
+        """Transfer or end the call at the next pause, or now if nobody is speaking."""
         self._next_agent, self._end_reason = agent or self._next_agent, reason or self._end_reason
         if self._entered and self.state == "active" and self.handler.at_rest(self.live.provider):
             self.carry_out_plan()
 
     def carry_out_plan(self) -> None:
-        """Carry out a planned transfer or hang-up, once a tool has answered or the model's turn is over."""
+        """Carry out a planned transfer or hang-up, once a tool has returned or the model's turn is over."""
         live = self.live
         if (agent := self._next_agent) is not None:
             self._next_agent = None
@@ -231,7 +224,7 @@ class CallLifecycle:
     async def _hand_over(self, agent: str) -> None:
         try:
             await self.transfer_to(agent)
-        except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: who served goes on
+        except Exception as error:  # noqa: BLE001 - whatever is raised, the current agent continues
             log.warning("on a call: %s", type(error).__name__)
             self.live.hooks.tell(self.live.provider.setup.context, "error", kind=type(error).__name__)
 
@@ -240,22 +233,17 @@ class CallLifecycle:
         self.end_soon(reason)
 
     async def transfer_to(self, agent: str) -> None:
-        """Hand the call over; one transfer at a time.
-
-        Raises:
-            InvalidInput: the session has no such agent.
-            RealtimeError: the next agent's line could not be opened; the one before goes on.
-        """
+        """Transfer the call to another agent; see `VoiceSession.transfer`. One transfer at a time."""
         chosen = self._session.agent(agent)
         while self._moving is not None and not self._moving.done():
-            await asyncio.wait({self._moving})  # what became of it is its own caller's
+            await asyncio.wait({self._moving})  # its result goes to its own caller
         if self._closing is not None:
             raise NotOpen("the call is over")
         self._moving = asyncio.create_task(self._transfer(chosen))
         await asyncio.shield(self._moving)
 
     def end_soon(self, reason: str, *, keep_checkpoint: bool = False) -> None:
-        """Begin to end it, unless it is ending."""
+        """Start to end the session, unless it is ending."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(reason, keep_checkpoint))
 
@@ -266,7 +254,7 @@ class CallLifecycle:
         await asyncio.shield(self._closing)
 
     async def give_up(self) -> None:
-        """End what did not begin wholly; a call that was taken up again can be taken up again."""
+        """Undo an incomplete start; a resumed call stays resumable."""
         if self._collector is None:
             await self._let_go()
         elif self._resumed is None:
@@ -275,7 +263,7 @@ class CallLifecycle:
             await self.close("lost", keep_checkpoint=True)
 
     async def _let_go(self) -> None:
-        """Close what is open."""
+        """Close everything that is open."""
         if self._live is not None:
             await self._live.recall.aclose()
             await self._live.recorder.call_summary.aclose()
@@ -286,7 +274,7 @@ class CallLifecycle:
         self._on_closed()
 
     def _given(self) -> str:
-        """The block, as the model has it."""
+        """The memory block as the model has it."""
         if self._live is None or not self._live.providers:
             return ""
         return self._live.provider.setup.block
@@ -310,7 +298,7 @@ class CallLifecycle:
                 self.plan()
 
     async def _watch_line(self) -> None:
-        """End the call when the connection cannot be restored. Its checkpoint stays, for resuming it."""
+        """End the session when the connection cannot be restored; its checkpoint stays for resuming it."""
         live, provider = self.live, None
         while provider is not live.provider:
             provider = live.provider
@@ -343,7 +331,7 @@ class CallLifecycle:
         if reason not in STAYS_UP:
             await lines.hang_up()
         live.playback.close()
-        if live.host is None:  # else the call may go on
+        if live.host is None:  # otherwise the call may go on
             live.recorder.note_end(reason)
         kept = self._collector is not None and await self._collector.finish(keep_checkpoint=keep_checkpoint)
         if live.providers:

@@ -1,7 +1,7 @@
 """Playback: the audio on its way to the caller, how much of it was handed out and played, and to which
 utterance it belongs.
 
-It plays nothing. A device that reports how much it played (`played`) is believed; until one does, a frame
+It plays nothing itself. If the device reports how much it played (`played`), that counts; until then a frame
 counts as played when the next is asked for.
 """
 
@@ -41,35 +41,35 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """The caller interrupted: drop what was not played, and report how much was: `played(…,
+    """The caller interrupted: drop what was not played, and report how much was with `played(…,
     flushed=True)`.
     """
 
 
 @dataclass(slots=True, eq=False)
 class Utterance:
-    """One thing the agent says, from its first letter to the last sample the caller heard."""
+    """One utterance of the agent, from its first letter to the last sample the caller heard."""
 
     turn_id: str
     speaker: str
     trace: SpeechTrace
     item: str | None = None
-    """The provider's id of it."""
+    """The provider's id."""
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     fed_bytes: int = 0
-    """Bytes of its audio that were sent towards the caller."""
+    """Bytes of its audio sent to the caller."""
     played_bytes: int = 0
     cut: bool = False
     """Whether the rest of it will never be played."""
     ended: bool = False
-    """Whether the provider is done with it."""
+    """Whether the provider has generated all of it."""
     lead_ms: float | None = None
     elsewhere: bool = False
-    """Whether somebody else plays it, and has not said yet that it is over."""
+    """Whether it is played outside the session, as with WebRTC, and its end was not reported yet."""
     pace_ms: float | None = None
-    """For a unit of text, where somebody else plays it and the length of its audio is not told."""
+    """Milliseconds per unit of text, if it is played outside the session and its length is not known."""
     sounds_ms: Callable[[], float] | None = None
-    """How much of it has sounded by now, there."""
+    """How much of it was played by now, outside the session."""
 
     @property
     def settled(self) -> bool:
@@ -85,13 +85,13 @@ class Utterance:
             played_ms = self.sounds_ms()
         if self.trace.audio_bytes or self.pace_ms is None:
             return divide(self.trace, played_ms, lead_ms=self.lead_ms)
-        unheard_of = replace(self.trace, complete=False)  # how long all of it sounds is not known
+        unheard_of = replace(self.trace, complete=False)  # its total length is not known
         return divide(unheard_of, played_ms * DEFAULT_MS_PER_UNIT / self.pace_ms)
 
 
 @dataclass(slots=True)
 class _Span:
-    """A piece handed out: where it lies in all that was handed out, and in its utterance."""
+    """A piece handed out: its position in all audio handed out, and in its utterance."""
 
     start: int
     end: int
@@ -100,12 +100,10 @@ class _Span:
 
 
 class Playback:
-    """The audio waiting to be played and the position of the caller in it. For one event loop and one
-    consumer.
+    """The audio waiting to be played, and the caller's position in it. For one event loop and one consumer.
 
-    Args:
-        frame_ms: how much audio is handed out at once, and so how exactly a cut is known where the device
-            does not report.
+    `frame_ms` is how much audio is handed out at once, and so the precision of a cut if the device does not
+    report.
     """
 
     def __init__(self, frame_ms: int = 20) -> None:
@@ -114,10 +112,10 @@ class Playback:
         self._frame_ms = frame_ms
         self._waiting: deque[tuple[Utterance, bytes]] = deque()
         self._spans: deque[_Span] = deque()
-        """Handed out and not yet played."""
+        """Audio handed out and not played yet."""
         self._handed = 0
         self._position = 0
-        """How much of what was handed out is behind the caller, dropped audio included."""
+        """How much of the audio handed out was played or dropped."""
         self._base = 0
         self._base_report = 0
         self._reports = False
@@ -128,11 +126,11 @@ class Playback:
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self.moved = asyncio.Event()
-        """Set whenever playback got on; whoever waits for it clears it."""
+        """Set when playback advances; whoever waits for it clears it."""
 
     @property
     def reported(self) -> bool:
-        """Whether a device says how much it played."""
+        """Whether the device reports how much it played."""
         return self._reports
 
     @property
@@ -149,11 +147,11 @@ class Playback:
 
     @property
     def flush_due(self) -> bool:
-        """Whether the device is still to be told that the caller interrupted."""
+        """Whether the device has yet to be told that the caller interrupted."""
         return self._flush
 
     def announced(self, utterance: Utterance) -> None:
-        """The agent begins to say something. Whose audio comes here is known by its audio."""
+        """The agent begins an utterance. Only needed where no audio is fed."""
 
     def finished(self, utterance: Utterance) -> None:
         """All of it was generated."""
@@ -161,7 +159,7 @@ class Playback:
         self.moved.set()
 
     def feed(self, utterance: Utterance, pcm: bytes) -> None:
-        """Put audio behind what waits. Of an utterance that was cut off it is dropped."""
+        """Append audio to what waits to be played; audio of an utterance that was cut off is dropped."""
         if utterance.cut or self._closed:
             return
         self._waiting.append((utterance, pcm))
@@ -171,13 +169,12 @@ class Playback:
     async def media(self, ahead_bytes: int | None = None) -> AsyncIterator[Frame | Flush]:
         """Frames in order and, when the caller interrupts, a `Flush`.
 
-        Args:
-            ahead_bytes: how many bytes may be handed out without being reported as played; None for no limit.
+        `ahead_bytes` limits how much may be handed out without being reported as played.
         """
         patient = True
         while True:
             if not self._reports:
-                self._advance(self._handed)  # the one before was played, or this would not be asked for
+                self._advance(self._handed)  # the previous frame was played, since the next is asked for
             self._news.clear()
             full = ahead_bytes is not None and self._handed - self._position > ahead_bytes
             if self._flush:
@@ -200,7 +197,7 @@ class Playback:
             await self.moved.wait()
 
     async def _moves(self) -> bool:
-        """Wait for a report or an interruption; False: none came in time, so that one frame more is due."""
+        """Wait for a report or an interruption; False if none came in time, so that another frame is due."""
         self._room.clear()
         try:
             async with asyncio.timeout(_PATIENCE_S):
@@ -210,14 +207,12 @@ class Playback:
         return True
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
-        """Take the device's word: of all it was given it has played so much, dropped audio not counted.
+        """Report how many bytes the device has played in total, dropped audio not counted.
 
-        Args:
-            total_bytes: since the beginning.
-            flushed: this is the count at which it dropped the rest, in answer to a `Flush`.
+        `flushed`: this is the count at which it dropped the rest, in answer to a `Flush`.
 
         Raises:
-            InvalidInput: less than it said before.
+            InvalidInput: less than reported before.
         """
         if total_bytes < self._base_report:
             raise InvalidInput(
@@ -235,7 +230,7 @@ class Playback:
         left = [span.of for span in self._spans] + [of for of, _ in self._waiting]
         cut = list(dict.fromkeys(left))
         if not cut:
-            return cut  # cut already: the device is still to be told, and still to say how much it played
+            return cut  # cut already; the device has yet to be told and to report how much it played
         self._cut = [(of, self._handed_of(of)) for of in cut]
         for utterance in cut:
             utterance.cut = True
@@ -299,47 +294,45 @@ class Playback:
 
 
 _ON_THEIR_WAY: Final = 8
-"""Replies at most that wait to be spoken: no more prompts wait either."""
+"""Limit of replies that wait to be spoken, as of prompts."""
 _SLOWEST: Final = 2.0
-"""How many times longer than reckoned a reply may take to be spoken."""
+"""How many times longer than estimated a reply may take to be spoken."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SpokenReply:
-    """One reply.
+    """One reply of a text call.
 
-    Over webhooks it is played in pieces, each when the one before was played; over a socket it is one piece
-    that grows faster than it is spoken.
+    Over webhooks it is played in pieces, each sent when the previous was played; over a socket it is one
+    piece that grows faster than it is spoken.
     """
 
     id: str
-    """The id of the turn it becomes."""
+    """The id of its turn."""
     said_at: datetime
     pieces: list[tuple[str, float]] = field(default_factory=list)
-    """Text, and when it was handed over, in seconds that never go back."""
+    """Each text and when it was sent, in monotonic seconds."""
     played: str = ""
     """What the channel reported as played, if it reports."""
     reported: bool = False
     unkept: str = ""
     """The beginning of the reply that is not stored."""
     start: int | None = None
-    """Index in the model's history where it begins; None if no model said it."""
+    """Index in the message history where it begins; None if no model said it."""
     apart: bool = False
-    """Whether each piece was handed over when the one before was played."""
+    """Whether each piece is sent when the one before was played."""
     exchange: Exchange | None = None
     """The exchange of the call record that it belongs to."""
     overtaken: bool = False
-    """Whether the caller said the next thing before all of it was there: they had not heard it then. Whoever
-    speaks while it sounds cuts in, and who does not had heard it.
-    """
+    """Whether the caller spoke again before all of it was generated, and so before they had heard it."""
 
     @property
     def text(self) -> str:
-        """All that was handed over."""
+        """Everything sent so far."""
         return "".join(text for text, _ in self.pieces)
 
     def sent(self, text: str, now: float, *, apart: bool) -> None:
-        """Note that `text` goes to the line: as a piece of its own, or as more of the last."""
+        """Record that `text` was sent to the line: as a piece of its own, or appended to the last."""
         self.apart = apart
         if self.pieces and not apart:
             last, began = self.pieces[-1]
@@ -348,7 +341,7 @@ class SpokenReply:
             self.pieces.append((text, now))
 
     def report(self, text: str) -> None:
-        """Note that the line has played `text`."""
+        """Record that the line has played `text`."""
         self.played += text
         self.reported = True
 
@@ -357,17 +350,15 @@ class SpokenReply:
         return "" if self.unkept.startswith(heard) else heard.removeprefix(self.unkept)
 
     def ends(self, characters_per_s: float) -> float:
-        """When it will have been spoken, as fast as speech is."""
+        """When it will have been spoken, by the speed of speech."""
         last, began = self.pieces[-1] if self.pieces else ("", 0.0)
         return began + len(last) / characters_per_s
 
     def sounds(self, now: float, characters_per_s: float, *, likely: bool = True) -> bool:
-        """Whether more of it is still to be heard, now that the next is on its way.
+        """Whether, at the monotonic time `now`, more of it is still to be heard although the next reply was
+        sent.
 
-        Args:
-            now: in seconds that never go back.
-            characters_per_s: how fast speech is.
-            likely: False: whether that can be, at all.
+        If `likely` is False: whether that is possible at all.
         """
         if self.apart or (self.reported and says(self.played, self.text)):
             return False
@@ -376,7 +367,7 @@ class SpokenReply:
         return self.left_s(now, characters_per_s) > 0
 
     def left_s(self, now: float, characters_per_s: float) -> float:
-        """How many seconds more it may sound at the slowest; 0 once the line reported all of it."""
+        """Seconds that it may still be heard, at the slowest; 0 once the line reported all of it."""
         if self.reported and says(self.played, self.text):
             return 0.0
         slowest = self.ends(characters_per_s) + len(self.text) / characters_per_s * (_SLOWEST - 1)
@@ -396,13 +387,13 @@ class SpokenReply:
 def cut_in(
     before: Sequence[SpokenReply], last: SpokenReply | None, until: str, now: float, characters_per_s: float
 ) -> list[str]:
-    """What was heard of each of several replies when the caller interrupted at the text `until`.
+    """The part heard of each reply when the caller interrupted at the text `until`.
 
     The channel does not say which reply that was. It is found by its words and, if several replies contain
     them, by time: the first that can still be playing. Nothing was heard of the replies after it.
 
     Args:
-        before: replies handed over in full, in spoken order.
+        before: replies sent in full, in spoken order.
         last: the reply after them, which may be incomplete; None if there is none.
         until: the text played when the caller interrupted; may be empty.
         now: monotonic time in seconds.
@@ -415,7 +406,7 @@ def cut_in(
         if says(said, until):
             break
     left = len(heard_part(said, until))
-    if not left:  # nothing of the last; how far those before it came nobody tells
+    if not left:  # nothing of the last one; how much of those before it is not reported
         return [*broken_off(before, now, characters_per_s), *("" for _ in newest)]
     heard: dict[str, str] = {}
     for one in lately:
@@ -425,37 +416,36 @@ def cut_in(
 
 
 def broken_off(before: Sequence[SpokenReply], now: float, characters_per_s: float) -> list[str]:
-    """What was heard by now of each of these replies, when another follows."""
+    """The part heard by now of each of these replies, when another follows."""
     return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
 
 
 class TextPlayback:
-    """The replies of one call that are on their way, the last of them still being made.
+    """The replies of a text call that are being spoken; the last may still be generated.
 
-    Args:
-        characters_per_s: how fast speech is, where the line does not report what it played.
+    `characters_per_s` is the speed of speech, for a line that does not report what it played.
     """
 
     def __init__(self, characters_per_s: float) -> None:
         self._speed = characters_per_s
         self.ms_per_character = 1000 / characters_per_s
         self.reply: SpokenReply | None = None
-        """The one under way; None: there is none, or it was taken."""
+        """The reply in progress, if any."""
         self._before: list[tuple[SpokenReply, object]] = []
-        """Replies before that one, noted as heard and maybe still to be spoken; where they were noted."""
+        """Earlier replies, recorded as heard and perhaps still to be spoken, with their recorder."""
 
     def sent(self, text: str, *, apart: bool) -> SpokenReply | None:
-        """Note that `text` of the reply goes to the line; the reply, if there is one."""
+        """Record that `text` was sent to the line; returns the reply in progress, if there is one."""
         if self.reply is None or not text:
             return None
         now = time.monotonic()
-        if not apart:  # it is spoken behind what was handed over before
+        if not apart:  # it is spoken after what was sent before
             now = max([now, *(one.ends(self._speed) for one, _ in self._before if one.overtaken)])
         self.reply.sent(text, now, apart=apart)
         return self.reply
 
     def played(self, text: str) -> None:
-        """Note that the line has played `text`."""
+        """Record that the line has played `text`."""
         now = time.monotonic()
         before = (one for one, _ in self._before if one.sounds(now, self._speed))
         sounding = next(before, self.reply)
@@ -463,18 +453,18 @@ class TextPlayback:
             sounding.report(text)
 
     def left_s(self) -> float:
-        """How long the reply may still be heard; 0 once the line reported that all of it was played."""
+        """Seconds that the reply may still be heard; 0 once the line reported that all of it was played."""
         return self.reply.left_s(time.monotonic(), self._speed) if self.reply is not None else 0.0
 
     def so_far(self) -> tuple[str, float]:
-        """What was heard by now of the reply in progress, and in how many seconds all of it will be."""
+        """The part of the reply in progress heard by now, and seconds until all of it will be."""
         if self.reply is None:
             return "", 0.0
         now = time.monotonic()
         return self.reply.so_far(now, self._speed), max(0.0, self.reply.ends(self._speed) - now)
 
     def pass_by(self, reply: SpokenReply, owner: object, *, overtaken: bool) -> None:
-        """The next reply follows `reply`, which is noted in `owner` as heard."""
+        """The next reply follows `reply`, which `owner` recorded as heard."""
         if not reply.apart:
             reply.overtaken = overtaken
             self._before = [*self._before, (reply, owner)][-_ON_THEIR_WAY:]

@@ -1,7 +1,7 @@
-"""One provider session of a call: what it says is traced and sent to the caller, what happens is passed on.
+"""One provider session of a call: traces what it says, sends audio to the caller, and passes events on.
 
-A call has one at a time, and two for a moment while it is handed over. It always reads PydanticAI's
-session, and what it passes events to never makes it wait.
+A call has one at a time, and two for a moment during a transfer. It always reads PydanticAI's session and
+never waits for those it passes events to.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from echoic.session.speech_alignment import SpeechTrace, Stamp, lead_of
 log = logging.getLogger(__name__)
 
 RECONNECT: Final[ReconnectPolicy] = {"max_attempts": 5, "base_delay": 0.2, "max_delay": 5.0}
-"""A call outlives a network that is gone for a few seconds."""
+"""A call survives a network outage of a few seconds."""
 _MANUAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
     "azure": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
 }
-"""By provider: how it is told to find the end of a turn by itself, yet to speak only when asked."""
+"""By provider, settings to detect the end of a turn but reply only when asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +70,19 @@ class ProviderProfile:
     output_hz: int
     """Sample rate of the PCM16 audio the model produces."""
     asked_to_reply: bool
-    """Whether it can be made to wait until it is asked, so that what is recalled reaches it first."""
+    """Whether it can wait to be asked for a reply, so that recall results reach it first."""
     can_cut: bool
-    """Whether it is told to stop, and where playback stopped, when the caller interrupts."""
+    """Whether it must be told to stop, and where playback stopped, when the caller interrupts."""
     reports_speech: bool
-    """Whether it says that the caller began to speak; else it says that it was interrupted."""
+    """Whether it reports that the caller began to speak; otherwise it reports interruptions."""
     takes_notes: bool
-    """Whether it takes a note while it speaks; else a note would cut it off, and waits for the turn's end."""
+    """Whether it accepts a note while it speaks; otherwise notes wait for the end of its turn."""
     carries_audio: bool = True
-    """Whether the call's audio goes through the session; else between provider and caller, who plays it."""
+    """Whether audio goes through the session; otherwise directly between provider and caller."""
 
     @classmethod
     def of(cls, model: RealtimeModel) -> ProviderProfile:
-        """The profile of a model of PydanticAI's."""
+        """The profile of a PydanticAI model."""
         known: RealtimeModelProfile = model.profile
         manual = bool(known.get("supports_manual_turn_control"))
         return cls(
@@ -96,15 +96,13 @@ class ProviderProfile:
         )
 
     def beside(self) -> ProviderProfile:
-        """The profile of the same model on a WebRTC call: it knows by itself where playback stopped."""
+        """The profile of the same model on a WebRTC call, where the provider knows where playback stopped."""
         return replace(self, carries_audio=False, can_cut=False)
 
     def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
-        """The model settings with which a session is opened; `given` takes precedence.
+        """Model settings for opening a session; `given` takes precedence.
 
-        Args:
-            given: settings from the caller of the session.
-            recall_first: let the model wait until it is asked to reply, if it can.
+        If `recall_first`, the model waits to be asked for a reply, if it can.
         """
         merged: dict[str, Any] = {"reconnect": RECONNECT}
         if recall_first and self.asked_to_reply:
@@ -114,20 +112,20 @@ class ProviderProfile:
 
 
 def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
-    """Whether a session opened with these replies only when asked."""
+    """Whether a session opened with these settings replies only when asked."""
     detection = dict(settings).get("openai_turn_detection")
     return isinstance(detection, dict) and detection.get("create_response") is False
 
 
 _PATIENCE_S: Final = 1.0
-"""How long audio may wait for the event that says whose it is."""
+"""How long audio may wait for the event that names its utterance."""
 _STOP_S: Final = 3.0
 _WHILE_SENDING: Final = "connection failed while sending"
-"""What PydanticAI says of a line that a background task found broken before its reader did."""
+"""PydanticAI's message when a background task finds the connection broken before its reader does."""
 
 
 Note = str | SystemPromptPart
-"""What a model is told without being asked to reply: data in the user's role, or the operator's words."""
+"""What a model is told without being asked to reply: data as the user, or an instruction of the operator."""
 
 
 @dataclass(slots=True, eq=False)
@@ -147,16 +145,16 @@ class ProviderSetup:
     agent: VoiceAgent
     context: CallContext
     memory: CallerMemory | None
-    """None: the agent has no memory."""
+    """None if the agent has no memory."""
     tool_guard: ToolGuard
     profile: ProviderProfile
     waits_to_be_asked: bool
     """Whether the model replies only when asked."""
     opening: AbstractAsyncContextManager[RealtimeSession]
     behind: Sequence[ModelMessage] = ()
-    """Messages that the provider has already: part of the session's history, but not sent again."""
+    """Messages of the history that the provider already has, so they are not sent again."""
     opening_texts: list[tuple[str, str]] = field(default_factory=list)
-    """The initial instructions by name: the agent's own, and the meaning of markers."""
+    """The initial instructions by name."""
 
     @property
     def block(self) -> str:
@@ -164,19 +162,19 @@ class ProviderSetup:
         return "" if self.memory is None else "\n".join(self.memory.texts.values())
 
     async def refresh(self) -> None:
-        """Have what memory tells the model brought up to date."""
+        """Update the memory capability, if there is one."""
         if self.memory is not None:
             await self.memory.refresh()
 
 
 class ProviderSession:
-    """Use `open` and `stop`; in between `session` is what talks to the provider.
+    """One provider session: `open`, talk through `session`, then `stop`.
 
     Args:
-        name: unlike that of any other provider session of any call.
+        name: unique among the provider sessions of all calls.
         setup: what it is opened with.
         playback: where audio goes.
-        on_event: told each event after the provider session has taken it in; must not wait.
+        on_event: called with each event after the session has processed it; must not wait.
     """
 
     def __init__(
@@ -189,20 +187,20 @@ class ProviderSession:
         self.name = name
         self.setup = setup
         self.utterances: dict[int, Utterance] = {}
-        """What the agent says, by the index of its part."""
+        """The agent's utterances, by index of the part."""
         self.said: dict[int, CallerUtterance] = {}
-        """What the caller says, likewise; what is typed has a number below 0."""
+        """The caller's utterances, likewise; typed ones have negative numbers."""
         self.kept = 0
-        """How many parts of its history became turns, or nothing."""
+        """How many parts of its history were processed into turns."""
         self.notes: list[Note] = []
-        """What waits to be told to the model until its turn is over."""
+        """Notes that wait for the end of the model's turn."""
         self.speaking = False
-        """Whether the model is in the middle of a turn."""
+        """Whether the model is in a turn."""
         self.ended: asyncio.Event = asyncio.Event()
         self.error: BaseException | None = None
-        """Why it ended, where nobody asked it to."""
+        """Why it ended unasked, if it did."""
         self.before: ProviderSession | None = None
-        """Whose history this one goes on with, where the provider's call stays the same."""
+        """The session whose history this one continues, on the same call of the provider."""
         self.owes_reply = False
         """Whether a tool has answered and the model has not spoken since."""
         self._playback = playback
@@ -213,34 +211,26 @@ class ProviderSession:
         self._came = asyncio.Event()
         self._carried = 0
         self._calls: dict[str, ToolCallPart] = {}
-        """Those that run now."""
+        """Tool calls in progress."""
         self._stopping = False
         self.silent = False
-        """Whether nothing more is taken in: another provider session follows the same call."""
+        """Whether events are ignored, because another provider session follows the same call."""
         self._interrupting: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> RealtimeSession:
-        """PydanticAI's session.
-
-        Raises:
-            NotOpen: there is none, or no more.
-        """
+        """PydanticAI's session; raises `NotOpen` if there is none."""
         if self._session is None or self._session.closed:
             raise NotOpen("the connection to the provider is closed")
         return self._session
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be talked on."""
+        """Whether the session is connected."""
         return self._session is not None and not self._session.closed
 
     async def open(self) -> None:
-        """Connect.
-
-        Raises:
-            RealtimeError: the provider could not be reached, or refused.
-        """
+        """Connect; raises `RealtimeError` if the provider refuses or cannot be reached."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"echoic-provider-{self.setup.agent.name}")
         try:
@@ -254,21 +244,17 @@ class ProviderSession:
         self._stopping = True
         self.setup.tool_guard.stop()
         if self._session is not None:
-            with contextlib.suppress(Exception, TimeoutError):  # what it still has to say nobody waits for
+            with contextlib.suppress(Exception, TimeoutError):  # nobody waits for what it still reports
                 await asyncio.wait_for(self._session.close(), _STOP_S)
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=_STOP_S)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def fall_silent(self) -> None:
-        """Take in nothing more: another provider session follows the same call from here on."""
-        self.silent = True
-
     async def tell_changes(self) -> None:
         """Tell the model now what changed in its memory, unless it is speaking.
 
-        This happens automatically after each response; a change learned just after one would miss the next
+        That also happens after each response, but a change learned just after one would miss the next
         response.
         """
         if self.is_open and not self.speaking and self.setup.memory is not None:
@@ -289,7 +275,7 @@ class ProviderSession:
         return self._session.new_messages() if self._session is not None else ()
 
     def all_messages(self) -> Sequence[ModelMessage]:
-        """The messages the provider session was opened with, and those since."""
+        """The messages the session was opened with, and those since."""
         return self._session.all_messages() if self._session is not None else ()
 
     def heard_messages(self, *, so_far: bool = False) -> list[ModelMessage]:
@@ -300,9 +286,9 @@ class ProviderSession:
         return [*before, *seeded, *as_heard(new, self.utterances.values(), so_far=so_far)]
 
     def pending_tools(self) -> tuple[PendingTool, ...]:
-        """Calls that were made and have no result yet."""
+        """Tool calls without a result."""
         answered: set[str] = set()
-        calls = dict(self._calls)  # of a response that is not closed its history knows nothing yet
+        calls = dict(self._calls)  # an unfinished response is not in the history yet
         for message in self.all_messages():
             for part in message.parts:
                 if isinstance(part, ToolCallPart):
@@ -312,10 +298,9 @@ class ProviderSession:
         return tuple(self._pending(call) for name, call in calls.items() if name not in answered)
 
     def cut(self, unplayed: int) -> int:
-        """Count what is still being said as cut off; the position to tell the provider.
+        """Mark what is still being said as cut off; returns the position of playback to tell the provider.
 
-        Args:
-            unplayed: bytes of this provider session's audio that went towards the caller and were not played.
+        `unplayed` is how many bytes of this session's audio were sent to the caller and not played.
         """
         for utterance in self.utterances.values():
             utterance.cut = utterance.cut or not utterance.ended
@@ -324,7 +309,7 @@ class ProviderSession:
         return self._carried - unplayed
 
     def unplayed(self) -> int:
-        """Bytes that went towards the caller, were not played, and may still be."""
+        """Bytes that were sent to the caller, were not played, and may still be."""
         return sum(said.fed_bytes - said.played_bytes for said in self.utterances.values() if not said.cut)
 
     # -- inside
@@ -351,7 +336,7 @@ class ProviderSession:
                 finally:
                     carrier.cancel()
                     await asyncio.gather(carrier, return_exceptions=True)
-        except Exception as error:  # noqa: BLE001 - the outermost frame of the provider session: the session decides
+        except Exception as error:  # noqa: BLE001 - the outermost frame of the session; the call decides
             self.error = error
             if not ready.done():
                 ready.set_exception(error)
@@ -359,8 +344,8 @@ class ProviderSession:
             self.ended.set()
 
     async def _iterate(self, session: RealtimeSession) -> None:
-        """Iterate over the events until the session ends. Failures that are not the connection's are
-        reported, and iteration continues.
+        """Iterate over events until the session ends. Failures other than the connection's are logged and
+        skipped.
         """
         while not session.closed:
             try:
@@ -369,7 +354,7 @@ class ProviderSession:
                         self._take(event)
                         self._on_event(self, event)
             except RealtimeError as error:
-                # what could not be sent is found out by whoever reads, too, and there it is dialled anew
+                # the reader notices a failed send too, and reconnects
                 if _WHILE_SENDING not in str(error) or self._is_over(session):
                     raise
                 log.warning("on a call: a line broke while something was sent")
@@ -400,7 +385,7 @@ class ProviderSession:
             self._calls.pop(event.part.tool_call_id, None)
             self.owes_reply = True
         elif isinstance(event, (RealtimeTurnCompleteEvent, RealtimeSessionReconnectEvent)):
-            self.speaking = False  # of a reply that broke off with its line no end is told
+            self.speaking = False  # a reply cut off by a broken connection reports no end
 
     def _take_part(self, index: int, part: SpeechPart, *, ended: bool) -> None:
         if part.speaker == "assistant":
@@ -416,7 +401,7 @@ class ProviderSession:
             said.text, said.final = part.transcript or said.text, said.final or ended
 
     def typed(self, text: str) -> CallerUtterance:
-        """The caller typed something."""
+        """Record what the caller typed."""
         number = -1 - sum(index < 0 for index in self.said)
         said = self.said[number] = CallerUtterance(
             memory_id("turn", self.name, "user", str(number)), text, final=True
@@ -457,10 +442,10 @@ class ProviderSession:
         self._playback.finished(utterance)
 
     async def _interrupt(self) -> None:
-        """Have the provider stop what it plays, where it did not notice the interruption by itself."""
+        """Tell the provider to stop playing, in case it did not notice the interruption itself."""
         try:
             await self.session.interrupt()
-        except Exception as error:  # noqa: BLE001 - the line may be gone; its task tells why
+        except Exception as error:  # noqa: BLE001 - the connection may be gone; its task reports why
             log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
 
     async def _carry(self, session: RealtimeSession) -> None:
@@ -473,7 +458,7 @@ class ProviderSession:
                 self._playback.feed(utterance, chunk)
 
     async def _whose(self, chunk: bytes) -> Utterance | None:
-        """The utterance a chunk belongs to: the events and the audio carry the very same objects."""
+        """The utterance a chunk belongs to: events and audio carry the same objects."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
                 while id(chunk) not in self._sounding:

@@ -1,10 +1,9 @@
-"""Connections of a call to the voice provider: opened for an agent, handed over to the next, and left.
+"""Connections of a call to the voice provider: opened for an agent, transferred to the next, and closed.
 
-Where audio goes through the session (`transfer`), the new connection is opened before the old one is closed:
-the caller's frames go to the first agent until the next is ready, then to that one, in order, and what the
-first was saying is played to its end. Where it goes elsewhere (`reattach`), the next agent takes the place
-beside the provider's call. Both sidebands see the same events and would act on them: the first agent falls
-silent at the moment the second listens.
+If audio goes through the session (`transfer`), the new connection is opened before the old one is closed: the
+caller's frames go to the first agent until the next is ready, then to that one, in order, and what the first
+was saying is played to its end. On a WebRTC call (`reattach`), the next agent opens another sideband of the
+provider's call. Both sidebands see the same events, so the first ignores them once the second listens.
 """
 
 from __future__ import annotations
@@ -45,21 +44,21 @@ _TOOLS_S: Final = 2.0
 """How long the other tools of the same reply may take to answer before the call moves on without them."""
 _LOOK_S: Final = 0.02
 _REPLY_S: Final = 1.0
-"""How long the sentence that follows on a tool may take to begin."""
+"""How long the reply after a tool may take to begin."""
 _NO_LIMIT: Final = UsageLimits(request_limit=None)
-"""A call has as many replies as it has; PydanticAI's own limit is meant for one run."""
+"""PydanticAI's default limit is meant for one run, not for a call."""
 
 
 class ProviderConnections:
-    """The connections of one session.
+    """The provider connections of one session.
 
     Args:
-        session: whose.
-        service: the memory, open.
-        model: that speaks, unless an agent has its own.
-        confidences: told how sure the recogniser is.
-        call: the provider's, where the audio goes between it and the caller.
-        on_event: told what happens on each.
+        session: the session.
+        service: the open memory service.
+        model: the default model of agents.
+        confidences: receives the recogniser's confidence.
+        call: the provider's WebRTC call, if audio goes directly between provider and caller.
+        on_event: called with each event of a connection.
     """
 
     def __init__(
@@ -80,11 +79,7 @@ class ProviderConnections:
         self._on_event = on_event
 
     async def context(self, agent: VoiceAgent) -> CallContext:
-        """The context that the hooks and tools of an agent get.
-
-        Raises:
-            StoreUnavailable: the caller's directives could not be read.
-        """
+        """The context for the hooks and tools of an agent; raises `StoreUnavailable`."""
         session = self._session
         if not session.settings.memory:
             return CallContext(session, agent.name, Directives(), session.deps)
@@ -100,11 +95,7 @@ class ProviderConnections:
         history: Sequence[ModelMessage],
         playback: Playback,
     ) -> ProviderSession:
-        """A line for `agent`, told the block before anything else.
-
-        Raises:
-            RealtimeError: the provider could not be reached, or refused.
-        """
+        """Open a connection for `agent`, which is told the memory block first; raises `RealtimeError`."""
         provider = ProviderSession(
             uuid4().hex, self._setup(agent, context, history, playback), playback, self._on_event
         )
@@ -114,9 +105,9 @@ class ProviderConnections:
         return provider
 
     async def hang_up(self) -> None:
-        """End the provider's call for the caller as well, where their audio goes by it."""
+        """End the provider's WebRTC call, if there is one."""
         if self.call is not None:
-            with contextlib.suppress(Exception):  # a call nobody steers ends when its caller leaves
+            with contextlib.suppress(Exception):  # the call also ends when the caller leaves
                 await self._model.hang_up(WebRTCSession(self._model.system, session_id=self.call.id))
 
     def _setup(
@@ -168,7 +159,7 @@ class ProviderConnections:
     def _capabilities(
         self, agent: VoiceAgent
     ) -> tuple[CallerMemory | None, Sequence[AbstractCapability[Any]]]:
-        """Memory as `agent` is given it, and what it is given besides."""
+        """The memory capability of `agent`, and its other capabilities."""
         if self._session.host is not None:
             return self._session.host.capabilities(agent.name)
         if not self._session.settings.memory:
@@ -190,7 +181,7 @@ class ProviderConnections:
     async def enter(
         self, provider: ProviderSession, *, history: Sequence[ModelMessage], resumed: bool = False
     ) -> None:
-        """An agent takes over: its hook, then its first words."""
+        """Start an agent: its hook, then its first words."""
         agent = provider.setup.agent
         if not resumed:
             await run_hook(agent.on_enter, provider.setup.context, "on_enter")
@@ -199,18 +190,14 @@ class ProviderConnections:
             await self._session.prompt(first)
 
     async def leave(self, provider: ProviderSession) -> None:
-        """An agent's part is over."""
+        """Run the exit hook of an agent."""
         await run_hook(provider.setup.agent.on_exit, provider.setup.context, "on_exit")
 
     async def transfer(self, live: CallState, agent: VoiceAgent) -> None:
-        """Have `agent` go on with the call.
-
-        Args:
-            live: the call.
-            agent: who goes on.
+        """Transfer the call to `agent`.
 
         Raises:
-            RealtimeError: the new line could not be opened; the old one goes on.
+            RealtimeError: the new connection could not be opened; the old one continues.
         """
         old = live.provider
         await _until(lambda: not old.pending_tools(), _TOOLS_S)
@@ -228,7 +215,7 @@ class ProviderConnections:
                 live.providers.append(new)
                 call_summary.handed_on(condensed)
         except BaseException:
-            await new.stop()  # hung up meanwhile: nobody else knows of it yet
+            await new.stop()  # hung up meanwhile: nobody else knows of the new session yet
             raise
         _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
         await self._finish(live, old)
@@ -237,20 +224,16 @@ class ProviderConnections:
         live.dirty.set()
 
     async def _finish(self, live: CallState, old: ProviderSession) -> None:
-        """The one who hands over finishes its sentence."""
+        """Let the previous agent finish its sentence, then close its connection."""
         await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
         await self.leave(old)
         await old.stop()
 
     async def reattach(self, live: CallState, agent: VoiceAgent) -> None:
-        """Have `agent` go on with the call, where it is.
-
-        Args:
-            live: the call.
-            agent: who goes on.
+        """Transfer a WebRTC call to `agent`.
 
         Raises:
-            RealtimeError: the new line could not be opened; the old one goes on.
+            RealtimeError: the new connection could not be opened; the old one continues.
         """
         old = live.provider
         await _until(lambda: not old.pending_tools(), _TOOLS_S)
@@ -259,9 +242,9 @@ class ProviderConnections:
         context = await self.context(agent)
         new = await self.open(agent, context, [], live.playback)
         new.before = old
-        old.fall_silent()
+        old.silent = True
         live.providers.append(new)
-        _note_transfer(live, old, context, 0.0)  # no frame of the caller's passes here, so none waits
+        _note_transfer(live, old, context, 0.0)  # no audio passes here, so none waits
         await self.leave(old)
         await old.stop()
         await self.enter(new, history=())
@@ -269,13 +252,13 @@ class ProviderConnections:
 
 
 async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
-    """Run a hook of an agent; it takes 5 seconds at most, and cannot break the call."""
+    """Run a hook of an agent, within 5 seconds; it cannot break the call."""
     if hook is None:
         return
     try:
         async with asyncio.timeout(_HOOK_S):
             await hook(context)
-    except (Exception, asyncio.CancelledError) as error:  # somebody else's code
+    except (Exception, asyncio.CancelledError) as error:  # the application's code
         if cancelled_here(error):
             raise
         log.warning("%s of %s failed: %s", name, context.agent, type(error).__name__)
@@ -283,13 +266,13 @@ async def run_hook(hook: Hook | None, context: CallContext, name: str) -> None:
 
 def _said_on_return(agent: VoiceAgent, history: Sequence[ModelMessage]) -> str | None:
     """What the agent of a resumed call is asked to say first."""
-    if not without_requests(history):  # the line broke before anybody said anything
+    if not without_requests(history):  # nobody had said anything yet
         return agent.greeting
     return GO_ON if _is_unanswered(history) else None
 
 
 def _is_unanswered(history: Sequence[ModelMessage]) -> bool:
-    """Whether the last word was not the agent's."""
+    """Whether the agent did not have the last word."""
     last = history[-1] if history else None
     return isinstance(last, ModelRequest) or getattr(last, "state", "complete") == "interrupted"
 

@@ -1,7 +1,4 @@
-"""What remains of a call, in voice or text, in one person's memory: its turns, its checkpoint and its record.
-
-Turns are stored as they are said, or after somebody agrees, or not at all.
-"""
+"""Stores one call, in voice or text, in one person's memory: its turns, checkpoint and record."""
 
 from __future__ import annotations
 
@@ -51,31 +48,30 @@ from echoic.types import Turn
 log = logging.getLogger(__name__)
 
 HISTORY_TOKENS: Final = 6000
-"""Of the messages in a checkpoint; a summary stands for those before them."""
+"""Token budget of the messages in a checkpoint; a summary replaces the ones before them."""
 TEXT_EVERY_S: Final = 12.0
-"""A call in text saves its checkpoint at its turns: after five times this another one is taken for dead."""
+"""Interval of checkpoints assumed for a text call, which saves at its turns; after five it counts as dead."""
 Lost = Literal["forgotten", "taken over"]
-"""Why nothing more is kept of a call. taken over: another process goes on with it."""
+"""Why a call is no longer stored: it was forgotten, or another process has resumed it."""
 
 
 class CallRecorder:
     """Stores the turns, checkpoints and record of one call in one person's memory.
 
     Args:
-        memory: the memory of that person.
+        memory: that person's memory.
         name: the id of the call.
         agent: the agent that serves.
-        conversation: the id of its conversation; the id of the call if empty.
+        conversation: the id of its conversation; by default the id of the call.
         channel: how the caller speaks, for the record.
         model: the provider and the name of the model, for the record.
-        keeping: store what is said as it is said. If False, this process holds it in memory until `keep` is
-            called, and loses it when the process ends.
+        keeping: store turns as they are said. If False, they stay in this process until `keep` is called.
         words: whether turns are stored at all.
         learns: whether memories are learned from them.
-        record: whether to record events, what was recalled, and what the model was given.
+        record: whether to record events, recall results, and what the model was given.
         checkpoints: whether another process can resume the call.
-        sessions: where its checkpoints are stored; in the person's memory if None.
-        every_s: how often a checkpoint is saved while there are words that are not stored yet.
+        sessions: where checkpoints are stored; by default in the person's memory.
+        every_s: interval of checkpoints while there are unstored words.
         summarizer: summarizes a long call with a language model, for its checkpoint.
         history_tokens: token budget of the messages in a checkpoint.
     """
@@ -104,47 +100,44 @@ class CallRecorder:
         self.keeping = keeping
         self.words, self.learns = words, learns
         self.turns: list[Turn] = []
-        """All that this process knows of the call, in order."""
+        """Every turn that this process knows, in order."""
         self.opened: OpenConversation | None = None
-        """The conversation that the call is kept in; None: none of it is kept yet."""
+        """The conversation that stores the call; None until it is opened."""
         self.lost: Lost | None = None
-        """Why nothing more is kept; None: nothing is lost."""
+        """Why the call is no longer stored; None while it is."""
         self._conversation = conversation or name
         self._agent, self._channel, self._model, self._record = agent, channel, model, record
         self.log = self._new_log()
-        """When what happened, what was recalled, what the model was given."""
+        """Events, recall results, and text given to the model."""
         self._summarizer, self._history_tokens = summarizer, history_tokens
         self.call_summary = self._new_summary()
-        """What the call was about before the messages that a checkpoint holds."""
+        """Summary of the messages before those in a checkpoint."""
         self._checkpoints, self._sessions = checkpoints, sessions
         self.sessions = self._new_sessions()
-        """Where its checkpoints are kept."""
         self._every_s, self._saved, self._sign_due_s = every_s, "", 0.0
         self._durable = self._before = 0
-        """How many of `turns` are kept, and how many turns were kept by another process before them."""
+        """How many of `turns` are stored, and how many turns an earlier process stored before them."""
         self._cuts: dict[str, tuple[str, str | None]] = {}
-        """What is kept as wholly heard and was not, by the turn: how much was, and which turn it answers."""
+        """By id, turns stored as fully heard that were not: the heard part, and the turn it answers."""
         self._over = False
         self._exchange: Exchange | None = None
         self._given = 0
-        """Messages of the history that were looked through for what the model was given."""
+        """How many messages of the history were already searched for text given to the model."""
         self._writing = asyncio.Lock()
 
     @property
     def durable(self) -> bool:
-        """Whether any of it is in the store."""
+        """Whether any of the call is in the store."""
         return self.kept > 0
 
     @property
     def kept(self) -> int:
-        """How many turns of the call the conversation has."""
+        """How many turns of the call are stored."""
         return self._before + self._durable
 
     async def open(self) -> None:
-        """Open the conversation before anything is said.
-
-        Raises:
-            StoreUnavailable: it is not known whether the call can be kept.
+        """Open the conversation before anything is said; raises `StoreUnavailable` if the call cannot be
+        stored.
         """
         if self.opened is None:
             self.opened = await self.memory.conversation(self._conversation, agent=self._agent)
@@ -152,19 +145,19 @@ class CallRecorder:
     # -- words
 
     def note(self, turn: Turn) -> None:
-        """Note what was said; it is stored together with the next turn that is added."""
+        """Add a turn without writing; the next `add` or `flush` stores it."""
         if not any(known.id == turn.id for known in self.turns):
             self.turns.append(turn)
 
     async def add(self, turn: Turn) -> None:
-        """Store what was said. Durable when it returns, if the call is stored and the store is reachable;
-        otherwise it is stored together with the next turn.
+        """Store a turn. Durable on return if the call is stored and the store is reachable; otherwise it is
+        stored with the next turn.
         """
         self.note(turn)
         await self._try_to_flush()
 
     async def add_result(self, name: str, result: dict[str, Any]) -> None:
-        """Keep `result` with the call, if any of it is kept."""
+        """Store `result` with the call, if any of the call is stored."""
         if not self.durable:
             return
         try:
@@ -173,20 +166,20 @@ class CallRecorder:
             log.warning("a result of a call is not kept: %s", type(error).__name__)
 
     async def cut(self, turn: str, heard: str) -> None:
-        """Note that only the beginning `heard` of the agent's `turn`, noted as handed over, was heard."""
+        """Record that only the beginning `heard` of the agent's turn was heard."""
         at = next((n for n, known in enumerate(self.turns) if known.id == turn), None)
         if at is None:
-            return  # it went with another's words
+            return  # dropped with the words of another caller
         self.turns[at] = replace(self.turns[at], heard=heard)
         asked = next((known.id for known in reversed(self.turns[:at]) if known.speaker == "user"), None)
         self._cuts[turn] = (heard, asked)
         await self._try_to_flush()
 
     async def flush(self) -> None:
-        """Store what was noted and is not stored yet, if the call is stored.
+        """Store every turn that is not stored yet, if the call is stored.
 
         Raises:
-            EchoicError: it is not stored; the next call of `add` or `flush` tries again.
+            EchoicError: they are not stored; the next `add` or `flush` tries again.
         """
         async with self._writing:
             if not self.keeping or self.lost or not (self.turns[self._durable :] or self._cuts):
@@ -206,7 +199,7 @@ class CallRecorder:
     # -- whether it is kept
 
     async def keep(self) -> bool:
-        """Keep all that was said so far and what is said from now on; whether all of it is durable."""
+        """Store everything said so far and from now on; returns whether all of it is durable."""
         self.keeping = True
         return await self._try_to_flush()
 
@@ -223,7 +216,7 @@ class CallRecorder:
             if not self.durable:
                 return
             said = {turn.id for turn in self.turns}
-            # the conversation first: whoever is distilling it then writes nothing more
+            # the conversation first, so that a worker distilling it writes nothing more
             await self.memory.forget(conversation=self._conversation)
             await self.memory.forget(learned_from=said)
             self._durable, self._before, self._cuts, self.opened, self._saved = 0, 0, {}, None, ""
@@ -236,7 +229,7 @@ class CallRecorder:
         self.log = self._new_log()
 
     async def complete(self) -> None:
-        """The call is over: what is kept of it is distilled from now on, and nobody takes it up again."""
+        """End the call; a failure is logged."""
         try:
             await self.end()
         except EchoicError as error:
@@ -245,10 +238,10 @@ class CallRecorder:
             await self.call_summary.aclose()
 
     async def end(self) -> None:
-        """Do the same, and keep what is left first; nothing happens where nothing is kept, or not any more.
+        """Store what is left and complete the conversation. Does nothing if the call is not stored.
 
         Raises:
-            EchoicError: it is not ended yet; it can be tried again.
+            EchoicError: the call is not ended yet; you can try again.
         """
         await self.flush()
         if self.opened is None or not self.keeping or self.lost:
@@ -262,33 +255,33 @@ class CallRecorder:
             try:
                 if self._checkpoints and not self.lost:
                     await self.sessions.delete(self.memory.scope, self.name)
-            except WriteConflict:  # it is not ours to end
+            except WriteConflict:  # another process has it
                 self._lose("taken over")
             if not self.lost:
-                with suppress(InvalidInput):  # it was forgotten meanwhile
+                with suppress(InvalidInput):  # forgotten meanwhile
                     await self.opened.complete()
 
     # -- the record
 
     def note_end(self, reason: str) -> None:
-        """Note that the call ended, at least in this process."""
+        """Record that the call ended, at least in this process."""
         self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), reason
         self.log.changed()
 
     def voiced_by(self, provider: str, model: str) -> None:
-        """A voice model speaks in the call."""
+        """Record the voice model that speaks in the call."""
         self._model = self.log.call.provider, self.log.call.model = provider, model
         self.log.changed()
 
     def begin(self, turn: Turn, agent: str, came_at: datetime) -> Exchange:
-        """The caller's turn is complete, and came in at `came_at`: a new exchange; `agent` serves."""
+        """Start an exchange with the caller's turn, which arrived at `came_at` and which `agent` answers."""
         self._exchange = self.log.begin(agent)
         self._exchange.user_turn = turn.id
         self.log.stamp("transcript", self._exchange, at=came_at)
         return self._exchange
 
     def seen(self, event: Any, exchange: Exchange | None = None) -> None:
-        """Record which tools are called and that they answered, in `exchange` or else the latest exchange."""
+        """Record tool calls and their results, in `exchange` or the latest one."""
         exchange = exchange or self._exchange
         if exchange is None or not isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
             return
@@ -304,18 +297,16 @@ class CallRecorder:
                     self.log.touched(each)
 
     def transferred(self, agent: str, gap_ms: float = 0.0) -> None:
-        """The call was handed to `agent`; a frame of the caller's waited for it so long."""
+        """Record a transfer to `agent`; `gap_ms` is the longest time a frame of the caller's audio waited for
+        it.
+        """
         self.log.call.agents.append(agent)
         self.log.call.gaps_ms.append(round(gap_ms, 3))
         self.log.changed()
 
     def ran(self, block: Mapping[str, str], history: Sequence[ModelMessage], memory: MemoryInTurn) -> None:
-        """Record what an agent's run was given, and what was recalled for it.
-
-        Args:
-            block: the memory block, by the name of the section.
-            history: the messages of the call after the run.
-            memory: the memory capability of the run.
+        """Record what an agent's run was given (`block`, by section, and new messages) and what was recalled
+        for it.
         """
         if self._exchange is None:
             return
@@ -327,7 +318,7 @@ class CallRecorder:
             self.log.recalled(self._exchange, recalled)
 
     def spoken(self, exchange: Exchange | None, turn: Turn, text: str, ms_per_character: float) -> None:
-        """Note how much of `text` was heard: the words of `turn`."""
+        """Record how much of `text` was heard: the words of `turn`."""
         if exchange is None:
             return
         whole = turn.text.rstrip() == text.rstrip()
@@ -341,7 +332,7 @@ class CallRecorder:
         )
         self.log.touched(exchange)
 
-    # -- for whoever goes on with the call
+    # -- checkpoints
 
     async def save(
         self,
@@ -352,13 +343,13 @@ class CallRecorder:
         pending: Sequence[PendingTool] = (),
         resumption: str | None = None,
     ) -> None:
-        """Write the checkpoint and what is new of the record, where the call is kept.
+        """Write the checkpoint and what is new in the record, if the call is stored.
 
         Args:
-            agent: who serves.
-            messages: the history of the call, the agent's words as far as they were heard.
-            saying: what is being said, as far as it was heard, where that is no turn yet.
-            pending: calls of tools that have no result yet.
+            agent: the agent that serves.
+            messages: the history of the call, replies cut to what was heard.
+            saying: the reply being spoken, cut to what was heard, if it is no turn yet.
+            pending: tool calls without a result.
             resumption: the provider's handle of the call.
 
         Raises:
@@ -376,10 +367,10 @@ class CallRecorder:
             await self._write(checkpoint)
 
     async def _write(self, checkpoint: Checkpoint | None = None) -> None:
-        """Write a checkpoint, unless nothing of it is new, and what is new of the record, in one write."""
+        """Write a checkpoint, if it differs from the last one, and what is new in the record, at once."""
         store, scope = self.memory.backing_store, self.memory.scope
         fingerprint = str(checkpoint and replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
-        # who finds it must be able to tell a quiet call from one whose process died
+        # whoever finds it must be able to tell a quiet call from one whose process died
         if checkpoint is not None and fingerprint == self._saved and time.monotonic() < self._sign_due_s:
             checkpoint = None
         try:
@@ -395,7 +386,7 @@ class CallRecorder:
             self._lose("forgotten" if there is None else "taken over")
             return
         if checkpoint is not None:
-            # with words on their way it is taken for dead a few checkpoints later, however quiet it is
+            # with unstored words it counts as dead a few checkpoints later, however quiet it is
             every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
             self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
 
@@ -403,7 +394,7 @@ class CallRecorder:
         """Resume this call from what another process stored of it.
 
         Returns:
-            the agent that serves and the message history; None if nothing of the call is stored.
+            the serving agent and the message history; None if nothing of the call is stored.
 
         Raises:
             CallOver: the call is over.
@@ -427,11 +418,7 @@ class CallRecorder:
         return checkpoint.agent, messages
 
     async def find(self) -> Checkpoint | None:
-        """The checkpoint that another process wrote of this call, if it can be gone on with.
-
-        Raises:
-            StoreUnavailable: could not look.
-        """
+        """The checkpoint that another process wrote of this call, if there is one."""
         found = await self.sessions.load(self.memory.scope, self.name) if self._checkpoints else None
         if found is not None:
             self._conversation, self._agent = found.conversation, found.agent
@@ -439,8 +426,7 @@ class CallRecorder:
         return found
 
     async def claim(self, checkpoint: Checkpoint) -> None:
-        """Take the call over from the process that wrote the checkpoint; its next write fails with
-        `WriteConflict`.
+        """Take the call over from the process that wrote the checkpoint, whose next write then fails.
 
         Raises:
             WriteConflict: another process has taken the call.
@@ -463,7 +449,7 @@ class CallRecorder:
         await self._go_on_recording()
 
     def resume(self, turns: Sequence[Turn]) -> None:
-        """These turns of the call are kept already."""
+        """Add turns of the call that are already stored."""
         self.turns = [*turns, *self.turns]
         self._durable = len(turns)
 
@@ -498,10 +484,10 @@ class CallRecorder:
         return self.turns
 
     async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
-        """The checkpoint, written again under this process, so that a process that still has the call learns
-        that it lost it.
+        """The checkpoint, written again by this process, so that the process that still has the call learns
+        it lost it.
 
-        A process that has not written its first checkpoint yet must find this one in its place.
+        If there was no checkpoint yet, one is written, so that the other process finds it in its place.
         """
         now = datetime.now(UTC)
         checkpoint = await self.sessions.load(self.memory.scope, self.name)
@@ -551,7 +537,7 @@ class CallRecorder:
         )
 
     async def _try_to_flush(self) -> bool:
-        """Keep what can be kept now; whether all of it is."""
+        """Store what can be stored now; returns whether all of it is."""
         try:
             await self.flush()
         except EchoicError as error:
@@ -561,7 +547,7 @@ class CallRecorder:
         return self.keeping
 
     def _lose(self, why: Lost) -> None:
-        """Store nothing more of this call."""
+        """Stop storing this call."""
         log.warning("nothing more of a call is kept: it was %s", why)
         self.keeping, self.lost = False, why
 
@@ -571,16 +557,16 @@ class CallRecorder:
             try:
                 if self.opened is not None:
                     await self.opened.truncate(heard, after=asked)
-            except InvalidInput as error:  # it is not there any more; asking again would change nothing
+            except InvalidInput as error:  # it no longer exists; retrying would change nothing
                 log.warning("a turn could not be cut to what was heard: %s", type(error).__name__)
             self._cuts.pop(turn, None)
 
 
 class CallOver(Exception):
-    """The call was completed before: what comes now is a replay."""
+    """The call was completed before; what arrives now is a replay."""
 
 
 def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:
-    """A turn made of what was just said."""
+    """A turn that was just said."""
     sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
     return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))

@@ -18,32 +18,32 @@ from typing import Final, Literal
 import numpy as np
 
 PAUSE_CHARACTERS: Final = 3
-"""What a word's end is worth in letters, where length stands for time."""
+"""Length of the gap between two words, in letters, when time is estimated from length."""
 COMMA_CHARACTERS: Final = 4
-"""What a comma or full stop is worth besides, where pauses cannot be heard."""
+"""Additional length of a comma or full stop, when the audio's pauses are not known."""
 DEFAULT_MS_PER_UNIT: Final = 45.0
-"""Of speech for a letter, before anything has told: 150 words a minute, 9 units a word."""
+"""Speaking time of a letter before anything is measured: 150 words a minute, 9 units a word."""
 LEADS: Final = range(-3, 9)
-"""Words by which a text may run ahead of its audio (negative: behind) and be recognised as that."""
+"""By how many words a text may be ahead of its audio (negative: behind) for this to be recognised."""
 _SPREAD: Final = 0.25
-"""By which share of its length a word is usually shorter or longer than its letters say."""
+"""Standard deviation of a word's duration, as a share of what its length predicts."""
 _SPREAD_MS: Final = 70.0
-"""And by how much any word may be, however short."""
+"""The part of that deviation which does not depend on length."""
 _EVEN_SPREAD: Final = 3.46
-"""A moment that lies anywhere in a span of time is off its middle by that span over the root of 12."""
+"""Root of 12: a span divided by it is the standard deviation of a moment anywhere in the span."""
 _UNSURE_RATE: Final = 0.3
-"""By which share of it speakers differ from `DEFAULT_MS_PER_UNIT`."""
+"""Standard deviation of a speaker's rate, as a share of `DEFAULT_MS_PER_UNIT`."""
 _WIDE_MS: Final = 1000.0
-"""Of a window that has no end yet."""
+"""Assumed width of a window that has no end yet."""
 _ROUNDING_MS: Final = 0.5
 _COMMA_WORDS: Final = 1.5
-"""By so many words nearer to a pause counts a word that a comma or full stop stands before."""
+"""A word after a comma or full stop counts as this many words nearer to a pause."""
 _SWEEPS: Final = 24
 _FAR: Final = 9.0
-"""At which squared distance an arrival counts as a stray: one must not decide for all."""
+"""Cap on the squared distance of one arrival, so that an outlier does not decide for all."""
 _UNTOLD: Final = 0.7
 _UNTOLD_COST: Final = 3.0
-"""What it costs to hold that arrivals tell nothing, for each and in all: as much as if they fitted badly."""
+"""Cost of assuming that arrivals carry no timing, for each arrival and once: as high as a bad fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +52,28 @@ class Arrivals:
 
     text: str
     points: Sequence[tuple[int, float]]
-    """Each time text came: how many characters were there before, and how much audio."""
+    """For each piece of text, the characters and the milliseconds of audio before it."""
     marks: Sequence[float]
-    """How much audio there was after each chunk of it."""
+    """The milliseconds of audio after each chunk."""
     pauses: Sequence[tuple[float, float]]
-    """From when to when it is silent, in order."""
+    """Start and end of each silence, in order."""
     audio_ms: float
     complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A word."""
+    """When one word sounds."""
 
     end: int
-    """Characters up to its end."""
+    """Position in the text where the word ends, in characters."""
     start_ms: float
     end_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """When a piece of text came: not before `low`, and before `high`."""
+    """The time in which a piece of text arrived: from `low`, and before `high`."""
 
     word: int
     """The first word that arrived in this window or later."""
@@ -83,23 +83,23 @@ class _Window:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How text is taken to have come."""
+    """A hypothesis of how the text's arrival relates to its audio."""
 
     cost: float
-    """How strange that would be: twice a negative log likelihood, about."""
+    """Roughly twice the negative log likelihood."""
     starts: list[float]
-    """When words would begin, and the last one end, before the arrivals are heeded."""
+    """Expected start of each word and end of the last one, arrivals not considered."""
     lead: int = 0
-    """Words that it ran ahead."""
+    """Words by which the text was ahead of the audio."""
     shift_ms: float = 0.0
-    """Time that it ran ahead."""
+    """Time by which the text was ahead of the audio."""
     told: bool = True
-    """Whether arrivals tell anything."""
+    """Whether the arrivals carry timing information."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WordTimes:
-    """The words of a text and how long each is said to be."""
+    """The words of a text with their lengths."""
 
     ends: list[int]
     units: list[float]
@@ -113,11 +113,8 @@ class _WordTimes:
 
 
 def timed(arrived: Arrivals, lead_ms: float | None = None) -> list[Timed]:
-    """When each word sounds.
-
-    Args:
-        arrived: the utterance.
-        lead_ms: by how much this provider's text ran ahead of its audio before, where that is known.
+    """Estimate when each word sounds. `lead_ms` is how far this provider's text was ahead of its audio
+    before, if known.
     """
     words = _words(arrived)
     if not words.ends:
@@ -163,7 +160,9 @@ def _spoken(arrived: Arrivals) -> Arrivals:
 
 
 def _sounding(spoken_ms: float, arrived: Arrivals, *, ends: bool = False) -> float:
-    """When so much has been spoken: before a pause that comes then where a word ends, else behind it."""
+    """The position in the audio at which `spoken_ms` of speech has been spoken; at a pause, its start if
+    `ends`, else its end.
+    """
     at = spoken_ms
     for start, end in arrived.pauses:
         if start > at + _ROUNDING_MS or (ends and start > at - _ROUNDING_MS):
@@ -184,7 +183,7 @@ def _words(arrived: Arrivals) -> _WordTimes:
 
 
 def _windows(arrived: Arrivals, words: _WordTimes) -> list[_Window]:
-    """When each word's text came."""
+    """When the text of each word arrived; empty if the arrivals carry no timing."""
     firsts = [bisect.bisect_right(words.ends, before) for before, _ in arrived.points]
     windows: list[_Window] = []
     for place, (_, at_ms) in enumerate(arrived.points):
@@ -192,13 +191,13 @@ def _windows(arrived: Arrivals, words: _WordTimes) -> list[_Window]:
         high = arrived.marks[after] if after < len(arrived.marks) else math.inf
         last = firsts[place + 1] if place + 1 < len(firsts) else len(words.ends)
         windows += [_Window(word, at_ms, high) for word in range(firsts[place], last)]
-    # of a text that came all at once nothing can be told, but that what is not there yet was not written
+    # text that arrived all at once has no timing; text that is still missing at least was not written yet
     told = bool(windows) and (not arrived.complete or windows[-1].low > windows[0].low)
     return windows if told else []
 
 
 def _fits(arrived: Arrivals, words: _WordTimes, windows: Sequence[_Window]) -> list[_Fit]:
-    """The ways in which the text may have come."""
+    """Every hypothesis of how the text arrived."""
     plain = _expected(arrived, words, _rate(arrived, words, windows, 0))
     fits = [_Fit(_UNTOLD_COST + _UNTOLD * len(windows), plain, told=False)]
     for lead in LEADS:
@@ -210,7 +209,7 @@ def _fits(arrived: Arrivals, words: _WordTimes, windows: Sequence[_Window]) -> l
 
 
 def _likely(fits: Sequence[_Fit], words: _WordTimes, lead_ms: float | None) -> list[tuple[_Fit, float]]:
-    """The ways that may be, each with how likely it is beside the likeliest."""
+    """The plausible hypotheses with their likelihood, relative to the best."""
 
     def cost(fit: _Fit) -> float:
         if lead_ms is None or not fit.told:
@@ -232,10 +231,10 @@ def _ahead_ms(fit: _Fit, words: _WordTimes) -> float:
 
 
 def _rate(arrived: Arrivals, words: _WordTimes, windows: Sequence[_Window], lead: int) -> float:
-    """Milliseconds of speech for a unit of text, if that ran `lead` words ahead."""
+    """Milliseconds of speech per unit of text, if the text is `lead` words ahead."""
     if arrived.complete:
         return max(arrived.audio_ms, 1.0) / words.before[-1]
-    # of what is under way the text's own pace tells, the more the longer it goes on
+    # an unfinished utterance: the pace of its text is weighed in, more as it gets longer
     moved = [w for w in windows if w.low > 0 and 0 <= w.word - lead < len(words.ends)]
     if len(moved) < 2 or moved[-1].low <= moved[0].low:
         return DEFAULT_MS_PER_UNIT
@@ -271,19 +270,19 @@ def _pause_boxes(
 
 
 def _away(words: _WordTimes, expected: Sequence[float], number: int, moment: float) -> float:
-    """How far, in words, a word begins from a pause; one behind a comma is nearer by `_COMMA_WORDS`."""
+    """Distance in words between a word's start and a pause."""
     length = max(expected[number] - expected[number - 1], 1.0)
     return abs(expected[number] - moment) / length - (_COMMA_WORDS if words.closes[number - 1] else 0.0)
 
 
 def _led(windows: Sequence[_Window], starts: list[float], lead: int) -> _Fit:
-    """The text runs so many words ahead: a word's text comes when an earlier one begins to sound."""
+    """The hypothesis that a word's text arrives when the word `lead` places earlier begins to sound."""
     cost = 0.1 * abs(lead)
     known: tuple[int, float] = (0, starts[0])
     for window in windows:
         sounding = window.word - lead
         if sounding <= 0:
-            # what the text runs ahead by is there from the beginning on
+            # the words by which the text is ahead are there from the start
             cost += min((max(window.low - starts[0], 0.0) / (starts[1] - starts[0])) ** 2, _FAR)
         elif sounding < len(starts) - 1:
             cost += _strange(window.low, window.high, sounding, known, starts)
@@ -292,10 +291,10 @@ def _led(windows: Sequence[_Window], starts: list[float], lead: int) -> _Fit:
 
 
 def _shifted(later: Sequence[_Window], starts: list[float]) -> _Fit:
-    """The text runs some time ahead of the audio, whatever the words."""
+    """The hypothesis that the text is ahead of the audio by a constant time."""
     middles = [min(w.high, w.low + _WIDE_MS) / 2 + w.low / 2 for w in later]
     shift = sum(starts[w.word] - at for w, at in zip(later, middles, strict=True)) / len(later)
-    cost = 2 * math.log(len(later) + 1.0)  # of the shift, which was chosen to fit
+    cost = 2 * math.log(len(later) + 1.0)  # a penalty, since the shift was chosen to fit
     known: tuple[int, float] | None = None
     for window, middle in zip(later, middles, strict=True):
         cost += _strange(window.low + shift, window.high + shift, window.word, known, starts)
@@ -306,7 +305,7 @@ def _shifted(later: Sequence[_Window], starts: list[float]) -> _Fit:
 def _strange(
     low: float, high: float, word: int, known: tuple[int, float] | None, starts: Sequence[float]
 ) -> float:
-    """How strange it is that `word` begins between `low` and `high`: of where it should, and of the last."""
+    """Cost of `word` beginning between `low` and `high`, given its expected start and the last known word."""
     drift = 2.0 * _SPREAD * (starts[-1] - starts[0]) / math.sqrt(len(starts) - 1)
     cost = 0.25 * min((_outside(starts[word], low, high) / drift) ** 2, _FAR)
     if known is not None and known[0] < word:
@@ -327,7 +326,7 @@ def _outside(value: float, low: float, high: float) -> float:
 def _boxes(
     arrived: Arrivals, words: _WordTimes, windows: Sequence[_Window], fit: _Fit
 ) -> dict[int, tuple[float, float]]:
-    """Between which moments words begin, if the text came so."""
+    """The time range in which words begin, under this hypothesis."""
     boxes = _pause_boxes(arrived, words, fit.starts)
     slack = _SPREAD * fit.starts[-1] / len(words.ends) if fit.shift_ms else 0.0  # a shift is an estimate
     for window in windows if fit.told else ():
@@ -338,10 +337,10 @@ def _boxes(
 
 
 def _drawn(expected: Sequence[float], boxes: dict[int, tuple[float, float]]) -> list[float]:
-    """`expected` drawn into `boxes`, the lengths between kept as near to what they were as can be.
+    """Fit `expected` into `boxes`, changing the lengths between as little as possible.
 
-    Least squares of the lengths' relative changes, by coordinates: each moment in turn goes to the mean of
-    what its neighbours say, weighed by how long their words are, and then into its box.
+    Coordinate descent on the squared relative changes of the lengths: each start in turn moves to the
+    weighted mean of what its neighbours imply, then into its box.
     """
     starts = _clamped(list(expected), boxes)
     if not boxes:
@@ -357,7 +356,7 @@ def _drawn(expected: Sequence[float], boxes: dict[int, tuple[float, float]]) -> 
 
 
 def _clamped(starts: list[float], boxes: dict[int, tuple[float, float]]) -> list[float]:
-    """Each in its box, what lies between two of them moved along."""
+    """Move each start into its box, and interpolate the starts between."""
     known = [0, *sorted(number for number in boxes if 0 < number < len(starts) - 1), len(starts) - 1]
     moved = list(starts)
     for number in known:
@@ -373,21 +372,21 @@ def _clamped(starts: list[float], boxes: dict[int, tuple[float, float]]) -> list
 
 
 CutSource = Literal["whole", "timestamps", "estimated"]
-"""Where the cut comes from: nothing was cut, the provider told when words sound, or it was estimated."""
+"""How the cut was found: nothing was cut, by the provider's word times, or by an estimate."""
 
 SHARE: Final = 0.5
-"""Of a word that must have sounded for it to count as heard."""
+"""The share of a word that must have been played for it to count as heard."""
 PAUSE_MS: Final = 120
-"""Of silence that parts words. Shorter ones are inside words too: before a "t" or a "k"."""
+"""Silence that separates words. Shorter ones occur inside words too, before a "t" or a "k"."""
 _FRAME_MS: Final = 10
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _QUIET: Final = 328
-"""Of 32,767: below one hundredth of full scale nobody speaks."""
+"""Amplitude below which nobody speaks: one hundredth of full scale (32,767)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """When a provider says that a piece of text sounds."""
+    """A provider's report of when a piece of text sounds."""
 
     text: str
     start_ms: int
@@ -405,12 +404,12 @@ class SpeechTrace:
     complete: bool = False
     """Whether all of it was generated."""
     points: list[tuple[int, float]] = field(default_factory=list)
-    """Each time text came: how many characters were there before, and the milliseconds of audio by then."""
+    """For each piece of text, the characters and the milliseconds of audio before it."""
     marks: list[float] = field(default_factory=list)
-    """The milliseconds of audio there were after each chunk."""
+    """The milliseconds of audio after each chunk."""
     stamps: list[Stamp] = field(default_factory=list)
     pauses: list[tuple[float, float]] = field(default_factory=list)
-    """Silences of `PAUSE_MS` and more, in milliseconds from the start, where the audio was listened to."""
+    """Silences of `PAUSE_MS` and more, in milliseconds from the start; empty if the audio is not analysed."""
     lead_ms: float | None = None
     """Cached result of `lead_of`, which later utterances of the call ask for again."""
     lead_is_known: bool = False
@@ -426,22 +425,22 @@ class SpeechTrace:
         return self.audio_bytes * 1000 / (2 * self.rate_hz)
 
     def wrote(self, text: str) -> None:
-        """The transcript now is `text`."""
+        """Record that the transcript now is `text`."""
         if text == self.text:
             return
         before = len(self.text) if text.startswith(self.text) else 0
         if before == 0 and self.text:
-            self.points.clear()  # it was revised: what was known about its timing is about other words
+            self.points.clear()  # revised: the timing known so far is that of other words
         self.points.append((before, self.audio_ms))
         self.text = text
 
     def sounded(self, size: int) -> None:
-        """`size` more bytes of audio were generated."""
+        """Record that `size` more bytes of audio were generated."""
         self.audio_bytes += size
         self.marks.append(self.audio_ms)
 
     def listened(self, pcm: bytes) -> None:
-        """That is what it sounds like: for its pauses, which lie between words. Some 20 µs a chunk."""
+        """Find the pauses in a chunk of audio. Takes about 20 µs."""
         size = 2 * self.rate_hz * _FRAME_MS // 1000
         pcm = self._rest + pcm
         whole = len(pcm) // size * size
@@ -462,7 +461,7 @@ class SpeechTrace:
             self.pauses.append((float(since), float(self._listened_ms)))
 
     def arrived(self) -> Arrivals:
-        """How it arrived, as far as it did."""
+        """What arrived so far."""
         pauses = list(self.pauses)
         since = self._quiet_since_ms
         if since is not None and self._listened_ms - since >= PAUSE_MS:
@@ -470,10 +469,8 @@ class SpeechTrace:
         return Arrivals(self.text, self.points, self.marks, pauses, self.audio_ms, self.complete)
 
     def words(self, lead_ms: float | None) -> list[Timed]:
-        """When each word sounds; see `divide`.
-
-        Computed when something arrived since: each checkpoint asks again for every utterance of the call
-        that was cut off.
+        """When each word sounds; see `divide`. Cached, because each checkpoint asks for every interrupted
+        utterance.
         """
         arrived = (self.text, self.audio_bytes, self.complete, self._listened_ms, self._quiet_since_ms)
         lengths = (len(self.points), len(self.marks), len(self.pauses), len(self.stamps))
@@ -494,14 +491,10 @@ class Heard:
 
 
 def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None) -> Heard:
-    """Divide an utterance into what was heard and what was not, when `played_ms` of its audio had been
-    played.
+    """Divide an utterance into what was heard and what was not, `played_ms` into its audio.
 
-    Args:
-        trace: how its text and audio arrived.
-        played_ms: from the start of its audio.
-        lead_ms: how far this provider's text was ahead of its audio in earlier utterances of the call, used
-            if this utterance never ended.
+    `lead_ms` is how far this provider's text was ahead of its audio in earlier utterances of the call; it is
+    used if this utterance never ended.
     """
     text = trace.text
     if trace.complete and played_ms >= trace.audio_ms:
@@ -525,7 +518,7 @@ def lead_of(trace: SpeechTrace) -> float | None:
 
 
 def _by_stamps(text: str, stamps: Sequence[Stamp]) -> list[Timed]:
-    """The words of `text` as the provider timed them; what it did not time sounds with what comes before."""
+    """Word times as the provider reported them; words it did not report are joined to the one before."""
     timed: list[Timed] = []
     place = 0
     for stamp in stamps:
@@ -539,14 +532,14 @@ def _by_stamps(text: str, stamps: Sequence[Stamp]) -> list[Timed]:
     return timed
 
 
-# -- speech that somebody else makes of text: by the words they report, or by the pace of speech
+# -- speech output outside this process: by the words it reports, or by an assumed pace
 
 
 def heard_part(said: str, until: str) -> str:
-    """The beginning of `said` that was heard, where `until` is what speech output reports it had come to.
+    """The beginning of `said` that was heard, given the text `until` which speech output reports as played.
 
-    The report may begin later than `said` (with the last utterance), and differ in blanks, case and signs.
-    Its words are looked for in order; what cannot be found was not heard.
+    The report may start in the middle of `said`, and differ in spaces, case and punctuation. Its words are
+    matched in order; what is not found counts as unheard.
     """
     words = [(match.group().casefold(), match.end()) for match in _WORD.finditer(said)]
     wanted = [match.group().casefold() for match in _WORD.finditer(until)]
@@ -557,7 +550,7 @@ def heard_part(said: str, until: str) -> str:
     if start is not None:
         last = start + len(wanted) - 1
     else:
-        # the last word may be cut in the middle, or written otherwise: as far as both agree from a start
+        # the last word may be cut or spelled differently: take the longest common beginning
         last = (
             max(_agreeing(names, wanted, at) for at in range(len(names)) if names[at] == wanted[0])
             if (wanted[0] in names)
@@ -567,14 +560,14 @@ def heard_part(said: str, until: str) -> str:
 
 
 def says(said: str, until: str) -> bool:
-    """Whether `said` contains the words of `until`, one after the other."""
+    """Whether the words of `until` occur in `said`, consecutively."""
     names = [match.group().casefold() for match in _WORD.finditer(said)]
     wanted = [match.group().casefold() for match in _WORD.finditer(until)]
     return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
 
 
 def _agreeing(names: Sequence[str], wanted: Sequence[str], start: int) -> int:
-    """The place in `names` of the last word that both have, going on from `start`."""
+    """Index in `names` of the last word that matches `wanted`, counted from `start`."""
     count = 0
     for name, want in zip(names[start:], wanted, strict=False):
         if name != want:
@@ -584,32 +577,15 @@ def _agreeing(names: Sequence[str], wanted: Sequence[str], start: int) -> int:
 
 
 def _with_signs(said: str, end: int) -> str:
-    """`said` up to `end`, with the signs that belong to its last word."""
+    """`said` up to `end`, including punctuation right after it."""
     while end < len(said) and not said[end].isspace() and not said[end].isalnum():
         end += 1
     return said[:end]
 
 
 def estimated_part(said: str, seconds: float, characters_per_s: float) -> str:
-    """The beginning of `said` that can have been spoken in `seconds`, in whole words."""
+    """The beginning of `said` that fits into `seconds` of speech, in whole words."""
     room = int(max(0.0, seconds) * characters_per_s)
     if room >= len(said):
         return said
     return said[: said.rfind(" ", 0, room + 1) + 1].rstrip() if " " in said[: room + 1] else ""
-
-
-__all__ = [
-    "DEFAULT_MS_PER_UNIT",
-    "PAUSE_CHARACTERS",
-    "PAUSE_MS",
-    "SHARE",
-    "CutSource",
-    "Heard",
-    "SpeechTrace",
-    "Stamp",
-    "divide",
-    "estimated_part",
-    "heard_part",
-    "lead_of",
-    "says",
-]

@@ -1,8 +1,8 @@
 """A call in text: a channel hears and speaks for it, agents answer, and what was said and heard is stored.
 
-It has what a `VoiceSession` has: one reply at a time, barge-in, heard text, transfer, captions, checkpoint
-and record. A channel passes on what the caller said (`partial`, `speak`), what went to the caller and was
-played (`sent`, `played`), and that the caller cut in or the line broke (`barge_in`, `cut_off`).
+Like a `VoiceSession` it has one reply at a time, barge-in, heard text, transfer, captions, checkpoint and
+record. A channel reports what the caller said (`partial`, `speak`), what was sent and played (`sent`,
+`played`), and that the caller interrupted or the line broke (`barge_in`, `cut_off`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ _SETTLE_S: Final = 5.0
 """How long the end of a call waits for what is being written."""
 _RECALL_MS: Final = 1500.0
 _MAX_PARTIAL: Final = 1000
-"""Characters of an interim transcript that are looked at."""
+"""Characters of an interim transcript that are searched for."""
 
 Out = Callable[[str], Awaitable[None]]
 Excuse = Literal["failed", "too_long", "left"]
-"""Why something is said in place of a reply: the model or a tool failed, it took too long, or the agent hung
-up without a word."""
+"""Why something else is said instead of a reply: a failure, a timeout, or the agent hung up silently."""
 
 
 class TextCall(CallTasks):
@@ -79,39 +78,38 @@ class TextCall(CallTasks):
         super().__init__()
         self.name = name
         self.talk = TextRunner(agents=agents, conversation=name)
-        """The model's side."""
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
-        self._recalls: list[CallRecall] = []  # of everybody who was served, for what was counted
+        self._recalls: list[CallRecall] = []  # of everybody who was served, for statistics
         self._speaking = asyncio.Lock()
-        self._settling = asyncio.Lock()  # while it is written down what was heard: a call is not over before
+        self._settling = asyncio.Lock()  # held while what was heard is recorded: the call ends after that
         self.playback = TextPlayback(characters_per_s)
         self._exchange: Exchange | None = None
         self._saving: asyncio.Task[None] | None = None
-        self._unanswered: dict[str, str] = {}  # what was said and is not noted yet, by turn
+        self._unanswered: dict[str, str] = {}  # what was said and is not recorded yet, by turn
         self._early: set[str] = set()  # turns in which the caller spoke while a reply was still being made
         self._turns = self._interruptions = 0
         self._replying: asyncio.Task[Any] | None = None
-        self._replying_to = ""  # the turn that is being answered, or was last
+        self._replying_to = ""  # the turn being answered, or answered last
         self._came_at = datetime.now(UTC)  # when that turn came in
         self._ending: asyncio.Task[None] | None = None
         self.leaving = asyncio.Event()
-        """Set once the agent asked to hang up: the line ends the call when its last words were spoken."""
+        """Set when the agent asked to hang up: the line ends the call after its last words."""
         self.moment = ""
-        """What the caller said last, as it may be kept."""
+        """What the caller said last, as it may be stored."""
         self.to_say = ""
         """The call's own answer to what a voice model heard, if any."""
         self.opened: asyncio.Task[None] = asyncio.ensure_future(self._open())
 
-    # -- for whom
+    # -- the caller
 
     def serve(self, memory: UserMemory, *, kept_in: UserMemory | None = None, keeping: bool = True) -> None:
         """Serve this user from now on, with nothing said so far.
 
         Args:
-            memory: the user's.
-            kept_in: where the words of the call go; None: there.
-            keeping: whether they are kept as they are said; else once `recorder.keep` is called, if ever.
+            memory: the user's memory.
+            kept_in: the memory that stores the call; by default the same.
+            keeping: store turns as they are said; otherwise only once `recorder.keep` is called.
         """
         self.memory = memory
         self.recorder = CallRecorder(
@@ -123,17 +121,16 @@ class TextCall(CallTasks):
             keeping=keeping,
             summarizer=self._summarizer,
         )
-        """What lasts of what is said to them."""
         self.talk.recorder = self.recorder
         self._exchange = None
-        if self._recalls:  # what was found for one caller is never given to another
+        if self._recalls:  # results for one caller are never given to another
             self.later(self._recalls[-1].aclose())
         self.recall = CallRecall(memory, self.name, None, deadline_ms=self._recall_ms, packs=False)
         """Searches memory for what the caller has said so far, while they speak."""
         self._recalls.append(self.recall)
 
     async def resume(self) -> bool:
-        """Go on with what another process kept of this very call; whether it was over already."""
+        """Resume what another process stored of this call; returns whether the call is already over."""
         if not self.recorder.keeping:
             return False
         try:
@@ -149,18 +146,18 @@ class TextCall(CallTasks):
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the call has ended."""
         return self._ending is not None
 
-    # -- what a channel may derive from
+    # -- overridden by channels
 
     async def _open(self) -> None:
-        """Find out for whom the call is, and take it up where another process began it."""
+        """Find out who is calling, and resume the call if another process began it."""
         if await self.resume():
-            self._ending = asyncio.ensure_future(self._close())  # long over: this is a replay
+            self._ending = asyncio.ensure_future(self._close())  # already over: this is a replay
 
     async def _close(self) -> None:
-        """Let go of the line."""
+        """Release the line."""
 
     async def _screened(self, said: str) -> tuple[str, str]:
         """Screen what was said: words to answer at once, if any, and the text that may be stored and shown to
@@ -169,24 +166,24 @@ class TextCall(CallTasks):
         return "", said
 
     def masked(self, said: str) -> str:
-        """The text with secrets masked, so that memory can be searched before it is screened."""
+        """The text with secrets masked, so that memory can be searched before the text is screened."""
         return said
 
     async def _restarted(self, why: Restart) -> None:
-        """Serve whom a tool found to be speaking."""
+        """Serve the person whom a tool identified."""
 
     def _excuse(self, why: Excuse) -> str:
         """What is said instead of a reply when the agent fails."""
         raise NotImplementedError
 
     async def _hush(self) -> None:
-        """Have nobody speak any more: the call is over."""
+        """Stop all speech: the call is over."""
 
     async def _ended(self) -> None:
-        """Keep what else is to be kept before the call is marked as over."""
+        """Store what else is needed before the call is marked as over."""
 
     def _memory(self, memory: UserMemory, agent: str) -> CallerMemory:
-        """Memory as `agent` is given it in one run."""
+        """The memory capability of `agent` for one run."""
         raise NotImplementedError
 
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:  # noqa: ARG002 - for those who derive
@@ -196,7 +193,7 @@ class TextCall(CallTasks):
     # -- a turn
 
     def partial(self, partial: str) -> None:
-        """Take in what the caller said so far: memory is searched while they speak. Never waits."""
+        """Report an interim transcript: memory is searched while the caller speaks. Never waits."""
         self.leaving.clear()
         if not self.opened.done() or self.over:
             return
@@ -205,7 +202,7 @@ class TextCall(CallTasks):
         self._caption("user", "", partial, final=False)
 
     def unanswered(self, said: str, turn: str) -> None:
-        """Note that `said` waits for an answer: it is kept, even where none comes."""
+        """Record that `said` waits for an answer: it is stored even if none comes."""
         if self.over:
             return
         self.leaving.clear()
@@ -214,13 +211,13 @@ class TextCall(CallTasks):
         self._unanswered[turn] = said
 
     async def speak(self, said: str, *, turn: str, confidence: float | None = None, out: Out) -> None:
-        """Answer what the caller said; `out` gets the words as they come. One at a time, in order.
+        """Answer what the caller said. Replies are made one at a time, in order.
 
         Args:
-            said: as the recogniser wrote it.
-            turn: its id within the call; the same again is answered again, but kept once.
+            said: the transcript.
+            turn: its id within the call; a repeated turn is answered again but stored once.
             confidence: the recogniser's, 0 to 1.
-            out: where the words go.
+            out: receives the words as they come.
         """
         came_at = datetime.now(UTC)
         self.unanswered(said, turn)
@@ -234,7 +231,7 @@ class TextCall(CallTasks):
                 if self.over:
                     return
                 excuse = await self._try_to_answer(said, turn, confidence, noted)
-                if self.leaving.is_set():  # nobody is asked to say again what was said at parting
+                if self.leaving.is_set():  # nobody is asked to repeat a goodbye
                     excuse = "" if "".join(words).strip() else self._excuse("left")
                 if excuse:
                     await out(excuse)
@@ -243,7 +240,7 @@ class TextCall(CallTasks):
                 self._note_generated()
 
     async def _try_to_answer(self, said: str, turn: str, confidence: float | None, out: Out) -> str:
-        """Answer; what is to be said instead where a model or an agent's own tool fails, however it does."""
+        """Answer; returns what to say instead if a model or tool fails."""
         try:
             async with asyncio.timeout(self._give_up_s):
                 await self._answer(said, turn, confidence, out)
@@ -257,11 +254,11 @@ class TextCall(CallTasks):
     async def _answer(self, said: str, turn: str, confidence: float | None, out: Out) -> None:
         recall = self.recall
         memory = await recall.in_turn(self.masked(said))  # before anything is written
-        async with self._settling:  # what broke off before is noted before what follows it is answered
-            await self.end_reply(keep=False)  # whoever answers has heard what was said before
+        async with self._settling:  # the previous reply is recorded before the next is made
+            await self.end_reply(keep=False)  # the answer may rely on what was said before
         own, said = await self._screened(said)
         self.moment = said
-        if recall is not self.recall:  # somebody else is served by now
+        if recall is not self.recall:  # the caller has changed
             memory = MemoryInTurn(self.memory, said, self.name)
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard, self._came_at)
@@ -279,7 +276,7 @@ class TextCall(CallTasks):
         except Restart as why:
             self.leaving.clear()
             await self._restarted(why)
-            self.playback.reply.unkept = "".join(before)  # it was said to them, but from another's memory
+            self.playback.reply.unkept = "".join(before)  # spoken, but from another person's memory
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current, self._came_at)
             await self._run(said, out, MemoryInTurn(self.memory, said, self.name))
 
@@ -301,14 +298,14 @@ class TextCall(CallTasks):
                 self.recorder.ran(made[-1].texts, self.talk.history, memory)
 
     async def _take_in(self, turn: Turn, came_at: datetime) -> Exchange:
-        """Keep what the caller said; the exchange that begins with it."""
+        """Store what the caller said, and start an exchange."""
         self._turns += 1
         exchange = self._exchange = self.recorder.begin(turn, self.talk.current, came_at)
         self._caption("user", turn.id, turn.text, final=True)
         await self.durably(self.recorder.add(turn))
         return exchange
 
-    # -- with a `VoiceSession` for its voice
+    # -- as the host of a `VoiceSession`
 
     @property
     def history(self) -> Sequence[ModelMessage]:
@@ -321,15 +318,15 @@ class TextCall(CallTasks):
         return self.talk.usage
 
     def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
-        """Memory as `agent` is given it, and what it is given besides."""
+        """The memory capability of `agent`, and its other capabilities."""
         return self._memory(self.memory, agent), self._more(agent)
 
     def caller_speaks(self) -> None:
-        """The caller began to say something: nobody hangs up on them."""
+        """The caller began to speak: a hang-up under way is cancelled."""
         self.leaving.clear()
 
     async def caller_said(self, turn: Turn) -> Turn:
-        """Keep what the caller said to a voice model, which answers by itself; how it is kept."""
+        """Store what the caller said to a voice model, which answers itself; returns the turn as stored."""
         self.to_say, kept = await self._screened(turn.text)
         self.moment = kept
         kept_turn = replace(turn, text=storable(kept))
@@ -345,17 +342,17 @@ class TextCall(CallTasks):
             await self.durably(self.recorder.add(heard))
 
     async def restarted(self, why: Restart) -> None:
-        """A tool of a voice model found that somebody else is speaking: serve them."""
+        """Serve the person whom a voice model's tool identified."""
         await self._restarted(why)
 
     def transferred(self, agent: str) -> None:
-        """The voice is another agent's from now on."""
+        """Record that another agent speaks from now on."""
         self.talk.current = agent
 
     # -- what was heard
 
     def sent(self, text: str, *, apart: bool = False) -> None:
-        """Note that `text` of the reply goes to the line; `apart`: as a piece of its own."""
+        """Record that `text` of the reply was sent to the line; `apart`: as a piece of its own."""
         reply = self.playback.sent(text, apart=apart)
         if reply is None:
             return
@@ -366,11 +363,11 @@ class TextCall(CallTasks):
             self._save_soon()
 
     def played(self, text: str) -> None:
-        """Note that the line has played `text`."""
+        """Record that the line has played `text`."""
         self.playback.played(text)
 
     async def barge_in(self, until: str) -> None:
-        """The caller interrupted when the channel had played `until`; the rest counts as not said."""
+        """The caller interrupted after the channel had played `until`; the rest counts as unsaid."""
         now = time.monotonic()
         self.leaving.clear()
         stopped = self._replying is not None
@@ -382,11 +379,11 @@ class TextCall(CallTasks):
                 self.recorder.log.stamp("barge_in")
             await self._end_replies(self.playback.cut_in(earlier, until, now))
             if stopped:
-                await self._keep_unanswered(self._replying_to)  # nobody will answer it any more
+                await self._keep_unanswered(self._replying_to)  # it will not be answered any more
         self._save_soon()
 
     async def cut_off(self) -> None:
-        """The line broke, or was hung up: the reply ends where it had come to."""
+        """The line broke or was hung up: the reply ends at what was played."""
         now, reply = time.monotonic(), self.playback.reply
         so_far, _ = self.playback.so_far()
         await self._stop()
@@ -401,11 +398,9 @@ class TextCall(CallTasks):
         self._save_soon()
 
     async def end_reply(self, heard: str | None = None, *, keep: bool = True) -> None:
-        """The reply is over and was heard so far, None: all of it. History and memory hold no more.
+        """End the reply in history and memory at the beginning that was `heard`; None: all of it was.
 
-        Args:
-            heard: its beginning that was heard.
-            keep: False: it is kept with what is said next.
+        If `keep` is False, it is stored together with what is said next.
         """
         reply, self.playback.reply = self.playback.reply, None
         if reply is None:
@@ -425,8 +420,8 @@ class TextCall(CallTasks):
             self.recorder.note(turn)
 
     async def _end_replies(self, replies: list[tuple[SpokenReply, str]]) -> None:
-        """Note that these beginnings of what is on its way were heard, and no more will be."""
-        for reply, part in reversed(replies):  # the last in the history first
+        """Record which beginning of each reply under way was heard."""
+        for reply, part in reversed(replies):  # from the end of the history
             if reply is self.playback.reply:
                 await self.end_reply(part)
             elif part.rstrip() != reply.text.rstrip():
@@ -436,7 +431,7 @@ class TextCall(CallTasks):
                 await self.durably(self.recorder.cut(reply.id, storable(kept)))
 
     async def _keep_unanswered(self, turn: str) -> None:
-        """Keep what the caller said in `turn`, if nobody did and nobody will answer it."""
+        """Store what the caller said in `turn`, if it is not stored and will not be answered."""
         said = self._unanswered.pop(turn, None)
         if said is None:
             return
@@ -450,7 +445,9 @@ class TextCall(CallTasks):
     # -- its end
 
     def leave(self) -> bool:
-        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
+        """Hang up after the reply under way; False if the caller has said something more, which is answered
+        first.
+        """
         if not self._unanswered:
             self.leaving.set()
         return self.leaving.is_set()
@@ -471,7 +468,7 @@ class TextCall(CallTasks):
             await self._ended()
             await self.recorder.complete()
             await self.recall.aclose()
-        # whatever a store or an agent's own code raises: the line is free for the next caller
+        # whatever a store or an agent's code raises, the line must be free for the next caller
         except Exception as error:  # noqa: BLE001
             log.error("the end of a call failed: %s", type(error).__name__)  # noqa: TRY400 - its message may hold words
         finally:
@@ -484,8 +481,6 @@ class TextCall(CallTasks):
         self.moment, self._unanswered = "", {}
         self.playback.clear()
         self._exchange = None
-
-    # -- work beside it
 
     async def _stop(self) -> None:
         replying = self._replying
@@ -540,7 +535,7 @@ class TextCall(CallTasks):
 
 
 def _noting(words: list[str], out: Out) -> Out:
-    """`out`, with what goes there added to `words`."""
+    """`out`, with everything sent there added to `words`."""
 
     async def noted(text: str) -> None:
         words.append(text)

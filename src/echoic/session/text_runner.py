@@ -1,4 +1,4 @@
-"""Runs the model for a call in text: one run for each turn, with a history that holds only what was heard."""
+"""Runs the model for a text call: one run for each turn, with a history that holds only what was heard."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Capabilities = Callable[[], Sequence[AbstractCapability[Any]]]
 
 @dataclass(kw_only=True)
 class TextRunner:
-    """Runs the agents of a call turn by turn; the first of them begins."""
+    """Runs the agents of a call turn by turn; the first one begins."""
 
     agents: Mapping[str, Agent[Any, str]]
     conversation: str
@@ -48,11 +48,11 @@ class TextRunner:
     current: str = ""
     """The agent that serves."""
     recorder: CallRecorder | None = None
-    """Notes which tools are called, and to whom the call is handed."""
+    """Records tool calls and transfers."""
     _start: int = 0
     """The index in the history at which the last reply begins."""
     _next: str | None = None
-    """The agent that is to continue the reply."""
+    """The agent that continues the reply."""
     _open: dict[str, Any] = field(default_factory=dict)
     """The results of the last response's tool calls, by id; None if there are none yet."""
 
@@ -66,7 +66,7 @@ class TextRunner:
 
     @property
     def model(self) -> tuple[str, str]:
-        """Provider and name of the model of whoever serves."""
+        """Provider and name of the current agent's model."""
         model = self.agent.model
         if isinstance(model, Model):
             return model.system, model.model_name
@@ -79,7 +79,7 @@ class TextRunner:
         return self._start
 
     def transfer(self, agent: str) -> None:
-        """Have `agent` go on with the reply under way once the tools of it have answered.
+        """Have `agent` continue the current reply once its tools have returned.
 
         Raises:
             InvalidInput: the call has no such agent.
@@ -89,11 +89,11 @@ class TextRunner:
         self._next = agent
 
     async def reply(self, prompt: str, capabilities: Capabilities) -> AsyncGenerator[str, None]:
-        """The agent's words as they come; all tools it asks for are run on the way. Where one of them hands
-        the call over, the next agent goes on with the same reply.
+        """The agent's words as they come, running the tools it calls. After a transfer the next agent
+        continues the reply.
 
-        Closed early, the run is cancelled; the history then holds what there was of it. After an error it
-        holds what it held before.
+        If it is closed early, the run is cancelled and the history holds what there was of it. After an error
+        the history is unchanged.
         """
         before, self._start, self._next = self.history, len(self.history), None
         said: str | None = prompt
@@ -120,7 +120,7 @@ class TextRunner:
                             yield piece.text
             except (asyncio.CancelledError, GeneratorExit):
                 self._take(events, base, first=first)
-                if len(self.history) == self._start:  # it had not begun
+                if len(self.history) == self._start:  # the run had not begun
                     self.ask(prompt)
                 raise
             except BaseException:
@@ -134,22 +134,22 @@ class TextRunner:
             said = None
 
     def trim(self, heard: str, *, start: int) -> None:
-        """Truncate the reply that begins at `start` in the history to what was heard of it.
+        """Truncate the reply that begins at index `start` of the history to what was heard of it.
 
-        Of several replies, truncate the last one first, so that the positions of the others stay valid.
+        Of several replies, truncate the last one first, so that the indexes of the others stay valid.
         """
         self.history = trimmed(self.history, start, heard)
 
     def ask(self, prompt: str) -> None:
-        """Note that the caller said `prompt`, and was not answered."""
+        """Record that the caller said `prompt` and was not answered."""
         self.history = [*self.history, ModelRequest(parts=[UserPromptPart(prompt)])]
 
     def forget(self) -> None:
-        """Start with an empty history: another caller is speaking."""
+        """Clear the history: another caller is speaking."""
         self.history, self._start = [], 0
 
     def resume(self, agent: str, history: Sequence[ModelMessage]) -> None:
-        """Continue after what was said before, as far as it is known."""
+        """Continue after an earlier process."""
         self.current = agent if agent in self.agents else self.current
         self.history = list(history)
         self._start = len(self.history)
@@ -164,7 +164,7 @@ class TextRunner:
         return [FunctionToolset([transfer_tool(others, self.transfer, _HANDED_OVER)], id="transfer")]
 
     async def _until_transfer(self, events: Any) -> AsyncGenerator[Any, None]:
-        """The events of a run; where it hands the call over, up to the last result of that response."""
+        """The events of a run; after a transfer, up to the last tool result of that response."""
         self._open = {}
         async for event in events:
             if self.recorder is not None:
@@ -178,14 +178,12 @@ class TextRunner:
                     return
 
     def _hand_over(self, agent: str) -> bool:
-        """Have `agent` serve from now on; whether the model is to go on with the reply at once."""
+        """Make `agent` the current one; returns whether it continues the reply at once."""
         self._next, self.current = None, agent
         if self.recorder is not None:
             self.recorder.transferred(agent)
         last = self.history[-1] if self.history else None
-        if isinstance(
-            last, ModelResponse
-        ):  # the next run begins with what the tools of the last response gave
+        if isinstance(last, ModelResponse):  # the next run begins with the results of its tools
             given = [part for part in self._open.values() if part is not None]
             self.history = [*self.history, ModelRequest(parts=given)] if given else self.history
         return bool(self.history) and isinstance(self.history[-1], ModelRequest)
@@ -194,8 +192,8 @@ class TextRunner:
         self.history = base
         if events is None:
             return
-        with contextlib.suppress(UserError):  # it had not begun
+        with contextlib.suppress(UserError):  # the run had not begun
             self.history = events.all_messages()
-            if first:  # the run may have put messages of before into one: it does not begin where they ended
+            if first:  # the run may have merged earlier messages, so the index is counted from the end
                 self._start = len(self.history) - len(events.new_messages())
             self.usage += events.usage

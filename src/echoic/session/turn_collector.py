@@ -1,6 +1,6 @@
-"""Collects what is said on a voice call, turn by turn, and has it kept, learned from and checkpointed.
+"""Collects what is said on a voice call, turn by turn, and stores it, learns from it and saves checkpoints.
 
-One task does all of it, in order. Nothing that carries audio ever waits for it.
+One task does all of it, in order. Nothing that carries audio waits for it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from echoic.types import Turn
 log = logging.getLogger(__name__)
 
 NOTHING: Final = Turn(speaker="agent", text="-")
-"""Stands for a part in which nothing was said."""
+"""Placeholder for a part without words."""
 
 
 def resumption_of(provider: ProviderSession) -> str | None:
-    """The handle Gemini gave for this session, if any. A hint that nothing depends on.
+    """The handle Gemini gave for this session, if any. Nothing depends on it.
 
-    PydanticAI keeps it to itself; `tests/session/test_resume.py` fails when an upgrade moves it.
+    PydanticAI keeps it private; `tests/session/test_resume.py` fails when an upgrade moves it.
     """
     connection = getattr(provider.session if provider.is_open else None, "_connection", None)
     handle = getattr(connection, "_resumption_handle", None)
@@ -65,7 +65,9 @@ def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]
 def whose(
     part: Any, spoken: list[Utterance], said: list[CallerUtterance]
 ) -> tuple[Utterance | None, CallerUtterance | None]:
-    """What is known of a part of the history besides its words; removed from the lists."""
+    """The utterance of the agent or the caller that a part of the history represents, removed from its
+    list.
+    """
     if isinstance(part, SpeechPart) and part.speaker == "assistant":
         return utterance_of(part, spoken), None
     text = text_of(part)
@@ -80,7 +82,7 @@ def whose(
 def _new_parts(
     provider: ProviderSession, said: list[CallerUtterance], spoken: list[Utterance]
 ) -> Iterator[tuple[int, ModelMessage, Any, Utterance | None, CallerUtterance | None]]:
-    """The place of each part that is not kept yet, its message, and `whose` it is: taken out of the lists."""
+    """Each part that is not stored yet: its place, message, part, and `whose` it is."""
     for place, (message, part) in enumerate(parts_of(provider.new_messages())):
         utterance, who = whose(part, spoken, said)
         if place >= provider.kept:
@@ -88,7 +90,7 @@ def _new_parts(
 
 
 def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
-    """The agent's turn, divided into heard and unheard; None if it said nothing."""
+    """The agent's turn, divided into heard and unheard; None if nothing was said."""
     text = storable(text)
     if not text.strip():
         return None
@@ -106,7 +108,7 @@ def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession
 
 
 def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
-    """What is being said right now, for the history of an agent that continues the call."""
+    """What is being said now, for the history of an agent that continues the call."""
     recorded = list(provider.utterances.values()), list(provider.said.values())
     for _, part in parts_of(provider.new_messages()):
         whose(part, *recorded)
@@ -125,7 +127,7 @@ def unrecorded(provider: ProviderSession) -> list[ModelMessage]:
 
 
 def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> None:
-    """Write into the record of an exchange that `turn` was kept."""
+    """Record in `exchange` that `turn` was stored."""
     if turn.speaker == "user":
         exchange.user_turn = turn.id
         if exchange.recall is not None:
@@ -162,23 +164,23 @@ _UNSEEN_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Ripe:
-    """A turn that may be kept, and where it came from. No turn: a part in which nothing was said."""
+    """A turn that may be stored, and where it came from. `turn` is None for a part without words."""
 
     turn: Turn | None
     provider: ProviderSession
     place: int
-    """How many parts of the provider session's history are behind it."""
+    """How many parts of the provider session's history are kept with it."""
     utterance: Utterance | None = None
 
 
 class TurnCollector:
-    """The task, and what it does.
+    """Runs the task that stores the turns of one call.
 
     Args:
         live: the call.
-        exchange_of: to which exchange a turn belongs, by its id.
-        end: ends the session, where nobody says anything for too long or nothing more is kept here: it was
-            forgotten, or goes on in another process or for another caller.
+        exchange_of: the exchange of a turn, by the turn's id.
+        end: ends the session: the caller is silent for too long, or the call was forgotten, or it continues
+            in another process or for another caller.
     """
 
     def __init__(
@@ -189,16 +191,15 @@ class TurnCollector:
         self._task: asyncio.Task[None] | None = None
         self._begun_s = time.monotonic()
         self._noted: dict[str, int] = {}
-        """By provider session: how many messages were looked through for what the model was given."""
+        """By provider session, how many messages were searched for text given to the model."""
         self._finishing = False
         self._cycling = asyncio.Lock()
         self._untold: list[tuple[Turn, _Ripe]] = []
-        """Turns whose keeping listeners are not told of yet."""
+        """Stored turns that listeners have not been told of yet."""
         self._unseen: dict[tuple[str, int], float] = {}
-        """Parts, by provider session and place, recorded before their events came, and since when."""
+        """By provider session and place, since when a part is recorded without its events."""
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run(), name="echoic-turns")
 
     async def caught_up(self, within_s: float) -> None:
@@ -212,10 +213,9 @@ class TurnCollector:
                     return
 
     async def finish(self, *, keep_checkpoint: bool) -> bool:
-        """Keep what is left, now that nobody speaks; whether all of it was kept.
+        """Store what is left, now that nobody speaks; returns whether all of it was.
 
-        Args:
-            keep_checkpoint: the call may be taken up again.
+        If `keep_checkpoint`, the call can be resumed.
         """
         await self._stop()
         self._finishing = True
@@ -269,9 +269,9 @@ class TurnCollector:
         if self._live.lost:
             return
         if self._live.recalls and checkpoint:
-            await self._save()  # the words are durable before anything is waited for
-        if self._live.recalls:  # some may have come meanwhile
-            # what is being recalled for must not be found by its own recall
+            await self._save()  # words are durable before anything is awaited
+        if self._live.recalls:  # some may have started meanwhile
+            # a turn must not be found by its own recall
             await asyncio.wait(set(self._live.recalls), timeout=1.0)
         await self._keep_turns()
         if checkpoint and not self._live.lost:
@@ -280,7 +280,7 @@ class TurnCollector:
     # -- turns
 
     async def _keep_turns(self) -> None:
-        """Store what was said. Its host may find out from it that another caller is speaking."""
+        """Store what was said. From it the host may find that another caller is speaking."""
         live, host = self._live, self._live.host
         ripe = self._ripe()
         self._note_given()
@@ -295,7 +295,7 @@ class TurnCollector:
                 else:
                     await host.agent_said(turn)
                 self._untold.append((turn, each))
-            # not before: where this is cancelled, what was not kept comes again
+            # only now: if this is cancelled, what is not stored comes again
             each.provider.kept = each.place
         if not self._is_anothers():
             await live.recorder.flush()
@@ -309,7 +309,7 @@ class TurnCollector:
             await self._learn([turn for turn, _ in told])
 
     def _is_anothers(self) -> bool:
-        """Whether the host serves somebody else by now."""
+        """Whether the host now serves somebody else."""
         return self._live.host is not None and self._live.host.recorder is not self._live.recorder
 
     def _is_lost(self) -> bool:
@@ -321,7 +321,7 @@ class TurnCollector:
         return self._live.lost
 
     def _ripe(self) -> list[_Ripe]:
-        """Turns in the order they were spoken, up to the first of which more may yet be heard."""
+        """Turns in spoken order, up to the first of which more may yet be heard."""
         ripe: list[_Ripe] = []
         for provider in self._live.providers:
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
@@ -335,11 +335,11 @@ class TurnCollector:
                 turn = self._turn(part, utterance, who, provider, place)
                 ripe.append(_Ripe(turn, provider, place + 1, utterance))
             if provider is not self._live.provider and not provider.ended.is_set():
-                return ripe  # it may still say something, before what is said on the next
+                return ripe  # it may still say something that comes before the next session's words
         return ripe
 
     def _is_ending(self, part: Any, said: list[CallerUtterance], provider: ProviderSession) -> bool:
-        """Whether the end of what the caller said is recorded and not yet taken in: it will be."""
+        """Whether the end of the caller's utterance is recorded but its event is still to be processed."""
         by_user = isinstance(part, SpeechPart) and part.speaker == "user"
         if not by_user or self._finishing or provider.ended.is_set():
             return False
@@ -349,7 +349,7 @@ class TurnCollector:
     def _is_unseen(
         self, part: Any, said: list[CallerUtterance], provider: ProviderSession, place: int
     ) -> bool:
-        """Whether what was spoken is recorded but the events about it have not been processed yet.
+        """Whether a part is recorded but its events have not been processed yet.
 
         Without them it is not known how much was heard, or as which turn it was shown.
         """
@@ -364,7 +364,7 @@ class TurnCollector:
     def _is_settled(self, utterance: Utterance, message: ModelMessage) -> bool:
         lost = isinstance(message, ModelResponse) and message.state == "interrupted"
         if lost and not utterance.cut and utterance.trace.complete:
-            utterance.trace.complete = False  # it broke off: its text may go on beyond its audio
+            utterance.trace.complete = False  # it broke off: there may be more text than audio
         if not utterance.settled and not (self._finishing and self._live.playback.idle):
             return False
         waited = time.monotonic() - self._live.cut_at_s
@@ -410,7 +410,7 @@ class TurnCollector:
         )
 
     async def _learn(self, new: Sequence[Turn]) -> None:
-        """Have the rules read what the caller said, and the model told before its next response."""
+        """Apply the rules to what the caller said, and tell the model before its next response."""
         if not any(turn.speaker == "user" for turn in new):
             return
         live = self._live
@@ -436,7 +436,7 @@ class TurnCollector:
         await live.provider.setup.refresh()
         try:
             await live.provider.tell_changes()
-        except RealtimeError as error:  # the provider session's task tells what became of the line
+        except RealtimeError as error:  # the provider session's own task handles a broken connection
             log.warning("what was learned could not be told: %s", type(error).__name__)
 
     def _drop_providers(self) -> None:
@@ -471,12 +471,12 @@ class TurnCollector:
         self._is_lost()
 
     def _lose(self, reason: str) -> None:
-        """Store nothing more of this call."""
+        """Stop storing this call and end the session."""
         self._live.lost = True
         self._end(reason)
 
     def _saying(self) -> list[Turn]:
-        """What is being said and is no turn yet, or waits for one that is not settled."""
+        """What is being said and is no turn yet, or waits for a turn that is not settled."""
         turns: list[Turn] = []
         for provider in self._live.providers:
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
@@ -501,7 +501,7 @@ class TurnCollector:
 
 
 def _affirmed(turns: Sequence[Turn]) -> list[str]:
-    """What the agent said and the caller heard, to which the caller then said yes."""
+    """What the agent said, the caller heard and then affirmed."""
     return [
         before.heard_text
         for before, after in itertools.pairwise(turns)

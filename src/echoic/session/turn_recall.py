@@ -1,6 +1,6 @@
-"""Recall while the caller speaks, for one call: what is found for a turn, what is shown, and why not all.
+"""Recall while the caller speaks: what is found for each turn of a call, and what of it the model is shown.
 
-It has a budget of time and never fails: a recall that could not be made says so in its outcome.
+It has a time limit and never fails: `outcome` says if recall was not possible.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ from echoic.types import Hit, Outcome, Recall
 log = logging.getLogger(__name__)
 
 DEFAULT_DEADLINE_MS: Final = 50.0
-"""Of a pause that nobody notices between two people: 200 ms on the average (Stivers et al., PNAS 2009)."""
+"""Part of the pause between turns in conversation: 200 ms on average (Stivers et al., PNAS 2009)."""
 HITS: Final = 5
 BLOCK_HITS: Final = 8
-"""As many as a memory block looks at for the moment; a shorter list is the beginning of a longer one."""
+"""Hits that a memory block uses for the moment; a shorter list is a prefix of a longer one."""
 BUDGET_TOKENS: Final = 200
 
 Fate = Literal["shown", "in_block", "repeated", "over_budget", "late"]
-"""What became of a hit. in_block: the model had it already. repeated: another hit says the same.
-over_budget: it did not fit. late: there was no time left to hand it over.
-"""
+"""What became of a hit. in_block: the model already had it. repeated: another hit says the same.
+over_budget: it did not fit. late: it was not ready in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledHit:
-    """One hit of a recall, without its words, which are kept in memory."""
+    """One hit of a recall, without its text, which is stored in memory."""
 
     id: str
     kind: Literal["memory", "turn"]
@@ -57,24 +56,24 @@ class RecallTrace:
     query: str
     outcome: Outcome
     text: str = ""
-    """For the model; empty where there is nothing new to it."""
+    """For the model; empty if there is nothing new."""
     found: tuple[RecalledHit, ...] = ()
     cut: tuple[str, ...] = ()
     ready: bool = False
-    """Whether it was there when the turn ended."""
+    """Whether it was ready when the turn ended."""
     delay_ms: float = 0.0
-    """From the end of the turn to the answer."""
+    """From the end of the turn to the result."""
     at: datetime
     turn_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _PackedAhead:
-    """An answer to what was heard so far, packed before the end of the turn."""
+    """The recall for the words so far, being packed before the turn ends."""
 
     recall: Recall
     fates: dict[int, Fate]
-    """What became of its hits, by index."""
+    """The fates of its hits, by index."""
     packing: asyncio.Task[Packed | None]
 
 
@@ -82,15 +81,15 @@ class CallRecall:
     """Searches memory for the interim transcripts of one caller during a call. Each caller gets their own.
 
     Args:
-        memory: the memory of the caller.
+        memory: the caller's memory.
         conversation: the conversation of the call, which is not searched, since the model has it.
-        given: what the model was given already, as the block says it. None: each turn's text stands for
-            itself, as where it is in one request only and not in the history.
-        deadline_ms: for a turn's recall, from the moment its last word is known.
-        packs: whether each turn is answered by `final`, with text; else by `in_turn`, with memory.
+        given: the memory block that the model has. None if each turn's text goes into one request only and
+            not into the history.
+        deadline_ms: time limit of a turn's recall, from when its last word is known.
+        packs: whether turns are answered by `final`, with text; otherwise by `in_turn`, with memory.
 
     Raises:
-        InvalidInput: a deadline that leaves no time.
+        InvalidInput: a deadline that is not above 0.
     """
 
     def __init__(
@@ -117,16 +116,16 @@ class CallRecall:
 
     @property
     def statistics(self) -> ListeningStatistics:
-        """Counts of what was heard, searched and found so far."""
+        """Counts of transcripts, searches and hits so far."""
         return self._listening.statistics
 
     def partial(self, partial: str) -> None:
-        """Take in what the caller said so far. Never waits."""
+        """Report an interim transcript. Never waits."""
         self._heard = self._heard or bool(partial.strip())
         self._listening.partial(partial)
 
     async def in_turn(self, said: str) -> MemoryInTurn:
-        """The memory with which to answer `said`, including what recall found ahead for it, if anything.
+        """The memory for answering `said`, including what recall found ahead for it, if anything.
 
         Call it before `said` is stored: a write makes earlier results stale.
         """
@@ -138,11 +137,11 @@ class CallRecall:
         began, ready_before = time.perf_counter(), listening.statistics.ready
         try:
             recall = await listening.final(said, deadline_ms=self._deadline_ms)
-        except EchoicError as error:  # whoever answers looks again, and says so where that fails, too
+        except EchoicError as error:  # whoever answers searches again
             log.warning("recall ahead of an answer failed: %s", type(error).__name__)
             return memory
         finally:
-            if not self._heard:  # what was found is old by the next utterance: this one is written in between
+            if not self._heard:  # results are stale by the next utterance
                 listening.reset()
         if recall.outcome == "complete":
             memory.ahead = recall
@@ -187,7 +186,7 @@ class CallRecall:
         await self._listening.aclose()
 
     def _prepare(self, recall: Recall) -> None:
-        """Pack what was found so far; it may be the answer at the end of the turn."""
+        """Pack what was found so far, in case it is the result at the end of the turn."""
         if self._prepared is not None and self._prepared.recall is recall:
             return
         self._drop()
@@ -227,7 +226,7 @@ class CallRecall:
         return await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
 
     def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
-        """What became of the hits before they are packed: those the model has already."""
+        """The hits that the model already has, by index."""
         given = set(self._given().splitlines()) if self._given is not None else set()
         fates: dict[int, Fate] = {}
         for place, hit in enumerate(hits):
@@ -236,7 +235,7 @@ class CallRecall:
         return fates
 
     def _take(self, recall: Recall, fates: dict[int, Fate], packed: Packed | None) -> str:
-        """The text to hand over; notes in `fates` what became of the hits that were packed."""
+        """The text to hand over; adds the fates of packed hits to `fates`."""
         if packed is None:
             return ""
         shown = {_name(hit) for hit in packed.shown}
@@ -253,7 +252,7 @@ class CallRecall:
 
 
 def _each(recall: Recall) -> tuple[Hit, ...]:
-    """What was found, one by one: the model may have a memory already, but not the sentence."""
+    """All hits one by one: the model may have a memory but not the sentence it comes from."""
     return recall.apart().hits
 
 
@@ -275,29 +274,25 @@ def _name(hit: Hit) -> str:
 
 
 class MemoryInTurn(UserMemory):
-    """A user's memory in the moment in which they said something: it notes what that calls to mind.
+    """A user's memory while they are being answered: it uses and records the recall for what they said
+    (`moment`).
 
-    An answer that was found ahead is given once. Whoever asks the same again may have written meanwhile, and
-    is answered by looking.
-
-    Args:
-        memory: the user's.
-        moment: what they said.
-        conversation: the one they said it in; its turns are left out of the moment's recall.
+    A result that was found ahead is used once. A repeated query searches again, since something may have been
+    written meanwhile. The turns of the current `conversation` are not searched for the moment.
     """
 
     def __init__(self, memory: UserMemory, moment: str, conversation: str) -> None:
-        self.__dict__.update(vars(memory))  # the same memory, with one answer at hand
+        self.__dict__.update(vars(memory))  # the same memory, with one prepared answer
         self._moment = _bare(moment)
         self._here = conversation
         self.ahead: Recall | None = None
-        """What that calls to mind, complete, and `BLOCK_HITS` of it; None: nothing was found ahead."""
+        """The complete recall for it with `BLOCK_HITS` hits, if it was found ahead."""
         self._noted: Recall | None = None
         self._at = datetime.now(UTC)
         self.ready = False
-        """Whether the answer was there when the utterance ended."""
+        """Whether the recall was ready when the utterance ended."""
         self.delay_ms = 0.0
-        """From the end of the utterance to the answer."""
+        """From the end of the utterance to the result."""
 
     async def recall(
         self, text: str, *, limit: int = 10, besides: str | Collection[str] | None = None, **options: Any
@@ -321,8 +316,7 @@ class MemoryInTurn(UserMemory):
     def recalled(self, given: Mapping[str, str]) -> RecallTrace | None:
         """What was recalled for the turn, for the record of the call; None if nothing was searched.
 
-        Args:
-            given: the block the model was given, by the name of the section.
+        `given` is the block the model was given, by section.
         """
         if self._noted is None:
             return None
@@ -339,7 +333,7 @@ class MemoryInTurn(UserMemory):
 
 
 def _fate(hit: Hit, given: Mapping[str, str]) -> Fate:
-    """What became of a hit; memories that the block already contains are not repeated."""
+    """The fate of a hit; memories that the block already contains are not repeated."""
     if hit.memory is None:
         return "over_budget"
     line = memory_line(hit.memory)

@@ -1,15 +1,15 @@
-"""WebRTC control: a call whose audio goes directly between provider and caller, controlled over a sideband
+"""A WebRTC call, whose audio goes directly between provider and caller, controlled over a sideband
 connection.
 
-PydanticAI's sideband runs tools, instructions and history. It passes on that the provider plays, not at which
-millisecond it stopped. And it numbers the items it creates from 1 on every connection, so that the second
-sideband of one call is refused what the first has made already. The model here is theirs in all else: it lets
-the session see those events and makes the numbers the connection's own. It overrides the two methods of the
-connection that read and write a frame; `tests/session/test_sideband.py` fails when an upgrade moves them.
+PydanticAI's sideband runs tools, instructions and history, but does not pass on at which millisecond playback
+stopped, and numbers its items from 1 on every connection, so that the ids of a second sideband collide with
+those of the first. The model here changes only that: it shows the session those events and makes the ids
+unique. It overrides the two methods of the connection that read and write a frame;
+`tests/session/test_sideband.py` fails when an upgrade moves them.
 
-Playback on such a call is the provider's. It says when a response begins to sound, when it has been played or
-dropped, and at which millisecond an item was cut off. How long the words of an item last is not told:
-`RemotePlayback` works it out from the pace of what was played whole on this call before.
+The provider reports when a response begins to play, when it was played or dropped, and at which millisecond
+an item was cut off, but not how long the words of an item last: `RemotePlayback` estimates that from the pace
+of what was played in full on this call before.
 """
 
 from __future__ import annotations
@@ -40,29 +40,27 @@ _TOLD: Final = (
     "conversation.item.truncated",
 )
 _OWN_ITEM: Final = "pydantic_ai_"
-"""What PydanticAI's ids of items begin with. The provider takes 32 characters."""
+"""Prefix of PydanticAI's item ids. The provider allows 32 characters."""
 _HANDLE: Final = re.compile(r"call:([\w-]{1,200})")
 
 
 @dataclass(slots=True, kw_only=True)
 class ProviderCall:
-    """A provider's call."""
+    """A WebRTC call of the provider."""
 
     id: str
     knows: bool = False
-    """Whether it has the history already, so that nobody tells it again."""
+    """Whether it already has the history."""
 
     @property
     def handle(self) -> str:
-        """The provider's id of the call, kept in the checkpoint for another process; see `call_of`."""
+        """The id as stored in a checkpoint for another process; see `call_of`."""
         return f"call:{self.id}"
 
 
 def observed(model: RealtimeModel, told: Callable[[Mapping[str, Any]], None]) -> RealtimeModel:
-    """`model`, whose sidebands tell what the provider plays.
-
-    Raises:
-        InvalidInput: its provider has no sidebands.
+    """`model`, with sidebands that report playback to `told`; raises `InvalidInput` if it has no
+    sidebands.
     """
     if not model.profile.get("supports_webrtc"):
         raise InvalidInput(
@@ -94,23 +92,23 @@ def _observed_connection(base: Any, told: Callable[[Mapping[str, Any]], None]) -
 
 
 def call_of(checkpoint: Checkpoint) -> str | None:
-    """The provider's call that a checkpoint names; None: its audio came through the session."""
+    """The provider's call that a checkpoint names; None if its audio went through the session."""
     found = _HANDLE.fullmatch(checkpoint.resumption or "")
     return found[1] if found else None
 
 
 _SILENT_S: Final = 5.0
-"""How long a finished utterance may take to begin to sound before it is taken for one that never will."""
+"""How long a finished utterance may take to become audible before it counts as never played."""
 _KEPT: Final = 64
 
 
 @dataclass(slots=True)
 class _Sound:
-    """A response on its way to the caller."""
+    """The playback of one response."""
 
     items: list[str] = field(default_factory=list)
     began_s: float | None = None
-    """While it sounds."""
+    """Monotonic time at which it began to play, while it plays."""
     before_ms: float = 0.0
     """Milliseconds that were played before the pause."""
     begun: bool = False
@@ -123,7 +121,7 @@ class _Sound:
 
 
 class RemotePlayback(Playback):
-    """Playback of one call at a provider, which sends the audio itself: this only follows it."""
+    """Follows the playback of a call whose audio the provider sends itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,16 +130,16 @@ class RemotePlayback(Playback):
         self._response_of: dict[str, str] = {}
         """By item."""
         self._utterances: dict[str, Utterance] = {}
-        """By item; the last ones."""
+        """By item; only the latest."""
         self._truncated: dict[str, float] = {}
-        """By item: where the provider says that it was cut off."""
+        """By item, where the provider reports that it was cut off."""
         self._paces: list[float] = []
-        """Milliseconds for a unit of text, of what was played whole."""
+        """Milliseconds per unit of text, for items that were played in full."""
 
-    # -- what the provider tells
+        # -- reports of the provider
 
     def take_event(self, event: Mapping[str, Any]) -> None:
-        """Take in an event of the provider's, of any kind. It may come twice, and before the words."""
+        """Process an event of any kind. It may arrive twice, and before the words."""
         kind, response = event.get("type"), str(event.get("response_id", ""))
         if kind == "response.content_part.added" and event.get("part", {}).get("type") == "audio":
             self._sound(response).items.append(str(event["item_id"]))
@@ -160,16 +158,16 @@ class RemotePlayback(Playback):
             return
         self.moved.set()
 
-    # -- what the session asks
+    # -- as a `Playback`
 
     @property
     def reported(self) -> bool:
-        """Yes: the provider says where it was cut off."""
+        """True: the provider reports where playback was cut off."""
         return True
 
     @property
     def idle(self) -> bool:
-        """Whether nothing sounds or is about to."""
+        """Whether nothing is playing or about to."""
         return all(said.settled for said in self._utterances.values())
 
     @property
@@ -178,7 +176,6 @@ class RemotePlayback(Playback):
         return next((said for said in self._utterances.values() if not said.settled), None)
 
     def announced(self, utterance: Utterance) -> None:
-        """The agent begins to say something."""
         if utterance.item is None or utterance.item in self._utterances:
             return
         utterance.elsewhere = True
@@ -191,7 +188,6 @@ class RemotePlayback(Playback):
             self._truncate(utterance.item, self._truncated[utterance.item])
 
     def finished(self, utterance: Utterance) -> None:
-        """All of it was generated; it may have been played by now."""
         sound = self._sound_of(utterance)
         if sound is not None and sound.begun and sound.began_s is None:
             self._whole(utterance, sound)
@@ -199,7 +195,7 @@ class RemotePlayback(Playback):
             asyncio.get_running_loop().call_later(_SILENT_S, self._given_up, utterance)
 
     def progress(self, utterance: Utterance) -> float:
-        """Milliseconds of the item that were played by now, while it is being played."""
+        """Milliseconds of the item played by now."""
         sound = self._sound_of(utterance)
         return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
 
@@ -210,7 +206,7 @@ class RemotePlayback(Playback):
         """Do nothing: the provider reports what was played, not the device."""
 
     def cut(self) -> list[Utterance]:
-        """Cut what is being played now; the provider's own report replaces this estimate."""
+        """Cut what is playing now; the provider's own report replaces this estimate."""
         cut = [said for said in self._utterances.values() if not said.settled]
         for said in cut:
             self._cut_at(said, self.progress(said))
@@ -218,7 +214,6 @@ class RemotePlayback(Playback):
         return cut
 
     def close(self) -> None:
-        """Close playback: nothing more will be reported."""
         self.cut()
         super().close()
 
@@ -249,7 +244,7 @@ class RemotePlayback(Playback):
         sound.before_ms, sound.began_s = sound.ms, None
         for item in sound.items:
             said = self._utterances.get(item)
-            if said is not None and said.ended:  # else it only paused: more of it is being generated
+            if said is not None and said.ended:  # otherwise it only paused: more is being generated
                 self._whole(said, sound)
 
     def _cleared(self, response: str) -> None:
@@ -294,6 +289,6 @@ def _bytes(said: Utterance, ms: float) -> int:
 
 
 def _units(text: str) -> int:
-    """The length of a text as it is spoken; see `heard`."""
+    """The spoken length of a text, in the units of `speech_alignment`."""
     words = text.split()
     return sum(map(len, words)) + PAUSE_CHARACTERS * len(words)

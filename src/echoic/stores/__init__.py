@@ -25,29 +25,28 @@ _ENCRYPTION = "encryption="
 
 
 def store_from(url: str) -> Store:
-    """The store that `url` names, not yet open.
+    """The store that `url` names, not opened yet.
 
-    With `encryption=file:PATH` or `encryption=env:NAME` behind "?", it is encrypted with the keys there
+    With `encryption=file:PATH` or `encryption=env:NAME` after "?", it is encrypted with the keys there
     (docs/encryption.md).
 
-    | URL | options behind "?" |
+    | URL | options after "?" |
     | --- | --- |
     | `sqlite:///echoic.db`, relative; absolute with four slashes | `cache_mb=256`, of loaded memory |
     | `files:///folder`, likewise | `cache_mb`, `format=json` or `markdown` |
     | `memory://` | none |
     | `postgresql://user:password@host:5432/database` | `cache_mb` and those below, and the driver's |
-    | `mongodb://user:password@host/database`, `mongodb+srv://…` | `cache_mb`, `narrow_above=50000`, \
-`timeout_ms=10000` of one verb, and the driver's |
+    | `mongodb://user:password@host/database`, `mongodb+srv://…` | `cache_mb`, `narrow_above=50000`, `timeout_ms=10000` of one operation, and the driver's |
 
-    A path is percent-encoded where it holds "?" or "%". PostgreSQL has `schema=echoic`; `pool=10`
-    connections; `wait_s=10` for a server that restarts; `stale_s=300` of answers from loaded memory
-    meanwhile; `narrow_above=50000`, the rows of a user from which on the database searches; `rls=on`;
-    `listen=off`; `notify=off`. `PostgresStore` says more of each.
+    Percent-encode "?" and "%" in a path. PostgreSQL has `schema=echoic`; `pool=10` connections; `wait_s=10`
+    for a server that restarts; `stale_s=300`, for which loaded memory answers meanwhile;
+    `narrow_above=50000`, the rows of a user from which the database searches; `rls=on`; `listen=off`;
+    `notify=off`. See `PostgresStore`.
 
     Raises:
-        InvalidInput: The scheme, an option or its value is not known, the path is missing, or a driver is
-            not installed. The URL of a database is not repeated: it may hold a password.
-    """
+        InvalidInput: unknown scheme, option or value, a missing path, or a driver that is not installed. The
+            message does not repeat a database URL, which may hold a password.
+    """  # noqa: E501
     if not isinstance(url, str):
         return _plain_store(url)
     place, _, query = url.partition("?")
@@ -56,7 +55,7 @@ def store_from(url: str) -> Store:
     if not named:
         return _plain_store(url)
     if len(named) > 1:
-        raise InvalidInput("the option 'encryption' is there twice")
+        raise InvalidInput("the option 'encryption' is given twice")
     from echoic.stores.encryption import EncryptedStore, keys_from
 
     keys = keys_from(unquote_plus(named[0].removeprefix(_ENCRYPTION)))
@@ -80,7 +79,7 @@ def _plain_store(url: str) -> Store:
     if scheme == "memory":
         if place:
             shown = _without_password(place)
-            raise InvalidInput(f"memory:// has no path, so {shown!r} means nothing: leave it out")
+            raise InvalidInput(f"memory:// has no path, so {shown!r} is not valid: leave it out")
         from echoic.stores.in_memory import InMemoryStore
 
         return InMemoryStore()
@@ -90,18 +89,14 @@ def _plain_store(url: str) -> Store:
 
         return FilesStore(path, **options)
     if path == ":memory:":
-        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
+        raise InvalidInput("':memory:' would be lost between two connections: use memory://")
     from echoic.stores.sqlite import SQLiteStore
 
     return SQLiteStore(path, **options)
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """A store, not yet open, from a URL, a `Store` or `Documents`.
-
-    Raises:
-        InvalidInput: It is none of these, or a URL that `store_from` refuses.
-    """
+    """A store, not opened yet, from a URL, a `Store` or `Documents`, or InvalidInput."""
     if isinstance(given, str):
         return store_from(given)
     from echoic.stores.base import Store
@@ -126,7 +121,7 @@ def _postgres(url: str) -> Store:
     place, _, query = url.partition("?")
     given = parse_qsl(query, keep_blank_values=True)
     for name, _ in given:
-        if "@" in name and name not in _ASYNCPG:  # what stands behind a "?" in a password
+        if "@" in name and name not in _ASYNCPG:  # the text after a "?" in a password
             raise InvalidInput("the PostgreSQL URL cannot be read: write '?' in a user or password as '%3F'")
     ours, theirs = _options(given, _POSTGRES, _ASYNCPG)
     return PostgresStore(place + ("?" + urlencode(theirs) if theirs else ""), **ours)
@@ -141,29 +136,29 @@ def _mongodb(url: str) -> Store:
         raise InvalidInput("MongoDB needs its driver: pip install 'echoic[mongodb]'") from error
     place, _, query = url.partition("?")
     if "@" in place.partition("://")[2].partition("/")[2]:
-        # the driver would take the user for a host, and errors name hosts
+        # the driver would treat the user as a host, and errors name hosts
         raise InvalidInput("the mongodb:// URL cannot be read: write '/' in a user or password as '%2F'")
     parts = [part.partition("=") for part in query.split("&") if part]
     ours, _ = _options([(n, unquote_plus(v)) for n, _, v in parts if n in _MONGODB], _MONGODB)
-    theirs = "&".join("".join(part) for part in parts if part[0] not in _MONGODB)  # as it was written
+    theirs = "&".join("".join(part) for part in parts if part[0] not in _MONGODB)  # as written
     plain = place + ("?" + theirs if theirs else "")
     _check_mongodb(plain)
     return MongoDBStore(plain, **ours)
 
 
 def _check_mongodb(url: str) -> None:
-    """Refuse what the driver cannot read, as far as that can be seen without asking anybody."""
+    """Refuse a URL that the driver cannot parse, without contacting a server."""
     from pymongo.errors import PyMongoError
     from pymongo.synchronous.uri_parser import parse_uri
 
     if not url.startswith("mongodb://"):
-        return  # mongodb+srv is read when it is opened, for that asks a name server
+        return  # mongodb+srv is resolved on opening, since that asks a name server
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             parse_uri(url)
     except (PyMongoError, ValueError, Warning) as error:
-        # neither chained nor quoted: what cannot be read may be a piece of the password
+        # neither chained nor quoted: the unreadable part may be a piece of the password
         kind = "an option is unknown or wrong" if isinstance(error, Warning) else type(error).__name__
         raise InvalidInput(f"the mongodb:// URL cannot be read ({kind}): see docs/mongodb.md") from None
 
@@ -180,19 +175,19 @@ def _path(scheme: str, place: str) -> str:
 
 
 def _without_password(given: str) -> str:
-    """`given` without the part that may be a user and a password, for messages."""
+    """`given` without a possible user and password, for messages."""
     _, at, place = str(given).rpartition("@")
     return f"…@{place}" if at else given
 
 
 Options = Mapping[str, tuple[str, Callable[[str, str], Any]]]
-"""The argument of the store that each option becomes, and how its value is read."""
+"""By option, the argument of the store and how its value is parsed."""
 
 
 def _options(
     given: list[tuple[str, str]], known: Options, drivers: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The arguments that our options become, and the options of the driver as they are."""
+    """The store's arguments, and the remaining options of the driver."""
     ours: dict[str, Any] = {}
     theirs: list[tuple[str, str]] = []
     for name, value in given:
@@ -206,7 +201,7 @@ def _options(
         argument, read = known[name]
         if argument in ours:
             first = next(other for known_as, other in given if known_as == name)
-            raise InvalidInput(f"the option {name!r} is there twice, as {first!r} and {value!r}")
+            raise InvalidInput(f"the option {name!r} is given twice, as {first!r} and {value!r}")
         ours[argument] = read(name, value)
     return ours, theirs
 
@@ -270,6 +265,6 @@ _ASYNCPG = frozenset(
     sslrootcert target_session_attrs user
     """.split()
 )
-"""What asyncpg understands behind "?"; anything else it would send on as a setting of the server."""
+"""Options that asyncpg understands; it would send any other to the server as a setting."""
 
 __all__ = ["store_from", "store_of"]

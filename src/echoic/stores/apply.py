@@ -1,6 +1,6 @@
-"""Changes to one scope, one after another, as every database does them: version, place, and kept vector.
+"""Changes to one scope in order, as every database applies them: version, position, and kept vector.
 
-What a record, a row or a vector is written to is each store's own and not known here.
+Each store defines how it writes a record, a row or a vector.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, 
 T = TypeVar("T")
 NEEDLE_BYTES = 40
 TELLING_BYTES = 8
-"""Shorter ones stand in any file, for other reasons."""
+"""Shorter texts occur in any file by chance."""
 
 
 def text_needles(data: Any, forms: Callable[[str], Iterable[bytes]]) -> list[bytes]:
-    """The beginning of the longest text in `data`, in each of the `forms` it may be written in."""
+    """The beginning of the longest text in `data`, in each of the `forms` in which it may be written."""
     longest = max(strings(data), key=len, default="")
     return [form[:NEEDLE_BYTES] for form in forms(longest) if len(form) >= TELLING_BYTES]
 
 
 def as_json(text: str) -> bytes:
-    """A text as it is written inside JSON."""
+    """A text as it is written in JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 
 def vector_needle(vector: NDArray[np.float32]) -> bytes:
-    """The ten fullest numbers in a row; empty where they are mostly zeros, as any page may hold."""
+    """The ten adjacent numbers with the fewest zeros, as bytes; empty if mostly zeros."""
     width = NEEDLE_BYTES // vector.itemsize
     filled = np.convolve(vector != 0, np.ones(width, int), "valid" if len(vector) >= width else "same")
     at = int(filled.argmax())
@@ -44,14 +44,14 @@ def vector_needle(vector: NDArray[np.float32]) -> bytes:
 
 
 def sample(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of `items`, spread evenly."""
+    """At most `most` of `items`, evenly spread."""
     return list(items[:: max(1, -(-len(items) // most))])
 
 
 def removed(old: Record, new: Record) -> Record:
-    """`old` with no more than the texts that `new` no longer holds, each from where the two begin to differ.
+    """`old` with only the texts that `new` no longer has, each from the first difference on.
 
-    The words before and behind are still there, and rightly so.
+    The words before are still stored, and must not be searched for.
     """
     left = set(strings(new.data))
     gone = [text for text in strings(old.data) if text not in left]
@@ -60,7 +60,7 @@ def removed(old: Record, new: Record) -> Record:
 
 
 def strings(data: Any) -> Iterator[str]:
-    """Every text in `data`, which is JSON."""
+    """Every text in the JSON value `data`."""
     if isinstance(data, str):
         yield data
     elif isinstance(data, Mapping):
@@ -72,7 +72,7 @@ def strings(data: Any) -> Iterator[str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     return next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(min(one, other, key=len))
     )
@@ -83,24 +83,14 @@ Name = tuple[str, str]
 
 
 class Changing(ABC):
-    """One scope being changed, in a transaction somebody else began.
-
-    Args:
-        index: how records are found.
-        next_row: the place of the next searchable record.
-        next_other: the place of the next of the others.
-    """
+    """One scope being changed, in a transaction that the caller began."""
 
     def __init__(self, index: Index, next_row: int = 0, next_other: int = FIRST_UNSEARCHABLE) -> None:
         self._index = index
         self._next_row, self._next_other = next_row, next_other
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Each change in order.
-
-        Raises:
-            WriteConflict: a `Put.expect` does not hold, or a `Require`; the transaction is to be rolled back.
-        """
+        """Apply each change in order; after WriteConflict roll the transaction back."""
         for change in changes:
             match change:
                 case Put():
@@ -126,11 +116,7 @@ class Changing(ABC):
     def _attach(self, attach: Attach) -> None: ...
 
     def _written(self, put: Put, old: Record | None) -> tuple[Record, Entry | None, bool]:
-        """The new data in place of `old`, its index entry, and whether its text to embed stayed the same.
-
-        Raises:
-            WriteConflict: `old` is not at the version that `put` expects.
-        """
+        """The new record, its index entry, and whether its text to embed stayed the same."""
         record, version = put.record, old.version if old else 0
         check_expected(put, old)
         entry = self._index(record)
@@ -148,11 +134,7 @@ class Changing(ABC):
 
 
 def check_expected(put: Put, old: Record | None) -> None:
-    """Whether `old` is what `put` is to replace.
-
-    Raises:
-        WriteConflict: it is not.
-    """
+    """Raise WriteConflict if `old` is not what `put` expects to replace."""
     record, version = put.record, old.version if old else 0
     if put.expect is not None and put.expect != version:
         raise WriteConflict(
@@ -167,11 +149,7 @@ def check_expected(put: Put, old: Record | None) -> None:
 
 
 def check_required(require: Require, there: Record | None) -> None:
-    """Whether what `require` names is there.
-
-    Raises:
-        WriteConflict: it is not.
-    """
+    """Raise WriteConflict if what `require` names does not exist."""
     if there is None:
         raise WriteConflict(
             f"{require.kind} {brief(require.id)}, which this belongs to, is not there; nothing was written."
@@ -179,7 +157,7 @@ def check_required(require: Require, there: Record | None) -> None:
 
 
 def begins(changes: Sequence[Change]) -> bool:
-    """Whether `changes` need a scope, so that one is begun where there is none."""
+    """Whether `changes` create the scope if it does not exist."""
     return any(isinstance(change, Put | Require) for change in changes)
 
 

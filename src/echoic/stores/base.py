@@ -1,7 +1,7 @@
-"""The store seam: records go in, records and partitions come out, always of a named scope.
+"""The store seam: records go in, records and partitions come out, always of a given scope.
 
-A store keeps bytes. What a record means, which is current, what may be shared: none of that is known here.
-Every store passes `echoic.testing.StoreConformance` and agrees with the in-memory one on random histories.
+A store keeps bytes. It does not know what a record means, which one is current, or what may be shared. Every
+store passes `echoic.testing.StoreConformance` and agrees with the in-memory one on random histories.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from echoic.partition import SEGMENT_ROWS, Entry, Partition, checked_tokens
 from echoic.types import EmbeddingSpec, Scope
 
 FIRST_UNSEARCHABLE = 1 << 31
-"""Searchable records are numbered from 0, which is their row in the partition; the others from here."""
+"""Searchable records are numbered from 0, which is their row in the partition; the others from this number.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,44 +33,41 @@ class Record:
     data: Mapping[str, Any]
     """JSON: strings, numbers, booleans, null, lists and objects of them."""
     key: str | None = None
-    """A name several records may share, such as the versions of one memory."""
+    """A name that several records may share, such as the versions of one memory."""
     version: int = 0
-    """The number of times it has been put, from 1; set by the store."""
+    """How often it was written, from 1; set by the store."""
     seq: int = -1
-    """Its place in the order of first writing; set by the store. Its row, where it is searchable."""
+    """Its position in the order of first writing, set by the store; its row, if it is searchable."""
 
 
 Index = Callable[[Record], Entry | None]
-"""Tells how a record is found; None means by kind, id and key only. Pure; a kind is searchable or not.
-
-Given to a store at `open`, so that it can index again what it holds.
-"""
+"""Returns how a record is found; None for records that are not searchable. Pure; a kind is searchable or not.
+Given to a store at `open`, so that it can index its content again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Write `record` whole, replacing the record of its kind and id.
+    """Write `record`, replacing the record of its kind and id.
 
-    The vector is kept where the text to embed is the same; otherwise the record waits for a new one.
+    The vector is kept if the text to embed is the same; otherwise the record waits for a new one.
     """
 
     record: Record
     expect: int | None = None
-    """The version the record must be at: 0 for "not there", None for any."""
+    """The version the record must have: 0 for "does not exist", None for any."""
     was: Mapping[str, Any] | None = None
-    """The data that the record must hold as well; None for any. A record that was forgotten and written again
-    may have the same version.
-    """
+    """The data the record must have; None for any. A record that was forgotten and written again may have the
+    same version."""
 
     @classmethod
     def over(cls, old: Record | None, record: Record) -> Put:
-        """Put `record` in place of `old` as it was read, or of nothing. Putting `old` itself only checks."""
+        """Replace `old` as it was read (None: nothing). Putting `old` itself only checks."""
         return cls(record=record, expect=old.version if old else 0, was=old.data if old else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """Remove a record with its words and vector. Nothing happens if it is not there."""
+    """Remove a record with its words and vector, if it exists."""
 
     kind: str
     id: str
@@ -79,8 +77,7 @@ class Drop:
 class Require:
     """Apply the batch only if this record exists, whatever it holds. Changes nothing itself.
 
-    With it, what belongs to a record is never written after that record was forgotten, and nobody has to look
-    first.
+    It ensures that a dependent record is never written after this record was forgotten, without a read first.
     """
 
     kind: str
@@ -89,7 +86,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attach:
-    """Give a searchable record its vector. Nothing happens if it is gone or no longer at `version`."""
+    """Give a searchable record its vector, unless it is gone or no longer at `version`."""
 
     kind: str
     id: str
@@ -97,22 +94,17 @@ class Attach:
     vector: NDArray[np.float32]
     """[dimensions], unit length, of the model the store was opened with."""
     tokens: bytes | None = None
-    """The packed word pieces that go with the vector (`partition.tokens`); kept and removed with it."""
+    """The packed word pieces of the text (`partition.tokens`); stored and removed with the vector."""
     was: Mapping[str, Any] | None = None
-    """The data the vector was made of, None for any. Nothing happens where the record holds other data."""
+    """The data the vector was made from; the vector is not attached to other data. None for any."""
 
     def __post_init__(self) -> None:
-        """Refuse more word pieces than a store has room for.
-
-        Raises:
-            InvalidInput: more word pieces than a text can have.
-        """
         checked_tokens(self.tokens)
 
 
 Change = Put | Drop | Attach | Require
 Erasable = Drop | Put
-"""What `Store.erase` takes: a record to destroy, or what to leave in its place."""
+"""What `Store.erase` takes: a record to destroy, or its replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +112,9 @@ class Erased:
     """What `erase` removed, and whether that was verified."""
 
     records: Mapping[str, int] = field(default_factory=dict)
-    """How many records are gone whole, by kind."""
+    """How many records were destroyed, by kind."""
     rewritten: int = 0
-    """Records that were replaced: only their former contents are gone."""
+    """Records that were replaced: only their previous content was destroyed."""
     vectors: int = 0
     verified: bool = False
     """Whether the remaining bytes were searched for the removed content and contained none of it."""
@@ -139,23 +131,23 @@ class Waiting:
 
 @runtime_checkable
 class Store(Protocol):
-    """A place where memory is kept: the seam that every store implements.
+    """The seam that every store implements.
 
-    A constructor does no I/O. Every verb may raise `StoreUnavailable` (it could not read or write; retry) and
-    `NotOpen`. What a verb does not find is absent from its answer, never an error.
+    A constructor does no I/O. Every method may raise `StoreUnavailable` (it could not read or write; retry)
+    and `NotOpen`. What is not found is missing from the result, never an error.
     """
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Open the store, creating or upgrading what is there; a second call changes nothing.
+        """Open the store, creating or upgrading it if needed; a second call changes nothing.
 
         Args:
-            embedding: whose vectors will be attached. A new store records it.
+            embedding: the model of the vectors to be attached. A new store records it.
             index: how records are found.
 
         Raises:
             EmbeddingMismatch: the store holds vectors of another model; nothing was changed.
-            StoreCorrupt: what is there cannot be read, or is not ours; it is left untouched.
-            StoreTooNew: a newer version wrote it; it is left untouched.
+            StoreCorrupt: the store cannot be read, or belongs to another program; it is left unchanged.
+            StoreTooNew: a newer version wrote it; it is left unchanged.
         """
         ...
 
@@ -164,10 +156,10 @@ class Store(Protocol):
         ...
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
-        """Apply `changes` in order: all of them or none, durable when it returns, seen by the next read.
+        """Apply `changes` in order: all or none, durable when it returns, visible to the next read.
 
         Raises:
-            WriteConflict: a `Put.expect` or `was` did not hold, or a `Require`; nothing was written.
+            WriteConflict: a `Put.expect`, `Put.was` or `Require` did not hold; nothing was written.
         """
         ...
 
@@ -176,7 +168,7 @@ class Store(Protocol):
         ...
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        """The searchable records at these rows, in the order asked: what a search's hits are."""
+        """The searchable records at these rows, in the order asked, such as the hits of a search."""
         ...
 
     async def scan(
@@ -204,7 +196,7 @@ class Store(Protocol):
     async def load(self, scope: Scope) -> Partition:
         """The scope ready for ranking, with every write acknowledged before the call, by any process.
 
-        The same object may be handed out again, patched; hold its `lock` while scanning.
+        The same object may be returned again, patched; hold its `lock` while scanning.
         """
         ...
 
@@ -213,11 +205,10 @@ class Store(Protocol):
         ...
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
-        """Destroy records, or with None the whole scope, and verify that nothing of them can be read back.
+        """Destroy records, or with None the whole scope, and verify that they cannot be read back.
 
-        Words, sounds and vectors go with the records, from every place the store keeps bytes in. In the
-        place of a `Put` only what it holds is left: what stood there before is destroyed like the rest, all
-        of it in one step.
+        Words, sounds and vectors are destroyed with the records, everywhere the store keeps bytes. Of a
+        record with a `Put`, only the previous content is destroyed. All of it happens in one step.
 
         Raises:
             WriteConflict: a `Put.expect` or `was` did not hold; nothing was destroyed.
@@ -225,19 +216,15 @@ class Store(Protocol):
         ...
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
-        """Every scope that holds a record, in order of first writing. For operators and workers."""
+        """Every scope that has a record, in order of first writing. For operators and workers."""
         ...
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
-        """Change the embedding model: old vectors are dropped, and every searchable record waits.
-
-        Returns:
-            how many records wait.
-        """
+        """Change the embedding model: all vectors are dropped; returns how many records now wait for one."""
         ...
 
     async def check(self) -> Mapping[str, Any]:
-        """Facts for `echoic doctor`: engine, versions, size, what waits, can it write. No contents."""
+        """Facts for `echoic doctor`, such as size and pending records. No contents."""
         ...
 
 
@@ -245,12 +232,12 @@ class Store(Protocol):
 class Narrows(Protocol):
     """A store that finds the likely rows of a scope too large to load, so that only those are ranked.
 
-    Optional, in addition to `Store`. The database finds candidates by meaning and by words; the ranking that
-    all stores share decides their order.
+    Optional, in addition to `Store`. The database finds candidates by meaning and by words; the ranking
+    shared by all stores decides their order.
     """
 
     narrow_above: int
-    """Rows of a scope from which on `load` is not asked for any more; measured (docs/scale.md)."""
+    """Rows of a scope from which `load` is no longer used; measured (docs/scale.md)."""
 
     async def size(self, scope: Scope) -> int:
         """About how many rows the scope has, removed ones included. Cheap: nothing is counted.
@@ -289,16 +276,16 @@ class Wanted:
     kind: str
     deployment: str
     status: tuple[str, ...] = ()
-    """Any of these; empty: whatever it is."""
+    """Any of these; empty for any status."""
     agent: str | None = None
     since: str | None = None
-    """`started_at` is not before this, compared as the text it is (ISO 8601)."""
+    """The least `started_at`, compared as text (ISO 8601)."""
     until: str | None = None
-    """`started_at` is before this."""
+    """Only records with an earlier `started_at`."""
     user: str | None = None
     """Only records of this user."""
     newest: int | None = None
-    """At most so many: those whose `started_at` is last. Of several with the same one it may be any."""
+    """At most so many, those with the latest `started_at`; among equals any."""
 
 
 LISTED: Final = "conversation"
@@ -307,17 +294,13 @@ LISTED: Final = "conversation"
 
 @runtime_checkable
 class Lists(Protocol):
-    """A store that finds conversations across users by an index, without going through every user.
+    """A store that finds conversations across users by an index, without visiting every user.
 
-    Optional, beside `Store`; of other stores every user is looked at.
+    Optional, in addition to `Store`; in other stores every user is visited.
     """
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """The records that are `wanted`, in any order. Only kind `LISTED` is indexed.
-
-        Raises:
-            StoreUnavailable: could not look.
-        """
+        """The records that are `wanted`, in any order. Only kind `LISTED` is indexed."""
         ...
 
 
@@ -344,7 +327,7 @@ async def latest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One check of a server, and whether its result is as it should be."""
+    """One check of a server, and whether its result is healthy."""
 
     name: str
     well: bool
@@ -352,44 +335,37 @@ class Finding:
     advice: str = ""
     """What to do about it, if it is not healthy."""
     ms: float = 0.0
-    """How long it took to look."""
+    """Milliseconds the check took."""
 
 
 @runtime_checkable
 class Examines(Protocol):
-    """A store whose server somebody else runs and may have set up in ways that show only later.
+    """A store with a server that may be misconfigured in ways that show only later.
 
-    Optional, beside `Store`; for `echoic doctor`.
+    Optional, in addition to `Store`; for `echoic doctor`.
     """
 
     async def examine(self) -> list[Finding]:
-        """Version, indexes, lag and permissions, looked at for real: it writes what it removes again.
+        """Version, indexes, lag and permissions. It writes test data and removes it again.
 
-        May take many seconds. Nothing of anybody's is in what it says.
-
-        Raises:
-            StoreUnavailable: the server could not be asked.
+        May take many seconds. The result contains no user data.
         """
         ...
 
 
 async def timed(looking: Awaitable[Finding]) -> Finding:
-    """A finding with the time that it took to look."""
+    """A finding with the time the check took."""
     began = time.perf_counter()
     found = await looking
     return replace(found, ms=round(1000 * (time.perf_counter() - began), 2))
 
 
 ENCRYPTED: Final = "encrypted:"
-"""What the model of an encrypted store begins with: its vectors are sealed, and of no use to others."""
+"""Prefix of the model name of an encrypted store, whose vectors are sealed."""
 
 
 def check_model(theirs: EmbeddingSpec, ours: EmbeddingSpec, where: str) -> None:
-    """Refuse to mix the vectors of two models, or what is encrypted with what is not.
-
-    Raises:
-        EmbeddingMismatch: `where` holds vectors of `theirs`, and that is not `ours`.
-    """
+    """Raise EmbeddingMismatch if `where` holds vectors of `theirs` and that is not `ours`."""
     if theirs.model.startswith(ENCRYPTED) != ours.model.startswith(ENCRYPTED):
         is_, way = ("", "name its keys in its URL, as in ?encryption=file:PATH (docs/encryption.md)")
         if ours.model.startswith(ENCRYPTED):
@@ -419,12 +395,12 @@ def model_from(text: str) -> EmbeddingSpec:
 
 
 def not_open() -> NotOpen:
-    """The error of every verb of a store that is not open."""
+    """The error of every method of a store that is not open."""
     return NotOpen("the store is not open: use `async with` or await open() first")
 
 
 class Uses:
-    """Counts the verbs that are running, so that `aclose` can wait for them."""
+    """Counts the methods in progress, so that `aclose` can wait for them."""
 
     def __init__(self) -> None:
         self._running = 0
@@ -439,14 +415,14 @@ class Uses:
             self._none.set()
 
     async def ended(self) -> None:
-        """Wait until none is running."""
+        """Wait until none is in progress."""
         while self._running:
-            self._none = asyncio.Event()  # of this loop: the store may be opened by one after another
+            self._none = asyncio.Event()  # a future of this loop: the store may later be opened in another
             await self._none.wait()
 
 
 REACH = 4
-"""How far from a found row the windows of the ranking look."""
+"""How far from a found row the windows of the ranking reach."""
 
 
 def segments_around(rows: Iterable[int]) -> list[int]:
@@ -458,15 +434,15 @@ def segments_around(rows: Iterable[int]) -> list[int]:
 
 
 def origins(segments: Sequence[int]) -> NDArray[np.int64]:
-    """[32 * len(segments)] The number in its scope of each row of `segments`, one behind the other."""
+    """[32 * len(segments)] The row number in the scope of each row of the concatenated `segments`."""
     starts = np.array(segments, np.int64) * SEGMENT_ROWS
     return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
 
 
 def without_others(mode: int) -> int:
-    """`mode` for a file that holds what people said.
+    """`mode` for a file with user data.
 
-    A file that everybody may read becomes private to its owner. One shared with a group only stays so: Echoic
-    never creates one, so somebody meant it.
+    A file that everyone may read becomes private to its owner. One shared with a group only stays so: Echoic
+    never creates one, so it is intended.
     """
     return mode & ~0o077 if mode & 0o007 else mode

@@ -1,6 +1,6 @@
 """Bulk copy of a whole store into another, record by record: resumable, and compared at the end.
 
-Unlike an export, no record is interpreted. A record keeps its kind, id, key, data and position (`seq`). So
+Unlike in an export, no record is interpreted. A record keeps its kind, id, key, data and position (`seq`). So
 cursors stay valid in the other store, neighbours stay neighbours, and empty positions stay empty. Vectors and
 word pieces are copied if both stores use the same model. Only `Record.version`, which counts the writes to
 one store, starts again.
@@ -28,23 +28,23 @@ from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Put, Re
 from echoic.types import Scope
 
 PAGE = 200
-"""Records read at once: under 10 MB if each is as large as may be."""
+"""Records read at once: under 10 MB if each has the maximum size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeContent:
-    """The content of a scope, in a form that two stores can be compared by."""
+    """The content of a scope, in a form in which two stores can be compared."""
 
     records: int
     vectors: int
     waiting: int
     """Searchable records without a vector."""
     digest: str
-    """BLAKE2b, 32 bytes in hex, of the kind, id, key, place and data of every record, in order."""
+    """BLAKE2b, 32 bytes in hex, of the kind, id, key, position and data of every record, in order."""
     vector_digest: str
     """The digest of the vectors and word pieces."""
     embedded: frozenset[int]
-    """The rows whose vectors that is made of."""
+    """The rows whose vectors are in `vector_digest`."""
 
 
 class CopiedRecord(NamedTuple):
@@ -63,11 +63,8 @@ async def content_of(
 ) -> ScopeContent:
     """The content of `scope`.
 
-    Args:
-        store: the store.
-        scope: the scope.
-        kinds: the kinds of records that are not searchable.
-        rows: whose vectors are compared; None for all rows with a vector.
+    `kinds` are those that are not searchable; `rows` those whose vectors are compared, None for all with a
+    vector.
     """
     records, vectors = blake2b(digest_size=32), blake2b(digest_size=32)
     count = waiting = 0
@@ -101,7 +98,7 @@ async def flat(pages: Pages) -> AsyncGenerator[Record, None]:
 
 
 async def all_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages:
-    """All of `scope` in order, searchable records first; each page is of one sort."""
+    """All records of `scope` in order, searchable ones first; each page holds one sort."""
     async for page in searchable_pages(store, scope):
         yield page
     async for page in other_pages(store, scope, kinds):
@@ -121,7 +118,7 @@ async def searchable_pages(store: Store, scope: Scope) -> Pages:
 
 
 def with_vectors(partition: Partition, records: Sequence[Record]) -> list[CopiedRecord]:
-    """Searchable records with what `partition` has of them."""
+    """Searchable records with their vectors and word pieces in `partition`."""
     found: list[CopiedRecord] = []
     with partition.lock:
         for record in records:
@@ -132,7 +129,7 @@ def with_vectors(partition: Partition, records: Sequence[Record]) -> list[Copied
 
 
 async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages:
-    """The records of `kinds` that are not searchable, merged in the order of first writing."""
+    """The records of `kinds`, which are not searchable, merged in the order of first writing."""
     read: dict[str, deque[Record]] = {kind: deque() for kind in kinds}
     after = dict.fromkeys(kinds, FIRST_UNSEARCHABLE - 1)
     page: list[CopiedRecord] = []
@@ -152,9 +149,7 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
 
 
 def told(record: Record) -> bytes:
-    """A JSON form that two stores must agree on: it distinguishes 1 from 1.0 and ignores the order of
-    names.
-    """
+    """A JSON form that two stores must agree on: 1 differs from 1.0, the order of names is ignored."""
     said = [record.kind, record.id, record.key, record.seq, record.data]
     return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
 
@@ -164,7 +159,7 @@ _ATTEMPTS = 20
 _PLACEHOLDER = "echoic-copy-placeholder"
 
 Progress = Callable[[int, int], None]
-"""Told how many records are done, of about how many."""
+"""Called with the number of records copied and the approximate total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +168,13 @@ class CopiedScope:
 
     scope: Scope
     records: int
-    """How many it holds now, in either store."""
+    """How many records it has now, in either store."""
     new: int
     """How many of these were written this time."""
     vectors: int
-    """How many vectors went along, or were there already."""
+    """How many vectors were copied, or existed already."""
     waiting: int
-    """Searchable records the target still has to embed."""
+    """Searchable records the target has yet to embed."""
     digest: str
 
 
@@ -206,12 +201,12 @@ class Copied:
 
     @property
     def waiting(self) -> int:
-        """Records that wait for a vector in the target."""
+        """Records without a vector in the target."""
         return sum(one.waiting for one in self.scopes)
 
 
 class _TargetProgress(NamedTuple):
-    """The last place the target has filled, among searchable records and among the others; -1: none."""
+    """The last position the target has filled, among searchable records and among the others; -1 for none."""
 
     row: int = -1
     other: int = -1
@@ -225,23 +220,23 @@ async def copy_store(
     vectors: bool,
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
-    """Copy every scope of `source`, and compare each when it is done. One scope at a time is held in memory.
+    """Copy every scope of `source`, and compare each at the end. One scope at a time is held in memory.
 
-    Nothing is written before all of what the target holds of these scopes was compared. Nothing is written to
-    the source but the mark that its `check` leaves. Other scopes of the target are left alone.
+    All existing content of these scopes in the target is compared before anything is written. The source is
+    not changed, except for the mark that its `check` leaves. Other scopes of the target stay unchanged.
 
     Args:
         source: open.
         target: open.
-        kinds: of the records that are not searchable; the seam cannot list them.
-        vectors: whether both hold vectors of the same model, so that they go along.
-        progress: told how far it is.
+        kinds: the kinds of records that are not searchable; the seam cannot list them.
+        vectors: whether both hold vectors of the same model, so that these are copied too.
+        progress: called with the progress.
 
     Raises:
-        InvalidInput: the target holds something else of one of these scopes; nothing was written.
-        WriteConflict: somebody wrote to either store meanwhile; copy again.
-        StoreCorrupt: part of the source cannot be read, or is of kinds that are not known here.
-        StoreUnavailable: either could not be reached; copy again, and it goes on from there.
+        InvalidInput: the target has other content in one of these scopes; nothing was written.
+        WriteConflict: a store was written to meanwhile; copy again.
+        StoreCorrupt: part of the source cannot be read, or has unknown kinds.
+        StoreUnavailable: a store could not be reached; copy again to resume.
     """
     total = await _countable(source)
     scopes = await source.scopes()
@@ -298,14 +293,7 @@ async def copy_while_written(
 
 
 class _ScopeWriter:
-    """Writes what the target lacks of one scope.
-
-    Args:
-        target: where to.
-        scope: whose.
-        begun: what is there.
-        vectors: whether they go along.
-    """
+    """Writes what the target lacks of one scope."""
 
     def __init__(self, target: Store, scope: Scope, begun: _TargetProgress, *, vectors: bool) -> None:
         self.new = 0
@@ -316,8 +304,7 @@ class _ScopeWriter:
     async def take(self, page: Sequence[CopiedRecord]) -> None:
         """Write what is missing of `page`, whose records are all searchable or all not.
 
-        Raises:
-            WriteConflict: the target gave them other places; they were taken back.
+        If the target gives them other positions, they are removed again and WriteConflict is raised.
         """
         missing = [kept for kept in page if not self._there(kept.record)]
         changes = [change for kept in missing for change in self._written(kept)]
@@ -343,14 +330,14 @@ class _ScopeWriter:
         return changes
 
     def _emptied(self, record: Record) -> list[Change]:
-        """Fill the places before `record` and empty them again: in the source they are empty as well."""
+        """Fill the positions before `record` and empty them again: in the source they are empty as well."""
         searchable = record.seq < FIRST_UNSEARCHABLE
         gap = record.seq - (self._next_row if searchable else self._next_other)
         if searchable:
             self._next_row = record.seq + 1
         else:
             self._next_other = record.seq + 1
-        # what is searchable follows from its kind and data; it is gone before the batch is committed
+        # searchability follows from kind and data; this record is dropped in the same batch
         filler: list[Change] = [
             Put(record=replace(record, id=_PLACEHOLDER), expect=0),
             Drop(kind=record.kind, id=_PLACEHOLDER),
@@ -392,13 +379,9 @@ class _ScopeWriter:
 async def _compared(
     source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
 ) -> CopiedScope:
-    """Both read once more, from the stores.
-
-    Raises:
-        WriteConflict: they differ.
-    """
+    """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
     ours = await content_of(source, scope, kinds, None if vectors else ())
-    # a vector the target made meanwhile of what had none is no difference
+    # a vector that only the target made meanwhile is no difference
     theirs = await content_of(target, scope, kinds, ours.embedded)
     if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):
         raise WriteConflict(
@@ -416,11 +399,7 @@ async def _compared(
 
 
 async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _TargetProgress:
-    """How much of `scope` the target has.
-
-    Raises:
-        InvalidInput: it has something else.
-    """
+    """How much of `scope` the target has; raises InvalidInput if it has other content."""
     last = []
     for ours, theirs in (
         (searchable_pages(source, scope), searchable_pages(target, scope)),
@@ -446,11 +425,7 @@ async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
 
 
 async def _countable(source: Store) -> int:
-    """How many records the source says it has.
-
-    Raises:
-        StoreCorrupt: it cannot read all of them.
-    """
+    """How many records the source has; raises StoreCorrupt if it cannot read all of them."""
     facts = await source.check()
     if unreadable := facts.get("unreadable"):
         raise StoreCorrupt(f"part of the source cannot be read, so nothing was copied: {unreadable[0]}")

@@ -1,14 +1,14 @@
-"""A full store out of five verbs on JSON documents, for a place of your own: Redis, an object store, a
+"""A full store from five methods on JSON documents, for a backend of your own: Redis, an object store, a
 table.
 
-A scope is one document that lists others, each with the records of 32 places and their vectors. A write puts
-new documents and then replaces the list, if it is still the one it was made from: so a batch happens wholly
-or not at all, and no write of another process is lost. What the list does not name does not count, and goes
-with the next erasure.
+A scope is one document that lists others, each with 32 records and their vectors. A write puts new documents
+and then replaces the list, if it is still the one it was made from: so a batch happens as a whole or not at
+all, and no write of another process is lost. Documents that the list does not name do not count, and the next
+erasure removes them.
 
-Its limits: a scope is held in memory whole while it is used, and every verb asks for its list first, so it
-suits users with up to some ten thousand records, and as many users as `scopes` can name. There is no search
-inside the database (`Narrows`).
+Its limits: a scope is held in memory as a whole while it is used, and every operation reads its list first,
+so it suits users with up to some ten thousand records, and as many users as `scopes` can return. There is no
+search inside the database (`Narrows`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OF_VECTOR: Final = ("vector", "text", "pieces")
 
 
 def changed_parts(texts: Mapping[str, str], held: HeldScope, staged: Staged) -> dict[str, str]:
-    """The new text of each part that `staged` changes; empty where the part is gone."""
+    """The new text of each part that `staged` changes; empty if the part is removed."""
     opened: dict[str, Json] = {}
 
     def part(seq: int) -> Json:
@@ -93,7 +93,7 @@ def record_of(seq: int, one: Json) -> Record:
 
 
 def vector_of(one: Json) -> tuple[bytes, Any, bytes | None]:
-    """The digest of the text a vector was made of, the vector and its word pieces."""
+    """The digest of the text a vector was made from, the vector and its word pieces."""
     vector = np.frombuffer(base64.b64decode(one["vector"]), "<f4").astype(np.float32)
     pieces = one.get("pieces")
     return bytes.fromhex(one["text"]), vector, None if pieces is None else base64.b64decode(pieces)
@@ -128,11 +128,7 @@ def head_of(text: str | None) -> Json:
 
 
 def parsed(text: str) -> Json:
-    """A document.
-
-    Raises:
-        StoreCorrupt: it is none.
-    """
+    """The JSON object in a document; raises StoreCorrupt if it is none."""
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -146,31 +142,32 @@ T = TypeVar("T")
 CACHE_BYTES: Final = 256 << 20
 HEAD, META, WAITS = "head", "echoic", "waits:"
 _TRIES: Final = 100
-"""How often a write is made anew because another process was first."""
+"""Attempts of a write that conflicts with other processes."""
 _BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
 _KEPT: Final = 3
-"""Scopes that stay loaded whatever they take: one recall reads a user's own and those everybody shares."""
+"""Scopes that stay loaded whatever their size: one recall reads a user's own and the shared ones."""
 
 
 @runtime_checkable
 class Documents(Protocol):
-    """A place for documents, ASCII texts by scope and name, which `DocumentStore` makes a store of.
+    """A backend for `DocumentStore`: ASCII texts by scope and name.
 
-    `scope` is whose they are; None: the store's own. Names are ASCII, of up to 4,000 characters. `put` and
-    `delete` compare and write in one step, whoever else writes, and are durable when they return. Where a
-    backend cannot compare, only one process may write to it. Any error means "could not look or keep".
+    `scope` is the owner; None for the store's own documents. Names are ASCII, up to 4,000 characters. `put`
+    and `delete` compare and write in one step, whoever else writes, and are durable when they return. If a
+    backend cannot compare, only one process may write to it. Any exception means that it could not read or
+    write.
     """
 
     async def get(self, scope: Scope | None, name: str) -> str | None:
-        """The document as it was put last, by any process; None: there is none."""
+        """The document as it was last put, by any process, or None."""
         ...
 
     async def put(self, scope: Scope | None, name: str, text: str, was: str | None) -> bool:
-        """Write it if `was` is stored there (None: nothing); returns False, without writing, if not."""
+        """Write it if `was` is stored there (None: nothing); otherwise return False without writing."""
         ...
 
     async def delete(self, scope: Scope | None, name: str, was: str) -> bool:
-        """Remove it if `was` is stored there; returns False if not."""
+        """Remove it if `was` is stored there; otherwise return False."""
         ...
 
     async def list(self, scope: Scope | None) -> Sequence[str]:
@@ -183,7 +180,7 @@ class Documents(Protocol):
 
 
 class _ScopeDocument:
-    """One scope as it was read last."""
+    """One scope as it was last read."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -192,11 +189,11 @@ class _ScopeDocument:
         """The text of its list."""
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
-        """The name and the text of the document of each part."""
+        """The name and the text of each part's document."""
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate memory it takes."""
         partition = self.held.partition.nbytes if self.held else 0
         return 2 * partition + 6 * sum(len(text) for _, text in self.parts.values()) + 2048
 
@@ -205,8 +202,8 @@ class DocumentStore:
     """A `Store` kept in `Documents`.
 
     Args:
-        documents: where. Opening and closing it is its owner's.
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        documents: the backend; you open and close it.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
     """
 
     def __init__(self, documents: Documents, *, cache_bytes: int = CACHE_BYTES) -> None:
@@ -299,7 +296,7 @@ class DocumentStore:
             return (await self._current(scope))[1]
 
     async def _current(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
-        """The scope as its documents are now."""
+        """The scope with its documents as they are now."""
         place = self._place(scope)
         text = await self._asked(self._documents.get(scope, HEAD))
         if place.held is None or text != place.text:
@@ -384,7 +381,7 @@ class DocumentStore:
                 )
 
     async def _commit(self, scope: Scope, place: _ScopeDocument, held: HeldScope, staged: Staged) -> bool:
-        """Make `staged` durable and let it happen; False: another process was first, nothing was written."""
+        """Make `staged` durable and apply it; False if another process wrote first, with nothing written."""
         made = changed_parts({w: text for w, (_, text) in place.parts.items()}, held, staged)
         if not made:
             held.commit(staged)
@@ -398,14 +395,14 @@ class DocumentStore:
             (now is not None) - (name in held.records) for name, now in staged.records.items()
         )
         begins_to_wait = any(not embedded for embedded in staged.embedded.values())
-        if begins_to_wait:  # before, so that nobody who waits is overlooked where this process dies
+        if begins_to_wait:  # before the write, so that no pending record is overlooked if this process dies
             await self._mark(scope, waits=True)
         await self._put_parts(scope, names, made)
         text = json.dumps(head)
         if not await self._asked(self._documents.put(scope, HEAD, text, place.text)):
             await self._remove(scope, {name: made[which] for which, name in names.items()})
             return False
-        if place.text is None:  # somebody may have erased what was of a scope of the same name
+        if place.text is None:  # another process may have erased documents of a scope with the same name
             await self._put_parts(scope, names, made)
         old = {name: text for which, (name, text) in place.parts.items() if which in made}
         held.commit(staged)
@@ -422,7 +419,7 @@ class DocumentStore:
         await asyncio.gather(*map(self._asked, puts))
 
     async def _remove(self, scope: Scope, texts: Mapping[str, str]) -> None:
-        """Remove documents that no list names any more. What fails here goes with the next erasure."""
+        """Remove documents that no list names any more. If this fails, the next erasure removes them."""
         with contextlib.suppress(StoreUnavailable):
             gone = (self._documents.delete(scope, name, text) for name, text in texts.items())
             await asyncio.gather(*map(self._asked, gone))
@@ -482,7 +479,7 @@ class DocumentStore:
                     await self._asked(self._documents.delete(scope, name, text))
 
     async def _searched(self, scope: Scope, left: Mapping[tuple[str, str], Json | None]) -> tuple[bool, int]:
-        """Whether the documents hold of each only what is `left` of it, and how much was looked at."""
+        """Whether only what is `left` of each record is found, and how many bytes were searched."""
         found, read = False, 0
         for name in await self._asked(self._documents.list(scope)):
             text = await self._asked(self._documents.get(scope, name)) or "{}"
@@ -494,7 +491,7 @@ class DocumentStore:
         return not found, read
 
     async def _without_vectors(self, scope: Scope) -> int:
-        """Let go of a scope's vectors; how many records wait now."""
+        """Drop a scope's vectors; returns how many records wait for one now."""
         place = self._place(scope)
         async with place.lock:
             for _ in range(_TRIES):
@@ -535,9 +532,7 @@ class DocumentStore:
         return [(s, head_of(text)) for s, text in zip(scopes, texts, strict=True) if text is not None]
 
     async def _settings(self, spec: EmbeddingSpec, *, replace: bool = False) -> EmbeddingSpec:
-        """The embedding model of the stored vectors; in a new store, or when they are replaced, that of
-        `spec`.
-        """
+        """The model of the stored vectors; in a new store, or with `replace`, that of `spec`."""
         while True:
             text = await self._asked(self._documents.get(None, META))
             if text is not None and not replace:
@@ -552,9 +547,7 @@ class DocumentStore:
                 return spec
 
     def _place(self, scope: Scope) -> _ScopeDocument:
-        """The cached state of a scope, now the most recently used; others are evicted to stay within the
-        limit.
-        """
+        """The cached state of a scope, now most recently used; evicts others over the limit."""
         place = self._places.setdefault(scope, _ScopeDocument())
         self._places.move_to_end(scope)
         if len(self._places) > _KEPT:
@@ -568,7 +561,7 @@ class DocumentStore:
             return await answer
         except EchoicError:
             raise
-        except Exception as error:  # whatever a backend of somebody's raises: it could not look or keep
+        except Exception as error:  # any exception of a backend means that it could not read or write
             raise StoreUnavailable(f"the documents could not be reached ({type(error).__name__})") from error
 
     @contextlib.asynccontextmanager

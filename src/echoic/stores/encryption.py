@@ -1,8 +1,8 @@
-"""Encryption at rest: a store that hands only ciphertext to another store (docs/encryption.md).
+"""Encryption at rest: a store that passes only ciphertext to another store (docs/encryption.md).
 
 Each record is sealed with AES-256-GCM under a key of its scope, bound to its kind and id. The inner store
 contains no words: a scope is indexed in memory when it is loaded. A vector and its word pieces are sealed
-together and stored in the place of the word pieces. Ids and keys are replaced by keyed hashes.
+together and stored in place of the word pieces. Ids and keys are replaced by keyed hashes.
 
 Each deployment has a random data key, stored wrapped by the deployment's own key, which comes from outside
 (`KeySource`). Rotating that key wraps the data key again; without it nothing can be read.
@@ -49,22 +49,20 @@ from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.types import EmbeddingSpec, Scope
 
 KeySource = Callable[[str], Sequence[bytes]]
-"""The keys of a deployment, 32 bytes each, the one that is in use first; none: its records cannot be read.
-
-Asked when the store is opened, and when a deployment is first used.
-"""
+"""Returns the keys of a deployment, 32 bytes each, the current one first; without any, its records cannot be
+read. Called when the store is opened, and when a deployment is first used."""
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _OVERHEAD: Final = _NONCE_BYTES + 16
 _KEYS: Final = "echoic.encryption"
-"""The deployment whose users are the names of deployments; each has one record, its wrapped data key."""
+"""The deployment that holds the wrapped data key of each deployment, as a user of that name."""
 _PLAIN: Final = "echoic.erasures"
-"""The deployment in which erasures are marked as made: keyed hashes, which belong to no deployment's key."""
+"""The deployment with the marks of erasures: keyed hashes, which are not encrypted."""
 _WRAPPED: Final = "data-key"
 _PREFIX: Final = "sealed-"
 _BLANK: Final = np.ones(1, np.float32)
 _AT_ONCE: Final = 64
-"""Rows that are opened on the event loop; more are opened on another thread."""
+"""Rows decrypted on the event loop; more are decrypted in a thread."""
 _PAGE: Final = 1000
 
 
@@ -76,7 +74,7 @@ def keys_from(setting: str | KeySource) -> KeySource:
             deployment, keys in base64 and "*" for every deployment without a line; or a function.
 
     Raises:
-        InvalidInput: it names nothing, or what it names has no such lines.
+        InvalidInput: it names nothing, or its text has no such lines.
     """
     if callable(setting):
         return setting
@@ -122,7 +120,7 @@ class _Keys:
         return nonce + self._cipher.encrypt(nonce, plain, place.encode())
 
     def open(self, sealed: bytes, place: str) -> bytes:
-        """Raises StoreCorrupt where it was not sealed with this key for this place."""
+        """The content sealed with this key for this place; raises StoreCorrupt if it was not."""
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -131,12 +129,12 @@ class _Keys:
             raise StoreCorrupt("an encrypted record was changed or moved, and is left as it is") from error
 
     def blind(self, *parts: str) -> str:
-        """A keyed hash: the same for the same parts, and nothing else can be told from it."""
+        """A keyed hash: equal for equal parts, and revealing nothing else."""
         text = "\0".join(parts).encode(errors="surrogatepass")
         return hashlib.blake2b(text, key=self._mac, digest_size=16).hexdigest()
 
     def record(self, record: Record, index: Index) -> Record:
-        """`record` as the store beneath has it."""
+        """`record` as the inner store has it."""
         kind, name = _PREFIX + record.kind, self.blind("id", record.kind, record.id)
         plain = json.dumps([record.id, record.key, record.data], ensure_ascii=False, separators=(",", ":"))
         sealed = self.seal(plain.encode(errors="surrogatepass"), f"{kind}\0{name}")
@@ -164,7 +162,7 @@ def _kind(record: Record) -> str:
 
 
 def _blank_index(record: Record) -> Entry | None:
-    """How the store beneath finds a record: not at all. The text says whether its vector still holds."""
+    """An index entry without words; its text tells whether the vector is still valid."""
     found = record.data.get("found")
     return None if found is None else Entry(text=found, kind=MEMORY, words=())
 
@@ -173,7 +171,7 @@ class EncryptedStore:
     """Encrypts everything before `inner` sees it. Scopes, kinds, sizes, versions and order stay readable.
 
     Args:
-        inner: an empty store, or one that was encrypted before.
+        inner: an empty store, or one that is encrypted already.
         keys: the key of each deployment.
         cache_bytes: memory limit of loaded scopes, in addition to that of `inner`.
     """
@@ -190,7 +188,7 @@ class EncryptedStore:
         self._data_keys: dict[str, bytes] = {}
         self._loading: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._unwrapping = asyncio.Lock()
-        for verb in ("snapshot", "examine"):  # what else it can do, it can do with ciphertext
+        for verb in ("snapshot", "examine"):  # other capabilities also work on ciphertext
             if hasattr(inner, verb):
                 setattr(self, verb, getattr(inner, verb))
 
@@ -208,7 +206,7 @@ class EncryptedStore:
         return _Keys(data_key, scope)
 
     async def _data_key(self, deployment: str) -> bytes:
-        """The unwrapped data key of `deployment`, wrapped again if its key was rotated."""
+        """The data key of `deployment`, wrapped again if its key was rotated."""
         given = {_fingerprint(key): key for key in map(_checked, self._source(deployment))}
         if not given:
             raise InvalidInput(f"there is no encryption key for the deployment {brief(deployment)}")
@@ -232,9 +230,9 @@ class EncryptedStore:
                 try:
                     if old is None:
                         await self._inner.write(place, [Put.over(None, new)])
-                    else:  # the old wrapping is destroyed with it
+                    else:  # this destroys the old wrapping
                         await self._inner.erase(place, [Put.over(old, new)])
-                except WriteConflict:  # another process was first
+                except WriteConflict:  # another process wrote it first
                     continue
             self._data_keys[deployment] = data_key
             return data_key
@@ -264,7 +262,7 @@ class EncryptedStore:
         try:
             for scope in await self._inner.scopes(_KEYS):
                 if scope.user is not None and self._source(scope.user):
-                    await self._data_key(scope.user)  # a wrong key is told at once, a rotated one used
+                    await self._data_key(scope.user)  # report a wrong key at once, and apply a rotated one
         except BaseException:
             await self.aclose()
             raise
@@ -308,7 +306,7 @@ class EncryptedStore:
             kept = self._cache.get(scope)
             if kept is None or kept.partition.scratch.get("sealed") is not inner:
                 kept = Loaded(partition=Partition(self._spec.dimensions), number=0, seen=-1)
-                kept.partition.scratch["sealed"] = inner  # so that it is known, and counted
+                kept.partition.scratch["sealed"] = inner  # cached and weighed
             with inner.lock:
                 version, revision = inner.version, inner.revision
                 changed = np.flatnonzero(inner.patched > kept.seen).tolist()
@@ -346,7 +344,7 @@ class EncryptedStore:
 
     async def waiting(self, limit: int) -> list[Waiting]:
         asked = limit
-        while True:  # those whose key is gone wait for ever, and must not be in the way
+        while True:  # records without a key are pending for ever, and must not block others
             found = await self._inner.waiting(asked)
             live = [one for one in found if self._readable(one.scope)][:limit]
             if len(live) == limit or len(found) < asked:
@@ -374,7 +372,7 @@ class EncryptedStore:
         return [scope for scope in await self._inner.scopes(deployment) if self._readable(scope)]
 
     def _readable(self, scope: Scope) -> bool:
-        """Whether it is somebody's, and its key is there."""
+        """Whether it belongs to a deployment whose key is available."""
         return scope.deployment == _PLAIN or (
             scope.deployment != _KEYS and bool(self._source(scope.deployment))
         )
@@ -393,8 +391,8 @@ class EncryptedStore:
         if "embedding" in facts:
             facts["embedding"] = f"{self._spec.model} {self._spec.dimensions}"
         for counted in [name for name in ("records", "scopes") if isinstance(facts.get(name), int)]:
-            facts[counted] -= len(wrapped)  # the data keys are nobody's records
-            if readable < len(wrapped):  # how many of them can be read, nobody counts
+            facts[counted] -= len(wrapped)  # data keys are not user records
+            if readable < len(wrapped):  # the number of readable ones is unknown
                 del facts[counted]
         return facts
 
@@ -427,7 +425,7 @@ class EncryptedStore:
     async def _compared(
         self, scope: Scope, keys: _Keys, changes: Sequence[Change]
     ) -> dict[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        """Read the records whose data a change compares: the data in the clear, and as it is stored."""
+        """The data of records that a change compares, decrypted and as stored."""
         asked: dict[str, list[str]] = {}
         for change in changes:
             if isinstance(change, Put | Attach) and change.was is not None:
@@ -453,14 +451,14 @@ class EncryptedStore:
 
     @property
     def _dtype(self) -> str:
-        """The type of stored vectors: halves where they would not fit."""
+        """The type of stored vectors: half precision if they would not fit otherwise."""
         return "<f4" if self._spec.dimensions * 8 <= MAX_BYTES else "<f2"
 
 
 def _was(
     was: Mapping[str, Any] | None, stands: tuple[Mapping[str, Any], Mapping[str, Any]] | None
 ) -> Mapping[str, Any] | None:
-    """`was` as it lies there; what lies nowhere where the record holds other data."""
+    """The stored form of `was`; a value that matches nothing if the record has other data."""
     if was is None:
         return None
     return stands[1] if stands is not None and stands[0] == was else {}
@@ -477,13 +475,10 @@ def _checked(key: bytes) -> bytes:
 
 
 def _fingerprint(key: bytes) -> str:
-    """The name of a key: nothing of the key can be told from it."""
+    """The name of a key, which reveals nothing of it."""
     return hmac.digest(key, b"echoic encryption key", "sha256").hex()[:12]
 
 
 def _are(given: Iterable[str]) -> str:
     names = list(given)
     return f"is {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"
-
-
-__all__ = ["EncryptedStore", "KeySource", "keys_from"]

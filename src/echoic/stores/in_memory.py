@@ -1,4 +1,4 @@
-"""The reference store: in this process and gone with it. The simplest thing that keeps the contract."""
+"""The reference store: in memory, lost with the process. The simplest implementation of the contract."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from echoic.types import EmbeddingSpec, Scope
 
 
 class InMemoryStore:
-    """A store for tests and trials. `aclose` keeps the contents, so that a test may open it again."""
+    """A store for tests and trials. `aclose` keeps the contents, so that a test can open it again."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, HeldScope] = {}
@@ -80,7 +80,7 @@ class InMemoryStore:
             changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
         gone, rewritten = held.erasing(changes)
         vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
-        # a scope that is let go of is emptied as well: somebody may hold its partition
+        # also empty a dropped scope: a caller may hold its partition
         staged = held.stage(changes)
         held.commit(staged)
         self._list(scope, staged)

@@ -1,10 +1,9 @@
-"""One scope held in memory: its records, their rows and words. The in-memory, files and document stores
-share it.
+"""One scope held in memory, shared by the in-memory, files and document stores; and caches of loaded scopes.
 
-A scope knows nothing of files or of other scopes, and is not safe for several threads at once: its holder
-sees to that. `PartitionCache` keeps the partitions used last and lets go of others when they outgrow a bound
-in bytes. The last few stay whatever they take: one recall reads a user's own scope, everyone's and perhaps a
-shared one. `Listings` finds the conversations of all users for stores that keep no index in a database.
+A scope knows nothing of files or of other scopes, and is not thread-safe: its holder is responsible.
+`PartitionCache` keeps the most recently used partitions within a limit in bytes. The last few stay whatever
+their size: one recall reads a user's own scope, the global and perhaps a shared one. `Listings` finds the
+conversations of all users for stores without an index in a database.
 """
 
 from __future__ import annotations
@@ -46,40 +45,40 @@ class WaitingText(NamedTuple):
 
     digest: bytes
     since: int
-    """When the row began to wait for its vector, by the holder's clock; of no meaning once it has one."""
+    """When the row began to wait for its vector, by the holder's clock; meaningless once it has one."""
 
 
 class ChangeStep(NamedTuple):
-    """One change, what it finds and what it leaves behind."""
+    """One change, the record it finds and the record it leaves."""
 
     change: Change
     old: Record | None
     left: Record | None
     entry: Entry | None = None
     keep: bool = False
-    """Whether the text to embed stayed the same, and its vector with it."""
+    """Whether the text to embed stayed the same, so that its vector is kept."""
 
 
 @dataclass(slots=True)
 class Staged:
-    """Changes that were checked against a scope and wait to be committed to it."""
+    """Changes that were checked against a scope and not yet committed to it."""
 
     records: dict[Name, Record | None] = field(default_factory=dict)
     """The new state of each changed record; None if removed."""
     texts: dict[int, WaitingText] = field(default_factory=dict)
     """The new text of each changed row."""
     embedded: dict[int, bool] = field(default_factory=dict)
-    """Whether each touched row has the vector of what it says."""
+    """Whether each touched row has the vector of its text."""
     steps: list[ChangeStep] = field(default_factory=list)
     next_row: int = 0
     next_other: int = FIRST_UNSEARCHABLE
 
 
 class Queue:
-    """Rows that wait for their vector, the longest-waiting first, of all scopes that share it.
+    """Rows waiting for their vector, the oldest first, of all scopes that share it.
 
-    Kept up to date by each change, because it is asked after each: looking for rows without a vector would
-    visit every row there is.
+    Updated with each change, because it is read after each: searching for rows without a vector would visit
+    every row.
     """
 
     def __init__(self) -> None:
@@ -97,16 +96,16 @@ class Queue:
             return
         self.discard(held, row)
         self._since[held, row] = since
-        # clocks count up, so a row belongs at the end, unless it was read from a file or let go of its vector
+        # clocks count up, so a row belongs at the end, unless it was read from a file or lost its vector
         self._in_order = self._in_order and since >= self._latest
         self._latest = max(self._latest, since)
 
     def discard(self, held: HeldScope, row: int) -> None:
-        """A row waits no longer, or is gone."""
+        """Remove a row, which has its vector or is gone."""
         self._since.pop((held, row), None)
 
     def first(self, limit: int) -> list[tuple[int, Waiting]]:
-        """At most `limit` that wait, and since when, the longest-waiting first."""
+        """At most `limit` waiting rows, and since when, the oldest first."""
         if not self._in_order:
             self._since = dict(sorted(self._since.items(), key=lambda item: (item[1], item[0][1])))
             self._in_order = True
@@ -122,7 +121,7 @@ class Clock:
         self._lock = threading.Lock()
 
     def not_before(self, moment_us: int) -> None:
-        """Go on behind a moment that was noted before, by a clock that may have been ahead."""
+        """Continue after a time that was stored earlier, by a clock that may have been ahead."""
         with self._lock:
             self._last = max(self._last, moment_us)
 
@@ -135,12 +134,7 @@ class Clock:
 class HeldScope:
     """The records of one scope and the partition over them.
 
-    Args:
-        scope: whose.
-        index: how records are found.
-        dimensions: of the vectors that will be attached.
-        clock: counts up; one for all scopes of a store.
-        queue: where its rows wait for their vectors; one of its own where None.
+    `clock` is one for all scopes of a store, as is `queue`, where rows wait for their vectors.
     """
 
     def __init__(
@@ -162,15 +156,11 @@ class HeldScope:
         self._clock = clock
         self._names: dict[int, Name] = {}
         self._order: dict[tuple[str, ...], list[int]] = {}
-        """Sorted, the `seq` of every record of a kind, and of a kind and key."""
+        """The sorted `seq` of every record of a kind, and of a kind and key."""
         self._segments: dict[int, Segment] = {}
 
     def stage(self, changes: Sequence[Change]) -> Staged:
-        """Check `changes` and work out what they lead to, without touching anything.
-
-        Raises:
-            WriteConflict: a `Put.expect` does not hold, or a `Require`.
-        """
+        """Check `changes` and compute their result without applying anything, or raise WriteConflict."""
         staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
             name = name_of(change)
@@ -204,18 +194,18 @@ class HeldScope:
         else:
             seq, staged.next_other = staged.next_other, staged.next_other + 1
         keep = entry is not None and self._staged_text(staged, seq, entry.text)
-        # a copy: what its owner does to the data afterwards stays with the owner
+        # a copy: the caller may change its data afterwards
         left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
         return ChangeStep(put, old, left, entry, keep)
 
     def _staged_text(self, staged: Staged, row: int, text: str) -> bool:
-        """Whether the row said `text` before; from now on it does."""
+        """Whether the row had the same `text` before; from now on it does."""
         digest = text_digest(text)
         before = staged.texts.get(row, self.texts.get(row))
         if before is not None and before.digest == digest:
             return True
         embedded = staged.embedded.get(row, before is not None and self._embedded(row))
-        # who waits already keeps its place: else what is said anew again and again would never be embedded
+        # a pending row keeps its place: otherwise one that changes often would never be embedded
         waits_since = before.since if before is not None and not embedded else self._clock()
         staged.texts[row], staged.embedded[row] = WaitingText(digest, waits_since), False
         return False
@@ -248,15 +238,11 @@ class HeldScope:
         vectors: Mapping[int, tuple[bytes, NDArray[np.float32], bytes | None]],
         counters: tuple[int, int],
     ) -> None:
-        """Hold exactly these records from now on; what is the same already is left as it is.
+        """Replace the records by exactly these; unchanged ones stay as they are.
 
-        Args:
-            records: all of them, with the version and seq each has.
-            entries: by row, how each searchable one is found that is not held yet as it is now.
-            since: by row, when it began to wait.
-            vectors: by row, the digest of a text, the vector made of it and its word pieces; one of
-                another text is passed over.
-            counters: the next row and the next unsearchable seq.
+        By row, `entries` has the index entry of each new or changed one, `since` when it began to wait, and
+        `vectors` the digest of a text, its vector and word pieces, ignored for another text. `counters` are
+        the next row and seq.
         """
         touched: set[int] = set()
         kept = {(record.kind, record.id): record for record in records}
@@ -316,7 +302,7 @@ class HeldScope:
                 del self._order[listed]
 
     def _queue(self, row: int) -> None:
-        """See to it that a row waits for its vector exactly as long as it has none."""
+        """Queue a row exactly while it has no vector."""
         text = self.texts.get(row)
         if text is not None and not self._embedded(row):
             self.queue.add(self, row, text.since)
@@ -349,12 +335,12 @@ class HeldScope:
 
     def read(self, kind: str, ids: Iterable[str]) -> list[Record]:
         """The records of `kind` among `ids`, in the order asked."""
-        return [_handed_out(self.records[kind, i]) for i in ids if (kind, i) in self.records]
+        return [own_copy(self.records[kind, i]) for i in ids if (kind, i) in self.records]
 
     def at(self, rows: Iterable[int]) -> list[Record]:
         """The searchable records at these rows, in the order asked."""
         found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
-        return [_handed_out(self.records[self._names[row]]) for row in found]
+        return [own_copy(self.records[self._names[row]]) for row in found]
 
     def scan(
         self,
@@ -373,10 +359,10 @@ class HeldScope:
         else:
             begin = bisect_right(order, after)
             page = order[begin : begin + limit]
-        return [_handed_out(self.records[self._names[seq]]) for seq in page]
+        return [own_copy(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
-        """Drop every vector, for new ones of `dimensions`. Returns how many records wait now."""
+        """Drop every vector, for new ones of `dimensions`; returns how many records wait now."""
         for segment in self._segments.values():
             segment.detach_all()
         self.partition = Partition(dimensions)
@@ -386,7 +372,7 @@ class HeldScope:
         return len(self.texts)
 
     def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
-        """The records that `changes` destroy whole, and those they rewrite with what is left of each."""
+        """The records that `changes` destroy, and those they rewrite, each with its new state."""
         named = {name_of(change): change for change in changes}
         there = [(self.records[name], change) for name, change in named.items() if name in self.records]
         gone = [record for record, change in there if not isinstance(change, Put)]
@@ -427,7 +413,8 @@ def copied(value: Any) -> Any:
     return value
 
 
-def _handed_out(record: Record) -> Record:
+def own_copy(record: Record) -> Record:
+    """A copy whose data the caller may change."""
     return replace(record, data=copied(record.data))
 
 
@@ -436,38 +423,25 @@ def _lists(record: Record) -> list[tuple[str, ...]]:
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
 
 
-__all__ = [
-    "ChangeStep",
-    "Clock",
-    "HeldScope",
-    "Name",
-    "Queue",
-    "Staged",
-    "WaitingText",
-    "copied",
-    "text_digest",
-]
-
-
 @dataclass(slots=True)
 class Loaded:
     """A partition and what it was loaded from."""
 
     partition: Partition
     number: int
-    """The store's own number of the scope: another number is another scope of the same name."""
+    """The store's own number of the scope; it differs for a new scope of the same name."""
     seen: int
-    """The store's change mark when it was last found to be current."""
+    """The store's change mark when it was last known to be current."""
     nbytes: int = 0
 
 
 _OF_ONE_RECALL = 3
 _LEAST_BYTES = 2048
-"""What even an empty scope takes, so that asking for a million strangers does not fill the memory."""
+"""Counted even for an empty scope, so that asking for a million strangers does not fill the memory."""
 
 
 class PartitionCache:
-    """One store's partitions. May be asked from several threads."""
+    """One store's partitions. Thread-safe."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -484,7 +458,7 @@ class PartitionCache:
             return loaded
 
     def put(self, scope: Scope, loaded: Loaded) -> None:
-        """Keep `loaded`, or weigh it again after it grew; older ones go until the bound holds."""
+        """Cache `loaded`, or weigh it again; evicts others over the limit."""
         with self._lock:
             self.drop(scope)
             loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)
@@ -512,7 +486,7 @@ class PartitionCache:
 
 
 _Place = tuple[str, tuple[str, str], str]
-"""When it began, whose it is and its id."""
+"""Start time, scope and id."""
 
 
 class Listings:
@@ -534,7 +508,7 @@ class Listings:
                 self._of.setdefault(scope, {})[record.id] = bucket, place
 
     def drop(self, scope: Scope, ids: Iterable[str] | None = None) -> None:
-        """Remove these, or all of `scope`."""
+        """Remove these ids, or all of `scope`."""
         listed = self._of.get(scope, {})
         for name in list(listed if ids is None else ids):
             if name in listed:
@@ -547,7 +521,7 @@ class Listings:
             self._of.pop(scope, None)
 
     def replace(self, scope: Scope, records: Iterable[Record]) -> None:
-        """List exactly these of `scope` from now on."""
+        """Replace the entries of `scope` by exactly these."""
         self.drop(scope)
         self.put(scope, records)
 

@@ -1,8 +1,8 @@
 """Spoken time: dates, ranges, "two weeks ago", time zones. Pure: no store, no clock, no search.
 
-`spans_of_phrase` reads which time a question means, `dated` puts the date beside "tomorrow" in a statement,
+`spans_of_phrase` finds the time that a question means, `dated` adds the date to "tomorrow" in a statement,
 `dates_in` finds explicit dates, and `zone_of` finds a time zone by any of its names. Spans rank results and
-hide none, so a misread phrase costs a place or two; an ambiguous phrase is not read at all.
+hide none, so a misread phrase costs a place or two; an ambiguous phrase is ignored.
 
 The first look-up of a time zone reads files of the zone database and blocks: call `zone_of` in a thread.
 """
@@ -39,24 +39,23 @@ from echoic.temporal.rules import (
     milliseconds,
     spans_of,
 )
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Hit, checked_time
 
 Span = tuple[int, int]
 """First and last moment, in Unix milliseconds (UTC)."""
 
 LOOKED_AT = 5
-"""Hits among which the event of a question ("before the move") must be clear."""
+"""The first hits, among which the event of a question ("before the move") must be clear."""
 AGREE_WITHIN = timedelta(days=31)
-"""How far apart the hits that mention the event may lie; further apart, it is not clear which one is meant.
-"""
+"""The largest time between hits that mention the event; beyond it the event is ambiguous."""
 _SAID_SHARE = 2 / 3
 
 EARLIEST_MS = milliseconds(datetime(1, 1, 1, tzinfo=UTC))
-"""Where a span that is open to the past begins."""
+"""The start of a span without a beginning."""
 
 MAX_CHARACTERS = 1000
-"""How much of a question is read, from its end: somebody who talks at length asks at the end."""
+"""How much of a question is read, from its end: people who talk at length ask at the end."""
 
 _TO = r"to|until|till|through|-|\u2013"
 _JOINED = re.compile(rf"\s{{0,9}}(?:and|{_TO})\s{{0,9}}(?:the )?", re.IGNORECASE)
@@ -97,7 +96,7 @@ _EVENT = re.compile(
     r"(?=\s*(?:$|[,.?!;:]|\b(?:what|where|who|whom|which|when|how|why|did|do|does|was|were|is|are)\b))",
     re.IGNORECASE,
 )
-# What people say they did with words: asks for what was said whatever it was about.
+# Verbs of speaking: asks for what was said, on any topic.
 _SPEAKING = frozenset(
     "say said saying tell told talk talked talking mention mentioned discuss discussed speak spoke ask asked "
     "call called happen happened chat chatted conversation anything something everything everyone last late "
@@ -107,13 +106,13 @@ _SPEAKING = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedEvent:
-    """Something that happened, by which a question says when ("before the move")."""
+    """An event that says when ("before the move")."""
 
     relation: str
-    """before, after, since or until. Not "during": people seldom speak of an event while it goes on (on
+    """before, after, since or until. Not "during": people seldom mention an event while it goes on (on
     LoCoMo's development half it put 3 of 9 answers out of the first five)."""
     text: str
-    """What happened, in the question's words."""
+    """The event, in the question's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +122,15 @@ class Spans:
     ranges: tuple[Span, ...] = ()
     """(first, last) in Unix ms, UTC."""
     past: bool = False
-    """Whether the past is meant, so that what no longer holds is wanted as well."""
+    """Whether the past is meant, so that past memories are wanted as well."""
     loose: bool = False
-    """Whether all ranges are dates without a year, of the latest year: earlier ones may be meant instead."""
+    """Whether all ranges are dates without a year, resolved to the latest year: earlier ones may be meant."""
     bare: bool = False
-    """Whether the question asks for nothing but what was said then ("what did I say last Tuesday")."""
+    """Whether the question only asks for what was said then ("what did I say last Tuesday")."""
     event: NamedEvent | None = None
-    """What has to be found first to know the range; `ranges` is empty then."""
+    """The event to look up before the range is known; `ranges` is empty then."""
     assumed: bool = False
-    """Whether the user's time zone could not be looked up and another one was assumed."""
+    """Whether the user's time zone could not be read and another one was assumed."""
 
 
 NOTHING = Spans()
@@ -145,16 +144,7 @@ def may_mean_time(text: str) -> bool:
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
-    """The time ranges in `text`.
-
-    Args:
-        text: a question, as it was spoken; the last `MAX_CHARACTERS` of it are read.
-        now: the moment of speaking, aware.
-        timezone: the speaker's time zone.
-
-    Raises:
-        InvalidInput: `now` carries no time zone.
-    """
+    """The time ranges in `text`, a spoken question, at the aware moment `now`."""
     at, text = Calendar(checked_time(now, "now"), timezone), text[-MAX_CHARACTERS:]
     found = _meant(text, find_expressions(text, at))
     if not found:
@@ -176,8 +166,8 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
 
 
 def _meant(text: str, found: list[Expression]) -> list[Expression]:
-    """Those expressions that say when something was, as far as the sentence tells."""
-    # "last Friday on 23 January 2022": what says its year says it all
+    """Those expressions that say when something was."""
+    # "last Friday on 23 January 2022": an expression with a year suffices
     if any(one.exact for one in found):
         ends = {one for first, one in pairwise(found) if first.exact and _is_range(text, first, one)}
         found = [one for one in found if one.exact or one.loose or one in ends]
@@ -187,11 +177,11 @@ def _meant(text: str, found: list[Expression]) -> list[Expression]:
 
 
 _Open = tuple[datetime | None, datetime]
-"""From where on (None: ever since) and up to where."""
+"""Start (None: without a beginning) and end."""
 
 
 def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
-    """The intervals of `found`, opened by "since" and the like, and two of "from … to" made one."""
+    """The intervals of `found`, opened by "since" and the like, with the two of "from … to" joined."""
     intervals: list[_Open] = []
     rest = list(found)
     while rest:
@@ -210,7 +200,7 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
 
 
 def _is_range(text: str, first: Expression, last: Expression) -> bool:
-    """Whether the text joins `first` and `last` to one range; without an opener they have to be in order."""
+    """Whether the text joins both to one range; without an opening word they must be in order."""
     before, between = text[: first.start], text[first.end : last.start]
     if BETWEEN.search(before):
         return _JOINED.fullmatch(between) is not None
@@ -221,7 +211,7 @@ def _is_range(text: str, first: Expression, last: Expression) -> bool:
 
 
 def _begin(text: str, first: Expression, last: Expression) -> datetime:
-    """Where a range begins. Of two weekdays the first is the one before the last, if in another week."""
+    """The start of a range. Of two weekdays the first precedes the last, in another week if needed."""
     begins = first.interval.first
     weekdays = all(_WEEKDAY.fullmatch(text, one.start, one.end) for one in (first, last))
     return begins - 7 * DAY if weekdays and begins >= last.interval.after else begins
@@ -273,20 +263,16 @@ def _is_bare(text: str, found: list[Expression]) -> bool:
 
 
 def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
-    """When the event was mentioned, or held; None where that is not clear.
+    """When the event was mentioned, or held; None if that is ambiguous.
 
-    It is clear if at least one of the first hits contains two thirds of the event's words, and all that do
-    lie within a month. The best of them counts.
-
-    Args:
-        event: what the question goes by.
-        hits: of a search for the event's words, best first.
+    It is clear if at least one of the first hits (`hits` is best first) contains two thirds of the event's
+    words, and all that do are within a month. The best of them counts.
     """
-    asked = {word.stem for word in content_words(event.text)}
+    asked = content_stems(event.text)
     speaking = [
         _said_at(hit)
         for hit in hits[:LOOKED_AT]
-        if len(asked & {word.stem for word in content_words(_words_of(hit))}) >= _SAID_SHARE * len(asked)
+        if len(asked & content_stems(_words_of(hit))) >= _SAID_SHARE * len(asked)
     ]
     if not speaking or max(speaking) - min(speaking) > AGREE_WITHIN:
         return None
@@ -294,10 +280,9 @@ def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
 
 
 def span_around(event: NamedEvent, moment: datetime, now: datetime, zone: tzinfo) -> Span | None:
-    """The span that "before", "after", "since" or "until" means for an event at `moment`; None if it lies
-    ahead.
+    """The span of "before", "after", "since" or "until" an event at `moment`; None if it is in the future.
 
-    The day of the event belongs to either side.
+    The day of the event belongs to both sides.
     """
     at = Calendar(moment, zone)
     day = at.days(at.today)
@@ -319,7 +304,7 @@ def _words_of(hit: Hit) -> str:
 
 
 ZONE_KEYS = ("time_zone", "timezone")
-"""Keys under which a user's time zone is remembered, the stronger one first."""
+"""Keys of a user's time zone, in order of precedence."""
 
 _SPOKEN: Mapping[str, str] = {
     "eastern": "America/New_York",
@@ -362,7 +347,7 @@ _CODES: Mapping[str, str] = {
     "msk": "Europe/Moscow",
     "sast": "Africa/Johannesburg",
 }
-"""Abbreviations, with the place they mean: "EST" in summer means New York, not the offset."""
+"""Abbreviations and the place they mean: "EST" in summer means New York, not the offset."""
 _OFFSET = re.compile(r"(?:utc|gmt)\s*(?:(?P<hours>[+-]\d{1,2})(?::?(?P<minutes>[0-5]\d))?)?", re.IGNORECASE)
 _SUFFIX = re.compile(r"\s{0,9}(?:standard |daylight |summer )?time(?: zone)?$", re.IGNORECASE)
 
@@ -397,7 +382,7 @@ def _spellings() -> Mapping[str, str]:
 
 
 def _said(name: str) -> str:
-    """`name` as it is said aloud: without capitals and underscores."""
+    """`name` as spoken: without capitals and underscores."""
     return name.casefold().replace("_", " ")
 
 

@@ -1,8 +1,7 @@
-"""Finds expressions of time in a text: by the rules, and dates that are named outright.
+"""Finds expressions of time in a text: by the rules, and explicit dates.
 
-An expression may say in which greater one it lies: "in March last year", "last week on Tuesday". Alone,
-"March" is the latest there was; beside "last year" it is that year's, so it is read again as at the end of
-that year.
+An expression may be inside a larger one: "in March last year", "last week on Tuesday". "March" alone is the
+latest one; beside "last year" it is that year's, so it is resolved again as at the end of that year.
 """
 
 from __future__ import annotations
@@ -36,12 +35,11 @@ _WHICH = re.compile(r"\b(?:(?P<how>last|this past|this) )?(?:(?P<third>early|mid
 _THIRDS = {"early": (1, 10), "mid": (11, 10), "late": (21, 11)}
 """First day of the month, and days."""
 BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
-"""What opens a range."""
+"""Words that begin a range."""
 _JOINT = r"(?: ?[-\u2013] ?| (?:to|until|till|through|(?P<and>and)) )(?:the )?"
 _DAY_BEFORE = re.compile(rf"(?<![\w.,:/$-])(?P<day>{A_DAY}){_JOINT}$", re.IGNORECASE)
 _DAY_BEHIND = re.compile(
-    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})",
-    re.IGNORECASE,
+    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})", re.IGNORECASE
 )
 _BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
 _UNIT = "week|month|year"
@@ -51,7 +49,7 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _UNFRAMED = re.compile(r"\b(?:today|tonight|this|weekend)\b", re.IGNORECASE)
-"""What goes by the moment of speaking alone."""
+"""Expressions relative to the moment of speaking only."""
 _IN_FRAME = re.compile(r",? (?:of |in )?", re.IGNORECASE)
 _OF_FRAME = re.compile(r"(?:['’]s)?,? (?:(?:in|on|at|over|during) )?(?:the )?", re.IGNORECASE)
 _OPENED = re.compile(r",? (?:between|from|since|until|till|before|after) (?:the )?", re.IGNORECASE)
@@ -70,11 +68,11 @@ class Expression:
     """Its start in the text."""
     end: int
     past: bool = False
-    """Whether its wording lies in the past ("last May"); where not, the sentence decides ("in May")."""
+    """Whether its wording is in the past ("last May"); if not, the sentence decides ("in May")."""
     exact: bool = False
-    """Whether it names its year: then it means the same whenever it is said."""
+    """Whether it names its year, so that it means the same at any time."""
     loose: bool = False
-    """Whether it is a date without its year: earlier years have it as well."""
+    """Whether it is a date without a year, so that earlier years may be meant."""
 
 
 def find_expressions(text: str, at: Calendar) -> list[Expression]:
@@ -83,7 +81,7 @@ def find_expressions(text: str, at: Calendar) -> list[Expression]:
 
 
 def _apart(text: str, at: Calendar) -> list[Expression]:
-    """Each expression by itself, whatever stands beside it."""
+    """Each expression by itself, ignoring its neighbours."""
     found = sorted(
         [*_by_rules(text, at), *_by_dates(text, at)], key=lambda e: (e.start - e.end, e.start, not e.past)
     )
@@ -95,9 +93,7 @@ def _apart(text: str, at: Calendar) -> list[Expression]:
 
 
 def may_hold_time(text: str) -> bool:
-    """Whether `find_expressions` could find anything in `text`. Cheap: for most texts a search for
-    substrings.
-    """
+    """Whether `find_expressions` could find anything in `text`. Cheap: mostly a search for substrings."""
     return any(rule.pattern.search(text) for rule in _likely(text)) or bool(find_dates(text))
 
 
@@ -124,7 +120,7 @@ def _by_dates(text: str, at: Calendar) -> Iterator[Expression]:
     for named_date, start, end in named:
         # "May or June 2023": a year counts for all
         year = named_date.year or (years[-1] if years else None)
-        with suppress(ValueError):  # such as the 31st of June: there is no such day
+        with suppress(ValueError):  # such as the 31st of June, which does not exist
             yield _dated(named_date._replace(year=year), text, start, end, at)
         with suppress(ValueError):
             yield from _days_of_month(named_date._replace(year=year), text, start, end, at, behind=after)
@@ -180,7 +176,7 @@ def _dated(named: NamedDate, text: str, start: int, end: int, at: Calendar) -> E
 
 
 def _year_of(named: NamedDate, how: str, at: Calendar) -> int:
-    """The year of the latest such day or month; with "last", of the latest that is over."""
+    """The year of the latest such day or month; with "last", of the latest one that is over."""
     assert named.month is not None
     month = named.month
     if how == "this":
@@ -196,10 +192,9 @@ def _year_of(named: NamedDate, how: str, at: Calendar) -> int:
 
 
 def _framed(text: str, found: Sequence[Expression], at: Calendar) -> list[Expression]:
-    """`found`, with expressions that lie inside a greater one placed there: "in March last year" is one
-    interval.
+    """`found`, with expressions inside a larger one resolved there: "in March last year" is one interval.
 
-    An expression that the greater time contains several times or not at all ("on Friday last month") adds
+    An expression that the larger time contains several times or not at all ("on Friday last month") adds
     nothing to it.
     """
     kept = list(found)
@@ -239,7 +234,7 @@ def _whole(said: str, frame: Expression, at: Calendar) -> Interval | None:
 
 
 def _before(text: str, found: Sequence[Expression], frame: Expression) -> list[Expression]:
-    """Expressions right before `frame` that lie inside it."""
+    """Expressions directly before `frame` that are inside it."""
     inside: list[Expression] = []
     joint, start = _IN_FRAME, frame.start
     for one in reversed(found):
@@ -251,7 +246,7 @@ def _before(text: str, found: Sequence[Expression], frame: Expression) -> list[E
 
 
 def _behind(text: str, frame: Expression, found: Sequence[Expression]) -> list[Expression]:
-    """Expressions right behind `frame` that lie inside it."""
+    """Expressions directly after `frame` that are inside it."""
     inside: list[Expression] = []
     joints, end = (_OF_FRAME, _OPENED), frame.end
     for one in found:
@@ -264,7 +259,7 @@ def _behind(text: str, frame: Expression, found: Sequence[Expression]) -> list[E
 
 
 def _with_frame(text: str, one: Expression, frame: Expression) -> Expression:
-    """`one`, extended over an adjacent `frame`; what opens it ("since") has to stand before."""
+    """`one`, extended over an adjacent `frame`; an opening word ("since") must precede both."""
     if _IN_FRAME.fullmatch(text[one.end : frame.start]):
         return replace(one, end=frame.end)
     if _OF_FRAME.fullmatch(text[frame.end : one.start]):
@@ -277,7 +272,7 @@ def _may_lie_inside(text: str, one: Expression) -> bool:
 
 
 def _placed(text: str, one: Expression, whole: Interval, at: Calendar) -> Interval | None:
-    """What `one` means inside `whole`, if it is there exactly once: read again as at the end of `whole`."""
+    """What `one` means inside `whole`, if it occurs there exactly once: resolved as at the end of `whole`."""
     latest = _as_of(text, one, Calendar(whole.after - _MOMENT, at.zone))
     if latest is None or not whole.first <= latest.first < whole.after:
         return None
@@ -322,20 +317,15 @@ def mentions_a_day(text: str) -> bool:
 
 
 def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> list[str]:
-    """`texts`, with the date behind every phrase that is relative to the day of speaking.
+    """`texts`, with the date after every phrase that is relative to the day `said_at` (aware) in `zone`.
 
     "Flies to Rome tomorrow", said on 6 May 2026, becomes "Flies to Rome tomorrow (7 May 2026)". "Next
-    Friday", said on a Wednesday, means one of two days, and both are put there.
-
-    Args:
-        texts: what will be kept.
-        said_at: when it was said, aware.
-        zone: the speaker's time zone.
+    Friday", said on a Wednesday, means one of two days, and both are added.
     """
     try:
         today = said_at.astimezone(zone)
         return [_PHRASE.sub(lambda match: _shown(match, today), text) for text in texts]
-    except (OverflowError, ValueError):  # said at the end of time: no calendar holds the day that is meant
+    except (OverflowError, ValueError):  # the day meant is outside the calendar
         return list(texts)
 
 
@@ -359,14 +349,14 @@ def _shown(match: re.Match[str], today: datetime) -> str:
 
 
 def _other(phrase: str, day: date, today: datetime) -> list[date]:
-    """The other day that "next Friday" or "last Monday" may mean: that of the week after or before."""
+    """The other day that "next Friday" or "last Monday" may mean, a week later or earlier."""
     weeks = {"next": 1, "last": -1}.get(phrase.partition(" ")[0], 0)
     same_week = today.isocalendar()[:2] == day.isocalendar()[:2]
     return [day + timedelta(weeks=weeks)] if weeks and same_week else []
 
 
 def _meant(phrase: str, today: datetime) -> date:
-    """The day that a phrase of `_PHRASE`, in lower case, means."""
+    """The day that a lower-case phrase of `_PHRASE` means."""
     if phrase in _DAYS_AHEAD:
         return today.date() + _DAYS_AHEAD[phrase] * DAY
     first, _, unit = phrase.rpartition(" ")

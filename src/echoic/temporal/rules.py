@@ -1,8 +1,8 @@
-"""Patterns of spoken time, each with the interval it means on a calendar, and dates that are named outright.
+"""Patterns of spoken time, each with the interval it means on a calendar, and explicit dates.
 
 The patterns are strict: a general date parser reads "We" as Wednesday and "the sun" as Sunday. Weeks begin on
 Monday. Seasons are those of the northern hemisphere. Holidays are fixed days, or follow from a rule of the
-Gregorian calendar. A date that is named ("8 May 2023", "the third of June", "in 2019") needs no clock.
+Gregorian calendar. An explicit date ("8 May 2023", "the third of June", "in 2019") needs no clock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import ceil
 from typing import NamedTuple
 
 DAY_MS = 86_400_000
-_MAX_YEARS = 200  # of rows, over which a month without a year is tried
+_MAX_YEARS = 200  # of rows, in which a month without a year is tried
 
 _MONTHS = "january february march april may june july august september october november december".split()
 MONTHS = tuple(name.capitalize() for name in _MONTHS)
@@ -45,7 +45,7 @@ _NAMED = re.compile(
     rf"|\b(?P<year4>{_YEAR})\b",
     re.IGNORECASE,
 )
-# What every date has one of: to look for them is much faster than to try the pattern at every word.
+# Every date contains one of these: searching for them is much faster than the pattern.
 _NEEDED = (*dict.fromkeys(name[:3] for name in _MONTHS), "19", "20")
 _BEFORE_A_MONTH = re.compile(
     r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $"
@@ -53,7 +53,7 @@ _BEFORE_A_MONTH = re.compile(
 
 
 class NamedDate(NamedTuple):
-    """A day, month or year; None stands for what was not said."""
+    """A day, month or year; None for what was not said."""
 
     year: int | None
     month: int | None = None
@@ -61,7 +61,7 @@ class NamedDate(NamedTuple):
 
 
 def find_dates(text: str) -> list[tuple[NamedDate, int, int]]:
-    """Each date that `text` names, as far as it was said, with its start and end."""
+    """Each date that `text` names, with its start and end."""
     folded = text.casefold()
     if not any(piece in folded for piece in _NEEDED):
         return []
@@ -70,7 +70,7 @@ def find_dates(text: str) -> list[tuple[NamedDate, int, int]]:
 
 
 def dates_in(text: str) -> tuple[NamedDate, ...]:
-    """The dates that `text` names. A year counts for all months said without one ("May or June 2023")."""
+    """The dates that `text` names. A year applies to all months said without one ("May or June 2023")."""
     found = [date for date, _, _ in find_dates(text)]
     years: list[int | None] = [date.year for date in found if date.year is not None]
     if any(date.month for date in found):
@@ -89,7 +89,7 @@ def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[in
     for named in dates:
         for year in [named.year] if named.year is not None else list(years)[:_MAX_YEARS]:
             first, after = _bounds(year, named.month, named.day)
-            found.append((_milliseconds(first), _milliseconds(after) - 1))
+            found.append((milliseconds(first), milliseconds(after) - 1))
     return tuple(found)
 
 
@@ -104,10 +104,6 @@ def _bounds(year: int, month: int | None, day: int | None) -> tuple[datetime, da
         else:
             return first, first + timedelta(days=1)
     return datetime(year, month, 1, tzinfo=UTC), datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 def _date_of(match: re.Match[str]) -> NamedDate | None:
@@ -154,27 +150,22 @@ PARTS: Mapping[str, tuple[time, timedelta]] = {
     "morning": (time(5), timedelta(hours=7)),
     "afternoon": (time(12), timedelta(hours=6)),
     "evening": (time(17), timedelta(hours=7)),
-    "night": (time(18), timedelta(hours=10)),  # reaches into the next day, as people mean it
+    "night": (time(18), timedelta(hours=10)),  # ends on the next day, as people mean it
 }
-"""Parts of a day: when each begins, and how long it lasts."""
+"""Parts of a day: their start and length."""
 SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each season of three."""
 
 
 class Interval(NamedTuple):
-    """A half-open interval: from `first` up to, and not including, `after`. Both are aware."""
+    """A half-open interval: `first` is included, `after` is not. Both are aware."""
 
     first: datetime
     after: datetime
 
 
 class Calendar:
-    """The calendar of a speaker at the moment of speaking.
-
-    Args:
-        now: the moment of speaking, aware.
-        zone: the speaker's time zone.
-    """
+    """The speaker's calendar at the moment of speaking `now` (aware), in their time zone."""
 
     def __init__(self, now: datetime, zone: tzinfo) -> None:
         self.zone = zone
@@ -196,12 +187,12 @@ class Calendar:
         return self.days(day - day.weekday() * DAY, 7)
 
     def weekend(self, back: int) -> Interval:
-        """Friday evening to Sunday night: the latest weekend that has begun, or with `back` one before it."""
+        """Friday evening to Sunday night: the latest weekend that has begun, or `back` weekends before it."""
         begun = self.today - ((self.today.weekday() - 5) % 7) * DAY - back * _WEEK
         return Interval(self.part(begun - DAY, "evening").first, self._midnight(begun + 2 * DAY))
 
     def month(self, year: int, month: int, count: int = 1) -> Interval:
-        """`count` whole months; a `month` below 1 or above 12 lies in another year."""
+        """`count` whole months; a `month` below 1 or above 12 is in another year."""
         ends = month + count
         return Interval(self._first_of(year, month), self._first_of(year, ends))
 
@@ -210,7 +201,7 @@ class Calendar:
         return self.month(year, 1, 12)
 
     def season(self, name: str, year: int | None, back: int = 0) -> Interval:
-        """The season of `year`, or the latest that has begun, or with `back` one before it.
+        """The season of `year`, or the latest that has begun, or `back` years before it.
 
         A winter belongs to the year it begins in.
         """
@@ -220,7 +211,7 @@ class Calendar:
         return self.month(year - back, first, 3)
 
     def latest(self, day_in: Callable[[int], date], *, before_today: bool = False) -> date:
-        """The latest day up to today (or before it) among those that `day_in` gives for each year."""
+        """The latest day up to today (or before it) among those that `day_in` returns for each year."""
         last = self.today - DAY if before_today else self.today
         return next(day for back in range(9) if (day := day_in(self.today.year - back)) <= last)
 
@@ -275,7 +266,7 @@ def milliseconds(moment: datetime) -> int:
 
 
 def months_before(moment: datetime, months: int) -> datetime:
-    """`moment`, that many calendar months earlier; of a shorter month the last day."""
+    """`moment`, that many calendar months earlier; in a shorter month its last day."""
     from dateutil.relativedelta import relativedelta
 
     earlier: datetime = moment - relativedelta(months=months)
@@ -296,7 +287,7 @@ _VAGUE = {f"{a}couple{of}": (1.5, 3.0) for a in ("a ", "") for of in (" of", "")
 _VAGUE |= {"a few": (2.0, 5.0), "few": (2.0, 5.0), "several": (3.0, 8.0)}
 """At least and at most, in units."""
 _UP_LATE = time(4)
-"""Until this hour somebody who is still up means the night before by "tonight"."""
+"""Until this hour "tonight" means the evening before."""
 _DAYS_OF = {
     "minute": 1 / 1440,
     "hour": 1 / 24,
@@ -327,26 +318,24 @@ _OF_YEAR = r"(?:,? (?:of |in )?(?P<year>(?:19|20)\d\d))?"
 CLOSED = (
     r"(?=\s*(?:$|[,.?!;]|and\b|what\b|where\b|who\b|when\b|how\b|did\b|do\b|was\b|were\b|we\b|i\b|you\b))"
 )
-"""Pattern of what may follow a number that belongs to nothing else."""
+"""Pattern of what may follow a number that stands alone."""
 _ANY_LATER_DAY = _LATER_DAY.replace("P<day>", ":")
 _TO_A_DAY = rf"(?= (?:to|until|till|through) the {_ANY_LATER_DAY}{CLOSED})"
 
 
 class TimeRule(NamedTuple):
-    """One pattern. Its group "core" is the expression; what stands before that group only introduces it."""
+    """One pattern. Its group "core" is the expression; the text before that group only introduces it."""
 
     pattern: re.Pattern[str]
     meaning: Callable[[re.Match[str], Calendar], Interval | None]
     past: bool
-    """Whether its wording lies in the past; where not, the sentence decides."""
+    """Whether its wording is in the past; if not, the sentence decides."""
     needs: tuple[str, ...]
-    """Substrings of casefolded text, one of which every match contains: they alone rule out most texts."""
+    """Casefolded substrings, one of which every match contains: they rule out most texts."""
 
 
 def _ago(said: re.Match[str], at: Calendar) -> Interval:
-    """The day of "three days ago"; half a unit to either side of "two weeks ago", which nobody means to the
-    day.
-    """
+    """The day of "three days ago"; half a unit around "two weeks ago", which is vague."""
     unit, count = _group(said, "unit"), _group(said, "count")
     if count in _VAGUE:
         return _between(at, unit, *_VAGUE[count])
@@ -365,7 +354,7 @@ def _ago(said: re.Match[str], at: Calendar) -> Interval:
 
 
 def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
-    """The day of "two Fridays ago"; of a vague number, from the first to the last it may be."""
+    """The day of "two Fridays ago"; for a vague number, from the first to the last possible one."""
     count, part = _group(said, "count"), _group(said, "part")
     least, most = (ceil(bound) for bound in _VAGUE.get(count) or (number(count),) * 2)
     if not least:
@@ -400,12 +389,12 @@ def _group(said: re.Match[str], name: str) -> str:
 
 
 def at_most(count: str) -> float:
-    """How many a spoken `COUNT`, in lower case, may be: 3 for "a couple of"."""
+    """The most that a spoken `COUNT`, in lower case, may mean: 3 for "a couple of"."""
     return _VAGUE[count][1] if count in _VAGUE else number(count)
 
 
 def number(said: str) -> int:
-    """Read a number such as "a", "3" or "twenty-one"."""
+    """The value of "a", "3" or "twenty-one"."""
     return 1 if said in {"a", "an"} else _NUMBERS.get(said) or int(said)
 
 
@@ -413,14 +402,14 @@ def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Inter
     def meaning(said: re.Match[str], at: Calendar) -> Interval:
         day, part = at.today - back * DAY, name or _group(said, "part")
         if part and not back and at.now.time() < _UP_LATE and at.now < at.part(day, part).first:
-            day -= DAY  # who is still up after midnight means the evening that goes on
+            day -= DAY  # shortly after midnight this means the evening before
         return at.part(day, part) if part else at.days(day)
 
     return meaning
 
 
 def _before(back: int) -> Callable[[re.Match[str], Calendar], Interval]:
-    """The calendar's week, month, year or weekend, `back` before this one."""
+    """The calendar week, month, year or weekend, `back` before the current one."""
 
     def meaning(said: re.Match[str], at: Calendar) -> Interval:
         unit, today = _group(said, "unit"), at.today
@@ -518,15 +507,12 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _LAST_WEEKDAY, needs="last past"),
     _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
     _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
-    # these may lie ahead as well
+    # these may be in the future as well
     _rule(r"(?:earlier )?today", _day(0), needs="today", past=False),
     _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
     _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
     _rule(
-        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)",
-        _before(0),
-        needs="this",
-        past=False,
+        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)", _before(0), needs="this", past=False
     ),
     _rule(
         r"the weekend",
@@ -550,13 +536,8 @@ RULES: tuple[TimeRule, ...] = (
         past=False,
     ),
     _rule(rf"this {_WEEKDAY}{_PART}", _LATEST_WEEKDAY, needs="this", past=False),
-    _rule(
-        rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)",
-        _LATEST_WEEKDAY,
-        needs="day",
-        past=False,
-    ),
-    # only where nothing follows that it could belong to: not "on the first floor"
+    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _LATEST_WEEKDAY, needs="day", past=False),
+    # only if no noun follows: not "on the first floor"
     _rule(
         rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
         _day_of_month,
@@ -582,4 +563,4 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_SEASON} (?:of |in )?(?P<year>(?:19|20)\d\d)", _season, needs=_SEASONS, past=False),
     _rule(rf"{_FEAST}{_OF_YEAR}", _feast, needs=_FEAST_WORDS, past=False),
 )
-"""What is looked for. Of two that overlap in a text the longer one counts."""
+"""All patterns. Of two that overlap in a text the longer match counts."""

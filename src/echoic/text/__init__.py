@@ -1,4 +1,4 @@
-"""How people write and say numbers and letters, and tables of words. Pure; knows nothing of memories."""
+"""How people write and say numbers and letters, and tables of words. Pure; independent of memories."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Final
 
 START: Final = r"(?<![^\W_])"
-"""No letter or digit before."""
+"""Matches where no letter or digit precedes."""
 END: Final = r"(?![^\W_])"
-"""No letter or digit after."""
+"""Matches where no letter or digit follows."""
+_SECTION: Final = re.compile(r"\[[a-z_]+(?:\.[a-z0-9_]+)*\]")
 _NAMED: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
@@ -29,10 +30,7 @@ def word_lists(package: str) -> Mapping[str, str]:
     """The word lists in `words.txt` of `package` by name, each as words separated by white space.
 
     A line "[name]" begins a list, and "#" a comment. A word that begins with "=" stands for all words of the
-    list of that name, which must come first.
-
-    Raises:
-        KeyError: a list refers to one that is not defined before it.
+    list of that name, which must come first; otherwise KeyError is raised.
     """
     lists: dict[str, list[str]] = {}
     here: list[str] = []
@@ -46,14 +44,24 @@ def word_lists(package: str) -> Mapping[str, str]:
 
 
 @cache
+def sections(package: str, file: str) -> Mapping[str, list[str]]:
+    """The lines of each section "[name]" in a data file of `package`, without blank lines and comments."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (get_data(package, file) or b"").decode().splitlines():
+        if _SECTION.fullmatch(line):
+            lines = found.setdefault(line[1:-1], [])
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    return MappingProxyType(found)
+
+
+@cache
 def patterns(package: str, name: str) -> Mapping[str, str]:
     """The patterns in `<name>.txt` of `package`, by name: regular expressions, or words for `any_of`.
 
-    A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined
-    as they are. "{name}" stands for a pattern above, or for any word of that list in `words.txt`.
-
-    Raises:
-        KeyError: there is no such pattern before, and no such list.
+    A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined. "{name}"
+    stands for a pattern above, or for any word of that list in `words.txt`; otherwise KeyError is raised.
     """
     lines: dict[str, list[str]] = {}
     here: list[str] = []

@@ -1,7 +1,7 @@
-"""How a text becomes words: cut, folded, stemmed, sounded out. Pure; knows nothing of memories.
+"""How a text becomes words: cut, folded, stemmed, converted to sounds. Pure; independent of memories.
 
-Stores keep what this module makes, and queries are cut the same way, so changing it changes the meaning of
-stored indexes: raise `ANALYSIS` when you do.
+Stores keep what this module makes, and queries are cut the same way, so a change here changes the meaning of
+stored indexes: raise `ANALYSIS` then.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import Stemmer
 from metaphone import doublemetaphone
 
 ANALYSIS = 3
-"""Version of everything here; a store records it and is re-indexed when it differs."""
+"""Version of everything here; a store records it, and is indexed again if it differs."""
 
-# Words that say nothing about what a text is about. Worth about half of BM25's gain from analysis on
+# Stop words. Worth about half of BM25's gain from analysis on
 # LoCoMo (R@10 50 -> 60 with stemming): spoken questions are full of them.
 STOP = frozenset(
     """
@@ -43,7 +43,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
 
 FORGOTTEN, TAKEN_BACK = "[forgotten]", "[taken back]"
-"""Stand in a text where words were destroyed, and where words are kept that are not to be recalled."""
+"""Placeholders for destroyed words, and for stored words that are not recalled."""
 MARKER = re.compile(r"\[(?:forgotten|taken back)\]")
 
 _stemmer = Stemmer.Stemmer("english", 65536)
@@ -58,7 +58,7 @@ class Word:
     """Folded: lower case, no accents."""
     stem: str
     codes: tuple[str, ...]
-    """How it may sound: one or two Double Metaphone codes; empty where it has no letters a-z."""
+    """How it may sound: one or two Double Metaphone codes; empty if it has no letters a-z."""
 
     term: int = field(init=False, compare=False, repr=False)
     """The stem as a 32-bit number. Two stems of one user share one with probability about n/2³²."""
@@ -88,7 +88,7 @@ def cut(text: str) -> list[str]:
 
 
 def visible(text: str) -> str:
-    """What of `text` can be found: all but what stands for words that are not there any more."""
+    """`text` without the placeholders of hidden and destroyed words."""
     if "[" not in text or not MARKER.search(text):
         return text
     left = MARKER.sub(" ", text)
@@ -96,8 +96,13 @@ def visible(text: str) -> str:
 
 
 def content_words(text: str) -> list[Word]:
-    """The words of `text` that say what it is about, in order, repeated words repeated."""
+    """The content words of `text` in order, repeated words repeated."""
     return [word_of(word) for word in cut(text) if word not in STOP]
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of the content words of `text`."""
+    return frozenset(word.stem for word in content_words(text))
 
 
 @lru_cache(maxsize=65536)

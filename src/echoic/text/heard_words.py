@@ -1,4 +1,4 @@
-"""Which part of an answer was heard, by the words that speech output reports. Pure.
+"""Which part of an answer was heard, from the words that speech output reports. Pure.
 
 Speech output rewrites an answer before it reads it: "$5.00" becomes "five dollars", "Dr." "doctor", and
 symbols and emoji are dropped. So words must match except for case and punctuation; a word with digits or
@@ -18,46 +18,47 @@ from echoic.errors import InvalidInput
 from echoic.text.spoken_numbers import views_of
 
 _SYLLABLES = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""The characters of scripts without blanks between words: each counts as one."""
+"""Characters of scripts without spaces between words: each counts as one word."""
 _CHUNK = re.compile(rf"\[[^\[\]]*\]\S*|[{_SYLLABLES}][^\s\w]*|[^\s{_SYLLABLES}]+")
-"""A word with its signs, or a marker that stands for what is not kept."""
+"""A word with its signs, or a marker of removed words."""
 _WORD = re.compile(rf"[{_SYLLABLES}]|[^\W_{_SYLLABLES}]+(?:['’][^\W_{_SYLLABLES}]+)*")
 _ABBREVIATION: Final = 4
-"""Characters, with its full stop."""
+"""The most characters of an abbreviation with its full stop."""
 _ABSORBED: Final = 12
-"""Words that one number or sign may have become, at most."""
+"""The most words that one number or sign may have become."""
 
 
 _WAYS: Final = 48
-"""In which an answer and a report are compared at once, at most: a report of numbers alone has many."""
+"""The most alignments of an answer and a report that are followed at once: a report of only numbers has many.
+"""
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """A word as it stands in what was said."""
+    """A word as written in the answer."""
 
     words: tuple[str, ...]
     text: str
     place: int
-    """The place of the text it is in."""
+    """The index of its text."""
     end: int
 
     @property
     def is_marker(self) -> bool:
-        """Whether it stands in place of what was said."""
+        """Whether it stands for removed words."""
         return self.text.startswith("[")
 
     @cached_property
     def is_loose(self) -> bool:
         """Whether it may have been read as other words: it has digits, or signs within it."""
         inside = self.text.strip(",;:!?…\"'“”‘’()*_~`#")
-        # a full stop behind a longer word ends a sentence; "Dr." and "No." are read as other words
+        # a full stop after a longer word ends a sentence; "Dr." and "No." are read as other words
         plain = inside.removesuffix(".") if len(inside) > _ABBREVIATION else inside
         is_acronym = len(plain) > 1 and plain.isupper()
         return self.is_marker or is_acronym or not all(c.isalpha() or c in "'’-—–" for c in plain)
 
     def is_broken_off(self, heard: Sequence[str]) -> bool:
-        """Whether `heard`, the last words there were, are only the beginning of it."""
+        """Whether `heard`, the last words reported, are only its beginning."""
         if self.is_marker:
             return True
         said = re.sub(r"\D", "", re.sub(r"[.,]00\b", "", self.text))
@@ -66,14 +67,9 @@ class _Chunk:
 
 
 def heard_ends(said: Sequence[str], heard: str) -> list[int]:
-    """How many characters of each text of an answer were heard; a word that was broken off does not count.
+    """How many characters of each text of `said` were heard, without a word that was cut off.
 
-    Args:
-        said: the texts of the answer, in order.
-        heard: what of them is reported as heard, from the beginning.
-
-    Raises:
-        InvalidInput: the answer does not begin like that.
+    Raises InvalidInput if the answer does not begin with `heard`.
     """
     chunks = [
         _Chunk(_words(found.group()), found.group(), place, found.end())
@@ -82,7 +78,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
     ]
     count = _heard_chunks(chunks, _words(heard))
     while count < len(chunks) and count and not any(chunk.words for chunk in chunks[count:]):
-        count += 1  # signs at the end are not heard by themselves
+        count += 1  # punctuation at the end is not heard
     ends = [0] * len(said)
     for chunk in chunks[:count]:
         ends[chunk.place] = chunk.end
@@ -90,7 +86,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
 
 
 def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
-    """Find where the heard part of each text ends, from the share of letters or the words played."""
+    """How many characters of each text were heard, by the share of letters or the words played."""
     chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
     if words is not None:
         count = min(words, len(chunks))
@@ -110,7 +106,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _heard_chunks(chunks: Sequence[_Chunk], heard: Sequence[str]) -> int:
-    """How many of `chunks` were heard whole: the way through them on which fewest words differ."""
+    """How many of `chunks` were heard whole, on the alignment with the fewest differing words."""
     reached, last = {0: 0}, 0
     """How far in what was heard one can be before this chunk, and how many words differ until there."""
     endings: list[tuple[int, int]] = []
@@ -138,7 +134,7 @@ def _heard_chunks(chunks: Sequence[_Chunk], heard: Sequence[str]) -> int:
 def _endings(
     chunk: _Chunk, place: int, heard: Sequence[str], reached: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """The ways on which what was heard ends before or within `chunk`: words that differ, and its place."""
+    """The alignments that end before or within `chunk`: differing words, and its index."""
     for at, cost in reached.items():
         if at == len(heard):
             yield cost, place
@@ -151,7 +147,7 @@ def _endings(
 
 
 def _passed(chunk: _Chunk, heard: Sequence[str], reached: Mapping[int, int]) -> dict[int, int]:
-    """How far one can be behind `chunk`, on the likeliest ways."""
+    """The positions reachable after `chunk`, on the best alignments."""
     ahead: dict[int, int] = {}
     for at, cost in reached.items():
         for to, more in _steps(chunk, heard, at):
@@ -161,7 +157,7 @@ def _passed(chunk: _Chunk, heard: Sequence[str], reached: Mapping[int, int]) -> 
 
 
 def _begins(words: Sequence[str], heard: Sequence[str]) -> bool:
-    """Whether `heard` ends within `words`, in the middle of the last one or before it."""
+    """Whether `heard` ends within `words`, before or in the middle of the last one."""
     if len(heard) > len(words):
         return False
     *whole, last = heard
@@ -170,7 +166,7 @@ def _begins(words: Sequence[str], heard: Sequence[str]) -> bool:
 
 
 def _steps(chunk: _Chunk, heard: Sequence[str], at: int) -> list[tuple[int, int]]:
-    """Where in `heard` one may be behind `chunk`, and how many words differ."""
+    """The positions in `heard` after `chunk`, with the number of differing words."""
     end = at + len(chunk.words)
     steps = [(end, 0)] if tuple(heard[at:end]) == chunk.words else []
     if not steps and at < len(heard) and chunk.is_loose:

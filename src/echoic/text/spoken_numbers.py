@@ -1,11 +1,12 @@
 """The reader of numbers and letters as people say them: words become digits, spelled letters become words.
 
 "double seven oh three" reads "7703", "d e eight nine" reads "de89", "plus four four" reads "+44". Single
-digits and letters said in one breath are joined; a comma, a pause or a number above nine begins a new group.
+digits and letters said without a pause are joined; a comma, a pause or a number above nine begins a new
+group.
 
-`written` reads what is written: it takes away what hides data from a pattern but not from a reader, such as
-full-width digits, marks and zero-width characters in between, the many dashes and spaces. Both keep the way
-back to the original, where one character may stand for several, or none.
+`written` reads written text: it removes what hides data from a pattern but not from a reader, such as
+full-width digits, marks and zero-width characters, and the many dashes and spaces. Both map back to the
+original, where one character may stand for several, or none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import lru_cache
 from itertools import product
 
 Numerals = Mapping[tuple[str, ...], str]
-"""Words, folded, and the digits they say: ("quatre", "vingt", "dix") is "90"."""
+"""Folded words and the digits they say: ("quatre", "vingt", "dix") is "90"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Tongue:
     vocabulary: frozenset[str]
     """The words a numeral begins with."""
     longest: int
-    """Words in its longest numeral."""
+    """Words of its longest numeral."""
     repeats: Mapping[str, int]
     """Multipliers such as "double", and how often they repeat the next digit."""
 
@@ -83,7 +84,7 @@ def _italian() -> dict[tuple[str, ...], str]:
     for n, word in enumerate("venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split(), 2):
         table[(word,)] = str(n * 10)
         for m in range(1, 10):
-            # The last vowel falls before "uno" and "otto".
+            # The last vowel is dropped before "uno" and "otto".
             table[((word[:-1] if m in {1, 8} else word) + low[m],)] = str(n * 10 + m)
     return table
 
@@ -136,7 +137,7 @@ OTHERS = (
 
 
 _DROPPED = frozenset({"Cf", "Mn", "Me", "Cc"})
-# Letters by category, but nothing is seen: Hangul fillers, and the Braille blank.
+# Invisible characters in the category of letters: Hangul fillers, and the Braille blank.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _ALIKE = {
     **dict.fromkeys("\u2212\u2043\u02d7\u30fc", "-"),
@@ -160,14 +161,14 @@ class View:
 
     text: str
     starts: Sequence[int]
-    """For each character of `text`, where in the original what it stands for begins."""
+    """For each character of `text`, its start in the original."""
     ends: Sequence[int]
-    """For each character of `text`, one past where in the original what it stands for ends."""
+    """For each character of `text`, its end in the original."""
     spoken: bool = False
     """Whether words were read as the digits and signs they name."""
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the place in the original of `text[start:end]`, which must not be empty."""
+        """The position in the original of `text[start:end]`, which must not be empty."""
         return self.starts[start], self.ends[end - 1]
 
 
@@ -223,7 +224,7 @@ _ACRONYMS = frozenset(
 _KEYS = {"pound": "#", "hash": "#", "hashtag": "#", "star": "*", "asterisk": "*"}
 _PLUS = frozenset({"plus", "piu", "mais", "mas"})
 _MOST_BETWEEN = 3
-"""Pauses and signs between two digits of one number."""
+"""The most pauses and signs between two digits of one number."""
 _FOREIGN_RUN = 4
 """Fewer number words of another language than this are more likely English ("once", "six", "due")."""
 
@@ -240,7 +241,7 @@ class SpokenToken:
 
 @dataclass(frozen=True, slots=True)
 class _Breath:
-    """One breath: a numeral, a repeated digit, a letter."""
+    """One unit of a number: a numeral, a repeated digit, a letter."""
 
     text: str
     last: int
@@ -248,7 +249,7 @@ class _Breath:
     single: bool
     """Whether it joins its neighbours: a digit or a letter."""
     number: bool
-    """Whether it was a word that is a number."""
+    """Whether it was a number word."""
 
 
 def tokens(text: str) -> list[SpokenToken]:
@@ -257,7 +258,7 @@ def tokens(text: str) -> list[SpokenToken]:
 
 
 def readings(view: View, words: Sequence[SpokenToken]) -> Iterator[View]:
-    """`view` as it was said, in each language in which that differs from how it is written."""
+    """`view` as spoken, in each language whose reading differs from the written text."""
     english = _Reader(view, words, ENGLISH).read()
     if english is not None:
         yield english
@@ -275,7 +276,7 @@ _POINTS = frozenset(
 
 
 def is_no_digit(words: Sequence[SpokenToken], place: int) -> bool:
-    """Whether what could be a digit is none: "Oh." for surprise, and the "one" of "a new one, …"."""
+    """Whether a possible digit is none: "Oh." for surprise, and the "one" of "a new one, …"."""
     before = words[place - 1].text if place else ""
     after = words[place + 1].text if place + 1 < len(words) else ""
     match words[place].text if place < len(words) else "":
@@ -298,10 +299,10 @@ class _Reader:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._changed = False
-        self._done = 0  # how much of the view's text is written out
+        self._done = 0  # how much of the view's text was written
 
     def read(self) -> View | None:
-        """The reading; None where it says nothing that is not written."""
+        """The reading; None if it equals the written text."""
         place, numerals, repeats = 0, self._tongue.vocabulary, self._tongue.repeats
         while place < len(self._words):
             word = self._words[place].text
@@ -313,7 +314,7 @@ class _Reader:
         return View("".join(self._text), self._starts, self._ends, spoken=True)
 
     def _run(self, place: int) -> int:
-        """Write out the run that begins at `place`, if one does; where to go on."""
+        """Write the run that begins at `place`, if any; returns where to go on."""
         said = self._breath(place)
         if said is None:
             return place + 1
@@ -328,7 +329,7 @@ class _Reader:
         return run[-1][1].last
 
     def _next(self, before: _Breath) -> tuple[str, int, _Breath] | None:
-        """What is said after `before` in the same number: what stands between, its first token, itself."""
+        """What follows `before` in the same number: the text between, its first token, itself."""
         place = before.last
         sign = ""
         paused = False
@@ -377,7 +378,7 @@ class _Reader:
         return None
 
     def _explained(self, place: int) -> int:
-        """One past the letter at `place`, and past "as in boy" or "for boy" behind a "b"."""
+        """The index after the letter at `place`, and after "as in boy" or "for boy" behind a "b"."""
         for between, last in ((("as", "in"), place + 3), (("for",), place + 2)):
             words = tuple(self._word(place + 1 + n) for n in range(len(between)))
             if words == between and self._word(last)[:1] == self._word(place):
@@ -437,7 +438,7 @@ class _Reader:
         return None
 
     def _spread(self, place: int) -> list[tuple[str, int]]:
-        """Up to as many words as a numeral has, hyphens passed over, each with one past its token."""
+        """The next words, as many as a numeral may have, each with the index after it."""
         found: list[tuple[str, int]] = []
         if self._word(place) not in self._tongue.vocabulary:
             return found
@@ -461,7 +462,7 @@ class _Reader:
             self._put(sign, first - 1, first)
             self._done = self._words[first].start  # a sign joins its number
         if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
-            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
+            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is not part of the number
         gaps = _parted([said.text for _, said in run], gaps)
         self._copy(self._words[first].start)
         for (place, said), gap in zip(run, ["", *gaps], strict=True):
@@ -487,7 +488,7 @@ class _Reader:
 
 
 def _parted(said: Sequence[str], gaps: Sequence[str]) -> list[str]:
-    """`gaps` with one after a spelled acronym: "d n i one two" is no one word."""
+    """`gaps` with one added after a spelled acronym: "d n i one two" is not one word."""
     parted = list(gaps)
     for count in (2, 3, 4):
         if count <= len(gaps) and "".join(said[:count]).lower() in _ACRONYMS and said[count].isdecimal():
@@ -503,7 +504,7 @@ BETWEEN = frozenset(
     you know like well please go comma dash hyphen minus space dot stroke correction oops finally lastly hang
     sure alright perfect great thanks in there's there is just pause rather excuse""".split()
 )
-"""Words that may stand between two digits of one number."""
+"""Words that may occur between two digits of one number."""
 _PAUSE_SIGNS = frozenset(",.;:-!?\u2026/")
 _MOST_SAID_BETWEEN = 7
 _ANY = re.compile(r"[0-9]")
@@ -622,7 +623,7 @@ _LEADS = BETWEEN | frozenset(
 
 
 def is_bare(text: str) -> bool:
-    """Whether nothing but a number is said: digits, and the words around them."""
+    """Whether only a number is said: digits, and the words around them."""
     words = [word[0].lower() for word in _WORD.finditer(text)]
     numbers = [word for word in words if _is_number(word) or word == "o"]
     return bool(numbers) and all(_is_number(word) or word in _LEADS or len(word) == 1 for word in words)

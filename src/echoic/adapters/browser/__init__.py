@@ -1,7 +1,7 @@
-"""Live calls from a web page: relayed over a WebSocket, or over WebRTC with the session beside it.
+"""Live calls from a web page: over a WebSocket, or over WebRTC with the session as a sideband.
 
-The caller passes in accepted Starlette sockets and authenticated users. A ticket admits one caller to one
-call, once. A call of somebody else is reported as not found. Needs the extra "voice".
+Pass in accepted Starlette sockets and authenticated users. A ticket admits one caller to one call, once.
+Calls of other users are reported as not found. Needs the extra "voice".
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from echoic.session.webrtc_control import call_of
 from echoic.types import Scope, checked_name
 
 _TICKETS: Final = 10_000
-"""That may be out at once; the oldest goes first."""
+"""Limit of unused tickets; a new one replaces the oldest."""
 
 
 class NoSuchCall(Exception):
-    """There is no such call for the one who asks."""
+    """This caller has no such call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAdmission:
-    """A call to be opened, and what opens it."""
+    """An admitted call, and its ticket."""
 
     session: str
     conversation: str
@@ -62,21 +62,21 @@ class _Ticket:
 
 
 class Switchboard:
-    """The live calls of one server. For one event loop; the memory is opened and closed by others.
+    """The live calls of one server. For one event loop.
 
     Args:
-        service: the memory.
-        model: that speaks, unless an agent has its own.
-        agents: who may serve.
-        transport: which way the audio goes.
-        settings: of sessions.
-        page_settings: of calls towards their pages.
-        limits: of calls at once.
-        per_address: calls at once that were asked for from one address.
-        deps: the application's own, for tools and hooks.
+        service: the memory service, opened and closed elsewhere.
+        model: the default model of agents.
+        agents: the agents that may serve.
+        transport: how audio travels.
+        settings: settings of sessions.
+        page_settings: settings of the pages' sockets.
+        limits: limits of simultaneous calls.
+        per_address: limit of simultaneous calls from one address.
+        deps: your application's dependencies, for tools and hooks.
 
     Raises:
-        InvalidInput: no agents, two of one name, or a model that takes no WebRTC where that is asked for.
+        InvalidInput: no agents, two with the same name, or a model without WebRTC although that is requested.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Switchboard:
 
     @property
     def profile(self) -> ProviderProfile:
-        """The profile of the model: its rates above all."""
+        """The profile of the model, such as its sample rates."""
         return ProviderProfile.of(self.model)
 
     @property
@@ -123,7 +123,7 @@ class Switchboard:
 
     @property
     def calls(self) -> int:
-        """How many are open or about to be."""
+        """How many calls are open or being opened."""
         return len(self._calls)
 
     async def admit(
@@ -141,17 +141,17 @@ class Switchboard:
     ) -> CallAdmission:
         """Admit a caller to a new call, or to one that they resume.
 
-        If there are too many calls, one that was admitted but not joined yet makes room: the oldest of the
-        address with the most. So unused tickets lock nobody out.
+        At the limit, an admitted call that was not joined yet makes room: the oldest one of the address with
+        the most of them. So unused tickets lock nobody out.
 
         Args:
             user: the user's id, from a token.
             deployment: the deployment.
-            agent: the agent to begin with; the first one if empty.
+            agent: the agent to begin with; by default the first one.
             resume: the session to resume.
-            keeps_media: their audio still goes to the provider, as before.
-            is_known: whether their identity is still valid; asked during the call.
-            level: how sure their identity is.
+            keeps_media: whether their audio still goes to the provider.
+            is_known: whether their identity is still valid; called during the call.
+            level: how certain their identity is.
             address: the address of the request.
             proof: a value that must be presented with the ticket.
 
@@ -177,7 +177,9 @@ class Switchboard:
         return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
     def redeem(self, ticket: str, proof: str = "") -> BrowserCall | None:
-        """The call a ticket opens, this once, with what `admit` was told must come with it; None: none."""
+        """The call a ticket opens, if it is valid and comes with the `proof` passed to `admit`. Uses the
+        ticket up.
+        """
         found = self._tickets.pop(ticket, None)
         if found is None or found.until_s < time.monotonic() or found.call.over or found.proof != proof:
             return None
@@ -185,11 +187,11 @@ class Switchboard:
         return found.call
 
     async def offer(self, user: str, deployment: str, session: str, sdp: str) -> str:
-        """Answer a page's WebRTC offer: its media go to the provider, the session steers from beside.
+        """Answer a page's WebRTC offer: its media go to the provider, controlled by the session.
 
         Raises:
-            NoSuchCall: no such call of this caller's takes offers.
-            InvalidInput: the provider does not take this offer.
+            NoSuchCall: this caller has no such call that takes offers.
+            InvalidInput: the provider does not accept this offer.
             RealtimeError, ModelAPIError, UserError: the provider could not be reached.
         """
         scope = self._service.user(user, deployment).scope
@@ -206,7 +208,7 @@ class Switchboard:
         try:
             await call.exchange(dialled)
         except BaseException as error:
-            if opened:  # nobody is beside that call: it would cost, and never answer
+            if opened:  # nobody controls that call: it would cost, and never answer
                 await hung_up(self.model, opened)
             if isinstance(error, NotOpen):
                 raise NoSuchCall("call") from None
@@ -214,7 +216,7 @@ class Switchboard:
         return answer
 
     async def aclose(self) -> None:
-        """Put every call away, to be taken up by the next process."""
+        """Suspend every call, for the next process to resume."""
         self._closed = True
         self._tickets.clear()
         ending = [call.end("suspended", keep=True) for call in list(self._calls.values())]
@@ -228,7 +230,7 @@ class Switchboard:
             known.expect_caller()
             return known
         checkpoint = await self._checkpoint(scope, name)
-        if (again := self._calls.get((scope, name))) is not None:  # somebody was faster
+        if (again := self._calls.get((scope, name))) is not None:  # resumed meanwhile
             return again
         call = self._placed(scope, name, checkpoint.conversation, address, agent=checkpoint.agent)
         call.resumed = True
@@ -245,11 +247,7 @@ class Switchboard:
         return checkpoint
 
     def _make_room(self, address: str) -> None:
-        """Withdraw a call nobody came for, where one more from `address` would be too many.
-
-        Raises:
-            NotAllowed: the calls from there are all under way.
-        """
+        """Withdraw a call that nobody joined if `address` is at its limit, or raise `NotAllowed`."""
         calls = list(self._calls.values())
         own = [call for call in calls if call.address == address]
         if self._per_address is not None and len(own) >= self._per_address:
@@ -324,13 +322,7 @@ _FROM_THE_PAGE: Final = frozenset({400, 422})
 async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) -> tuple[str, str]:
     """The provider's answer to a WebRTC offer, as SDP, and the id of the call it opened.
 
-    The model is silent until a session is beside it, which brings instructions and memory; they are not sent
-    here.
-
-    Args:
-        model: the model of the call.
-        sdp: the page's offer.
-        settings: settings of the session that will be beside the call.
+    The model is silent until a session controls the call, which brings instructions and memory.
 
     Raises:
         InvalidInput: this is not an offer, or the provider rejects it.
@@ -349,13 +341,13 @@ async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) ->
         raise
     except FAILED:
         raise
-    except Exception as error:  # the transport's own, of whichever HTTP client PydanticAI uses
+    except Exception as error:  # errors of PydanticAI's HTTP client
         raise RealtimeError(model_name=model.model_name, message=type(error).__name__) from error
     return answer.sdp, answer.session.session_id
 
 
 async def hung_up(model: RealtimeModel, call: str) -> None:
-    """End a call that nobody came to steer. One that cannot be reached ends when its caller leaves."""
+    """End a call that nobody controls. One that cannot be reached ends when its caller leaves."""
     with contextlib.suppress(Exception):
         await model.hang_up(WebRTCSession(model.system, session_id=call))
 

@@ -36,27 +36,22 @@ log = logging.getLogger(__name__)
 
 _UNREACHED: Final = "the voice model could not be reached; try again in a moment"
 _DOUBTS: Final = 3
-"""How many checks of an identity in a row may get no answer before the call is suspended."""
+"""Failed checks of an identity in a row before the call is suspended."""
 _UNTOLD: Final = 100
-"""How many captions wait while no page is connected; older ones are dropped."""
+"""Captions that wait while no page is connected; older ones are dropped."""
 _CLOSE_S: Final = 2.0
 
 
 _WAITING: Final = 500
-"""How many messages of audio (ten seconds) may wait for the provider; later ones are dropped."""
+"""Audio messages (ten seconds) that may wait for the provider; later ones are dropped."""
 _TYPED: Final = 50
-"""How many typed texts may wait while the call, or the provider's next call, is being opened."""
+"""Typed texts that may wait while the call, or the provider's next call, is being opened."""
 _MUTED_S: Final = 1.0
-"""Seconds of silence sent after the microphone is muted, so that the provider detects the end of speech."""
+"""Silence sent after the microphone is muted, so that the provider detects the end of speech."""
 
 
 class Uplink:
-    """The audio that one socket sends.
-
-    Args:
-        call: the call that the audio belongs to.
-        line: the socket.
-    """
+    """The audio and messages that one socket sends."""
 
     def __init__(self, call: BrowserCall, line: CallSocket) -> None:
         self._call = call
@@ -90,7 +85,7 @@ class Uplink:
     def _take(self, pcm: bytes) -> None:
         session = self._call.session
         if session is None or session.state == "closed" or self._call.transport == "webrtc":
-            return  # not ready to listen yet, or no more
+            return  # not ready yet, or closed
         if self._allowance is None:
             page_settings, hz = self._call.page_settings, session.profile.input_hz
             self._allowance = Allowance(hz, pace=page_settings.pace, burst_s=page_settings.burst_s)
@@ -143,7 +138,7 @@ class Uplink:
         except InvalidInput as error:
             self._line.say("problem", error=str(error))
         except NotOpen:
-            return  # it is just ending; the page is told
+            return  # the call is ending; the page is told
         except FAILED as error:
             log.warning("on a call of a page: %s", type(error).__name__)
 
@@ -158,8 +153,8 @@ class BrowserCall:
 
     Args:
         name: the id of the session.
-        conversation: the id of the conversation that the call is kept in.
-        transport: how the audio travels: over this socket or over WebRTC.
+        conversation: the id of the conversation that stores the call.
+        transport: how audio travels: over this socket or over WebRTC.
         opens: makes the voice session, the first one and each that resumes it.
         page_settings: limits and timeouts of its sockets.
         on_over: called once, when no socket can continue the call in this process.
@@ -285,10 +280,7 @@ class BrowserCall:
         await self._served.wait()
 
     async def exchange(self, change: Callable[[], Awaitable[str]]) -> None:
-        """Continue the session with another call at the provider.
-
-        Args:
-            change: makes that call and returns its id at the provider.
+        """Continue the session with another call at the provider; `change` makes it and returns its id.
 
         Raises:
             NotOpen: the call is over.
@@ -309,7 +301,7 @@ class BrowserCall:
 
     async def serve(self, socket: WebSocket) -> None:
         """Serve one accepted socket until it closes; the previous socket of the call is closed."""
-        while not self._served.is_set():  # whoever waited here as well may be served by now
+        while not self._served.is_set():  # another socket that waited here may be served by now
             if self._line is not None:
                 self._line.end(REPLACED)
             await self._served.wait()
@@ -354,7 +346,9 @@ class BrowserCall:
             await self._hang_up(line)
         for error in ended:
             if isinstance(error, Exception):
-                log.error("a call of a page failed: %s", type(error).__name__)  # its message may hold words
+                log.error(
+                    "a call of a page failed: %s", type(error).__name__
+                )  # its message may contain words
                 line.end(1011)
 
     async def _live(self, line: CallSocket) -> None:
@@ -380,7 +374,7 @@ class BrowserCall:
                 for task in beside:
                     task.cancel()
                 await asyncio.gather(*beside, return_exceptions=True)
-            if self.session is session:  # else it goes on beside another call of the provider's
+            if self.session is session:  # otherwise the call continues with another call of the provider
                 self._say_closed(line, reason)
                 self._finish()
                 return
@@ -427,7 +421,7 @@ class BrowserCall:
 
     async def _open(self) -> None:
         session = self._entering = await self._opens(self)
-        await session.__aenter__()  # left by `end`, `_hang_up` or the session itself
+        await session.__aenter__()  # closed by `end`, `_hang_up` or itself
         if self.over:
             await session.close("left", keep_checkpoint=True)
             raise NotOpen("the call is over")
@@ -451,9 +445,9 @@ class BrowserCall:
                 else:
                     line.flush()
         finally:
-            await media.aclose()  # type: ignore[attr-defined]  # a generator; typed as what it iterates
+            await media.aclose()  # type: ignore[attr-defined]  # a generator, typed as an iterator
 
-    # -- its end
+    # -- ending
 
     async def _hang_up(self, line: CallSocket) -> None:
         await self._abandon_opening("ended", keep=False)
@@ -466,13 +460,13 @@ class BrowserCall:
         if self._opening is None or self._opening.done():
             return
         closing = asyncio.create_task(self._close_entering(reason, keep=keep))
-        await asyncio.sleep(0)  # how it ends is settled before what opens it is stopped
+        await asyncio.sleep(0)  # begin to close before the opening is cancelled
         self._opening.cancel()
         await asyncio.wait({self._opening})
         await closing
 
     async def _close_entering(self, reason: str, *, keep: bool) -> None:
-        if self._entering is not None:  # it may have come so far that something was said
+        if self._entering is not None:  # something may have been said already
             await self._entering.close(reason, keep_checkpoint=keep)
 
     def _gone(self) -> None:

@@ -1,5 +1,5 @@
-"""One socket of a page: the messages of the protocol `echoic.voice.v1`, as docs/voice_page.md describes it,
-what is sent, in order, what comes in, and how much audio went each way.
+"""One socket of a page: the messages of the protocol `echoic.voice.v1` (docs/voice_page.md), sent in order,
+and counts of the audio sent each way.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Message = tuple[str, dict[str, Any]]
 """A type, and its fields."""
 SUBPROTOCOL: Final = "echoic.voice.v1"
 MAX_TEXT_BYTES: Final = 32 * 1024
-"""Of one message of words from the page."""
+"""Limit of one text message from the page."""
 MAX_AUDIO_BYTES: Final = 48_000
-"""Of one message of audio: a second at 24 kHz, where 20 ms are expected."""
+"""Limit of one audio message: a second at 24 kHz, where 20 ms are expected."""
 REFUSED: Final = 1008
-"""RFC 6455, section 7.4.1: a message that is against the rules."""
+"""RFC 6455, section 7.4.1: a message that violates the policy."""
 REPLACED: Final = 4001
 """The same call was opened on another socket."""
 
@@ -39,11 +39,11 @@ _INCOMING: Final[dict[str, dict[str, tuple[type, Any]]]] = {
     "barge_in": {},
     "hang_up": {},
 }
-"""What a page says: by type, the type of each field and what it is where it is left out."""
+"""Messages from a page: by type, the type and default of each field."""
 
 
 def read(message: str) -> Message | None:
-    """The message of a page; None for a type of a later version, which is ignored.
+    """Parse a message of a page; None for a type of a later version, which is ignored.
 
     Raises:
         InvalidInput: it is not a JSON object with a type, or a field is invalid.
@@ -66,7 +66,7 @@ def _field(body: dict[str, Any], name: str, kind: type, default: Any) -> Any:
     right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if not right or (kind is int and not 0 <= value < 2**53):
         raise InvalidInput(
-            f"the field {brief(name)} of {brief(body['type'])} is not right: {kind.__name__} expected"
+            f"the field {brief(name)} of {brief(body['type'])} must be of type {kind.__name__}"
         )
     return value
 
@@ -77,17 +77,17 @@ def written(kind: str, **fields: Any) -> str:
 
 
 RESUMABLE: Final = frozenset({"left", "lost", "suspended"})
-"""Ends of a session after which its checkpoint is there."""
+"""Reasons after which the session's checkpoint is kept."""
 _TROUBLE: Final = {
     "transcription": "what you said could not be understood; please say it again",
-    "StoreUnavailable": "the memory cannot be reached at the moment; the call goes on",
-    "StoreFull": "the memory is full: what you say is not kept",
+    "StoreUnavailable": "memory cannot be reached at the moment; the call continues",
+    "StoreFull": "memory is full: what you say is not stored",
 }
 _ANY_TROUBLE: Final = "something went wrong for a moment; if no answer comes, please say it again"
 
 
 def captioned(caption: Caption) -> Message:
-    """The caption as a message."""
+    """The message for a caption."""
     fields = {
         "id": caption.id,
         "speaker": caption.speaker,
@@ -99,7 +99,7 @@ def captioned(caption: Caption) -> Message:
 
 
 def told(agent: str, event: Event) -> Message | None:
-    """The message for `event`, during which `agent` serves; None for no message."""
+    """The message for `event`, while `agent` serves; None if there is none."""
     details = event.details
     match event.what:
         case "turn":
@@ -130,20 +130,14 @@ def told(agent: str, event: Event) -> Message | None:
 
 
 WAITING: Final = 1000
-"""Messages that may wait for a page that does not read; more, and it is let go."""
+"""Messages that may wait for a page that does not read; one more closes its socket."""
 _CLOSE_S: Final = 2.0
 _GONE: Final = (WebSocketDisconnect, RuntimeError, OSError)
-"""What Starlette raises where the page is gone."""
+"""What Starlette raises if the page is gone."""
 
 
 class Allowance:
-    """How much audio a microphone may have brought by now: not much more than time has passed.
-
-    Args:
-        rate_hz: of PCM16.
-        pace: how much faster than time.
-        burst_s: what may come at once, as after a bad moment of the network.
-    """
+    """Limits a microphone's PCM16 audio at `rate_hz` to `pace` times real time, plus a burst of `burst_s`."""
 
     def __init__(self, rate_hz: int, *, pace: float, burst_s: float) -> None:
         self._bytes_per_s = 2 * rate_hz * pace
@@ -161,24 +155,24 @@ class Allowance:
 
 
 class CallSocket:
-    """One socket of a call, accepted. Use `run` beside whatever speaks on it."""
+    """One accepted socket of a call. Keep `run` running while messages are sent."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
         self._waiting: asyncio.Queue[str | bytes | int] = asyncio.Queue()
         self._gone = asyncio.Event()
         self.sent_bytes = 0
-        """Of audio."""
+        """Bytes of audio sent."""
         self.played_bytes = 0
-        """Of it, as the page said."""
+        """Bytes of audio that the page reported as played."""
         self.offset = 0
-        """What earlier sockets of the call had played."""
+        """Bytes that earlier sockets of the call had played."""
         self.ending = False
-        """Whether it is closed once all that waits was sent."""
+        """Whether it closes once all waiting messages were sent."""
 
     @property
     def gone(self) -> bool:
-        """Whether nothing more can be said on it."""
+        """Whether nothing more can be sent."""
         return self._gone.is_set()
 
     def say(self, kind: str, **fields: object) -> None:
@@ -186,7 +180,7 @@ class CallSocket:
         self._put(written(kind, **fields))
 
     def sound(self, pcm: bytes) -> None:
-        """Put audio behind the messages that wait."""
+        """Add audio to the queue."""
         self.sent_bytes += len(pcm)
         self._put(pcm)
 
@@ -204,23 +198,23 @@ class CallSocket:
         self.say("flush")
 
     def end(self, code: int = 1000) -> None:
-        """Close it once all that waits was sent."""
+        """Close the socket once all waiting messages were sent."""
         self.ending = True
         self._put(code)
 
     async def wait_gone(self) -> None:
-        """Wait until nothing more can be said on it."""
+        """Wait until nothing more can be sent."""
         await self._gone.wait()
 
     async def receive(self) -> str | bytes | None:
-        """The next message; None: the socket is gone.
+        """The next message; None if the socket is gone.
 
         Raises:
-            InvalidInput: it is larger than any that is expected.
+            InvalidInput: it is too large.
         """
         try:
             received = await self._socket.receive()
-        except RuntimeError:  # it was gone before
+        except RuntimeError:  # already gone
             return None
         if received["type"] == "websocket.disconnect":
             return None
@@ -232,7 +226,7 @@ class CallSocket:
         return message
 
     async def run(self) -> None:
-        """Send what is said, until the socket ends or is ended."""
+        """Send messages until the socket closes."""
         try:
             while True:
                 message = await self._waiting.get()
@@ -261,9 +255,9 @@ class CallSocket:
 
 
 Transport = Literal["websocket", "webrtc"]
-"""websocket: audio goes through this process. webrtc: between page and provider, steered from beside."""
+"""websocket: audio goes through this process. webrtc: directly between page and provider."""
 FAILED: Final = (RealtimeError, ModelAPIError, UserError)
-"""How PydanticAI says that a model could not be reached, or refused."""
+"""PydanticAI's errors if a model cannot be reached, or refuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,21 +265,21 @@ class PageSettings:
     """Time limits and sizes of a page's connection.
 
     Raises:
-        InvalidInput: a time of zero or less, or a size that lets no audio pass.
+        InvalidInput: a value that is not above 0, or a `pace` below 1.
     """
 
     grace_s: float = 20.0
     """How long a call waits for its caller to come back."""
     ticket_s: float = 30.0
-    """How long a ticket is good."""
+    """How long a ticket is valid."""
     resume_within_s: float = 3600.0
-    """How old the last sign of a call may be for it to be resumed."""
+    """Maximum age of a checkpoint for resuming its call."""
     check_s: float = 15.0
-    """How often it is seen whether a caller's identity is still good."""
+    """How often a caller's identity is checked again."""
     ahead_ms: int = 1000
-    """Audio on its way to the page at most: enough for a network stall, little to throw away."""
+    """Limit of audio on its way to the page: enough for a network stall."""
     pace: float = 1.25
-    """How much faster than time a microphone may be."""
+    """How much faster than real time audio may arrive."""
     burst_s: float = 15.0
     """Audio that may arrive at once, as after a network stall."""
 

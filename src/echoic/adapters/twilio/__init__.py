@@ -1,10 +1,10 @@
-"""A telephone number that remembers who calls it, over Twilio. Needs the extra "phone".
+"""A telephone number that remembers its callers, over Twilio. Needs the extra "phone".
 
     phone = Phone(service, Agent("openai:gpt-5", name="robin"), PhoneSettings(auth_token=…, salt=…))
     app.include_router(phone_router(phone))
 
-The guide is docs/phone.md. Names are imported when they are used: the codes that link a page and a telephone
-(`linking`) work where the extra is not installed.
+The guide is docs/phone.md. Names are imported when they are used, so that the codes that link a page and a
+telephone work without the extra.
 """
 
 from __future__ import annotations

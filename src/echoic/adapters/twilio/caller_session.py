@@ -1,9 +1,8 @@
-"""The identity of a call in progress: who is served, where their words are stored, and what must not change
-meanwhile.
+"""Who is served in a call, where their words are stored, and what must not change meanwhile.
 
-Rules decide it before a model sees any memory. A caller who turns out to be somebody else gets another
-memory, and nothing the model saw for the one before reaches it again. `Verification` says how far a caller
-has proved who they are.
+Rules decide this before a model sees any memory. If the caller turns out to be somebody else, the call
+switches to another memory, and nothing the model saw of the previous one reaches it again. `Verification`
+checks proofs of identity.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from echoic.session.text_call import TextCall
 log = logging.getLogger(__name__)
 
 MAX_WRONG: Final = 3
-"""Wrong codes, and wrong PINs, in one call; then no more are looked at."""
+"""Wrong codes, and wrong PINs, in one call; after that none is checked."""
 
 
 class Proofs(Protocol):
@@ -53,44 +52,40 @@ class ProofAnswer:
     """The outcome of an utterance."""
 
     kept: str
-    """The utterance as it may be kept and shown to a model."""
+    """The utterance as it may be stored and shown to a model."""
     answer: str = ""
-    """The phone's own answer; empty where there is none."""
+    """The phone's own answer, if any."""
     caller: Caller | None = None
-    """The caller that was proved; None if none was."""
+    """The proved caller, if any."""
 
 
 class Verification:
-    """The proofs of one call.
-
-    Args:
-        phone: who looks at them.
-    """
+    """The proofs of one call."""
 
     def __init__(self, phone: Proofs) -> None:
         self._phone = phone
         self._wrong_codes = self._wrong_pins = 0
         self._name: str | None = None
         self._expected = False
-        """A PIN or a code was spoken of: digits said next may be it."""
+        """Whether a PIN or code was mentioned, so that the next digits may be it."""
         self._asked = False
-        """The phone itself asked for a PIN."""
+        """Whether the phone asked for a PIN."""
         self._setting = False
-        """Digits said next are to be a new PIN."""
+        """Whether the next digits are a new PIN."""
         self._fresh: set[str] = set()
-        """Who was proved in this call by a PIN or a code."""
+        """Users proved in this call by a PIN or code."""
 
     async def hear(
         self, said: str, before: str, caller: Caller, language: str, phrases: Phrases
     ) -> ProofAnswer:
-        """Take in what the caller said.
+        """Check an utterance for proofs.
 
         Args:
             said: the whole utterance.
             before: what the agent said last.
-            caller: who it is, as far as that is known.
-            language: what the line understands.
-            phrases: what the phone says in it.
+            caller: the caller, as far as known.
+            language: the language of the line.
+            phrases: the phone's own phrases.
         """
         proof = proof_in(said, language)
         claim = claim_in(said, taken_for=None)
@@ -105,18 +100,18 @@ class Verification:
             if proof is None and wants_pin(said) and caller.user in caller.proved:
                 return ProofAnswer(kept=said, answer=await self.new_pin(caller, phrases))
             if proof is not None:
-                # of somebody whose memory is open digits may be anything, unless they are called a PIN
+                # digits of a known caller may be anything, unless they are called a PIN
                 meant = expected or proof.announced
                 open_ = not caller.guest and (bool(caller.proved) or not meant)
                 sought = asked or names_pin(said) or not open_
                 return await self._look(said, proof, caller, phrases, sought=sought, meant=asked or meant)
             return await self._codes(said, codes_in(said, language), caller, phrases)
-        except EchoicError as error:  # not believed; what was said is still answered
+        except EchoicError as error:  # not accepted; the utterance is still answered
             log.warning("a proof could not be looked at: %s", type(error).__name__)
             return ProofAnswer(kept=proof.masked if proof is not None else said)
 
     async def new_pin(self, caller: Caller, phrases: Phrases) -> str:
-        """Take the digits that are said next for a new PIN of the caller's; the words that ask for them."""
+        """Treat the next digits as a new PIN of the caller's; returns the request for them."""
         if caller.guest or caller.user not in caller.proved:
             return phrases.not_proven
         if caller.user not in self._fresh and await self._phone.callers.pins.has(caller.user):
@@ -125,13 +120,12 @@ class Verification:
         return phrases.new_pin
 
     def ask(self, phrases: Phrases) -> str:
-        """Take the digits that are said next for a PIN; the words that ask for it."""
+        """Treat the next digits as a PIN; returns the request for it."""
         self._asked = True
         return phrases.old_pin
 
     async def take(self, code: str, caller: Caller) -> tuple[Caller, bool] | None:
-        """The caller that `code` proves, and whether their line is linked to them from now on; None for a
-        wrong code.
+        """The caller that `code` proves, and whether their line is now linked to them; None for a wrong code.
 
         Raises:
             StoreUnavailable: it could not be checked.
@@ -151,12 +145,12 @@ class Verification:
     async def _look(
         self, said: str, proof: Proof, caller: Caller, phrases: Phrases, *, sought: bool, meant: bool
     ) -> ProofAnswer:
-        """Check whether an utterance is a PIN or a code.
+        """Check digits as a PIN or a code.
 
         Args:
             said: the whole utterance.
             proof: the digits in it.
-            caller: the caller, as far as they are known.
+            caller: the caller, as far as known.
             phrases: the phone's own phrases.
             sought: whether it may be a PIN at all.
             meant: whether the caller announced a proof, so that a wrong one gets a reply.
@@ -183,7 +177,7 @@ class Verification:
                 proof = proof_in(said)
                 answer = phrases.linked if found[1] else phrases.known_here
                 return ProofAnswer(kept=proof.masked if proof else said, answer=answer, caller=found[0])
-        # digits alone were meant as a code; among other words they may be anything
+        # bare digits were meant as a code; among other words they may be anything
         return ProofAnswer(kept=said, answer=phrases.no_code if said.replace(" ", "").isdigit() else "")
 
     async def _set(self, proof: Proof, caller: Caller, phrases: Phrases) -> str:
@@ -200,7 +194,7 @@ class Verification:
 
 
 _WARM_AFTER_S: Final = 0.3
-"""By then the greeting is on its way: whoever rings meanwhile is answered first."""
+"""By then the greeting has been sent, so that loading memory delays no other call's greeting."""
 _MANNER: Final = (
     "You are on the telephone: say short, plain sentences, without markup, lists or addresses that nobody "
     "would read aloud. Who is calling is known by their number, which is likely but not certain: if somebody "
@@ -221,7 +215,7 @@ _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
 class CalledNumber(Proofs, Protocol):
-    """The number that was called, as far as serving a caller needs it: `Phone` is one."""
+    """The part of `Phone` that serving a caller needs."""
 
     agent: Agent[Any, str]
     settings: PhoneSettings
@@ -240,18 +234,18 @@ class CalledNumber(Proofs, Protocol):
         ...
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work` beside everything else."""
+        """Run `work` in the background."""
         ...
 
 
 class CallerSession:
-    """The caller of one call, and what serves them. Made by `Call`.
+    """The caller of one call. Made by `PhoneCall`.
 
     Args:
-        phone: who answers.
-        call: the engine of the call.
-        number: where it comes from, as given.
-        attestation: whether the carrier vouches for it, as given.
+        phone: the phone that answers.
+        call: the call.
+        number: the caller's number, as received.
+        attestation: the carrier's attestation, as received.
     """
 
     def __init__(self, phone: CalledNumber, call: TextCall, number: str, attestation: str) -> None:
@@ -260,16 +254,16 @@ class CallerSession:
         self._number, self._attestation = number, attestation
         self._verification = Verification(phone)
         self.language = phone.settings.language
-        """What the line speaks and understands, as a tag of its own."""
+        """The language tag of the line."""
         self.next: Caller | None = None
-        """Whom the call serves from the next turn on."""
+        """The caller to serve from the next turn on."""
         self._not_mine = False
-        """What was said so far was never said to whom the call serves now."""
+        """Whether what was said so far was not said by the user served now."""
         self.serve(phone.callers.guest())
 
     @property
     def greeting(self) -> str:
-        """The first words to them."""
+        """The first words to the caller."""
         settings = self._phone.settings
         phrases = settings.phrases_in(self.language)
         told = f" {phrases.link_changed}" if self.caller.changed else ""
@@ -286,7 +280,7 @@ class CallerSession:
         return {} if line is None or self.caller.user == line else {"line": line_key(line)}
 
     async def identify(self) -> None:
-        """Find out who is calling. Where that cannot be looked up they are a guest: nothing is guessed."""
+        """Identify the caller. If the lookup fails they are a guest."""
         try:
             caller = await self._phone.callers.identify(self._number, self._attestation)
         except EchoicError as error:
@@ -298,8 +292,8 @@ class CallerSession:
     def serve(self, caller: Caller) -> None:
         """Serve `caller` from now on, with nothing said so far.
 
-        What somebody says who proved nothing is held apart: nobody recalls it, and it becomes theirs with the
-        rest of the call once they prove who they are.
+        What an unproven caller says is held separately: it is not recalled, and becomes theirs with the rest
+        of the call once they prove who they are.
         """
         self.caller = caller
         memory = self._phone.memory_of(caller.user).at(caller.level)
@@ -329,7 +323,7 @@ class CallerSession:
         self._call.talk.instructions = " ".join(part for part in said if part)
 
     async def forget_guest(self) -> None:
-        """Drop what was noted for a guest who can no longer be identified."""
+        """Erase what was stored for a guest, who cannot be identified later."""
         if not self.caller.guest:
             return
         try:
@@ -340,14 +334,14 @@ class CallerSession:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     async def change(self, caller: Caller, *, denied: bool) -> None:
-        """Serve somebody else. Nothing the model saw for the one before reaches it again.
+        """Serve somebody else. Nothing the model saw for the previous caller reaches it again.
 
         Args:
-            caller: who it is.
-            denied: the words so far were never the other's: they leave that memory and go with the caller.
+            caller: the new caller.
+            denied: whether the words so far were never the previous caller's: they move to the new one.
         """
         before, was = self._call.recorder, self.caller
-        self.serve(caller)  # first of all: whatever fails from here on, nobody is served as the one before
+        self.serve(caller)  # first, so that whatever fails, nobody is served as the previous caller
         if denied:
             try:
                 await before.drop()
@@ -357,7 +351,7 @@ class CallerSession:
             await before.complete()
         self._call.talk.forget()
         if denied or was.guest:
-            # the agent's words stay behind: they may tell of the one before
+            # the agent's words are not moved: they may be about the previous caller
             for turn in before.turns:
                 if turn.speaker == "user":
                     await self._call.recorder.add(turn)
@@ -366,9 +360,7 @@ class CallerSession:
         await self.prepare()
 
     async def _adopt(self, before: CallRecorder, guest: str, *, denied: bool) -> None:
-        """Move what was noted for a guest to the caller's memory, unless it was never theirs; no copy
-        stays.
-        """
+        """Move a guest's memories to the caller, unless they were never theirs; no copy stays."""
         try:
             noted = self._phone.memory_of(guest)
             facts = await noted.facts()
@@ -385,11 +377,11 @@ class CallerSession:
             log.error("what a guest said could not be taken over yet: %s", type(error).__name__)  # noqa: TRY400 - no content
 
     async def change_to(self, name: str | None) -> None:
-        """Serve another caller: the person of that name on this line, or a guest."""
+        """Serve the person with this name on the line, or a guest."""
         await self.change(await self._another(name), denied=True)
 
     async def meet_next(self) -> None:
-        """Serve whom the call was linked to in the turn before."""
+        """Serve the caller whom the previous turn linked."""
         caller, self.next = self.next, None
         denied, self._not_mine = self._not_mine, False
         if caller is not None and (denied or caller.user != self.caller.user):
@@ -427,36 +419,36 @@ class CallerSession:
         return "", heard.kept
 
     async def _become(self, caller: Caller) -> None:
-        """Serve whom the caller proved to be: if they are served already, nothing but that changes."""
+        """Serve the proved user; if it is the same one, only their level changes."""
         if caller.user == self.caller.user:
             self._raise_to(caller)
         else:
             await self.change(caller, denied=False)
 
     def _raise_to(self, caller: Caller) -> None:
-        """Continue with the same caller at a higher level: they are told more from now on."""
+        """Continue with the same caller at a higher level: they may be told more."""
         self.caller = caller
         self._call.memory.step_up(caller.level)
 
     async def _told(self) -> None:
-        """The greeting was heard, and with it that the line was linked or unlinked."""
+        """Record that the caller heard the greeting, and so was told of a change of the link."""
         line = self.caller.line
         if not self.caller.changed or line is None:
             return
         self.caller = replace(self.caller, changed=False)
         try:
             await self._phone.callers.lines.told(line)
-        except EchoicError as error:  # they are told again the next time
+        except EchoicError as error:  # they will be told again
             log.warning("that a caller was told is not kept: %s", type(error).__name__)
 
     async def link(self, code: str) -> bool | None:
-        """Serve whom `code` was given to, from the next turn on; None: it is not good.
+        """Serve the user that `code` was given to, from the next turn on.
 
         Returns:
-            whether the line is linked to them, and not for this call alone.
+            whether the line is now linked to them, and not for this call only; None for a wrong code.
 
         Raises:
-            StoreUnavailable: it could not be looked at.
+            StoreUnavailable: it could not be checked.
         """
         found = await self._verification.take(code, self.caller)
         if found is None:
@@ -468,8 +460,8 @@ class CallerSession:
         """Unlink the line; from the next turn on it belongs to its earlier caller.
 
         Args:
-            not_mine: whether the caller never wanted the link: what was said on the line since is returned to
-                it.
+            not_mine: whether the caller never wanted the link: then what was said on the line since is moved
+                back.
 
         Raises:
             NotAllowed: nothing proves that the line is theirs.
@@ -480,7 +472,7 @@ class CallerSession:
             await self._phone.callers.give_back(self.caller.line)
 
     async def code(self) -> Code | None:
-        """A code by which a page proves to belong to this line; None: the number is withheld.
+        """A code that proves to a page that its user calls from this line; None if the number is withheld.
 
         Raises:
             NotAllowed: nothing proves that the line is the caller's.
@@ -493,11 +485,11 @@ class CallerSession:
         return await self._phone.links.give_line(caller.line, proved=caller.proved)
 
     async def new_pin(self) -> str:
-        """Take the digits that are said next for a new PIN; the words that ask for them."""
+        """Treat the next digits as a new PIN; returns the request for them."""
         return await self._verification.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
 
     async def speak_in(self, language: str) -> bool:
-        """Change the line to `language` and keep that as what the caller prefers; whether it can."""
+        """Switch the line to `language` and store that preference; returns whether it can."""
         tag = self._phone.settings.spoken_as(language)
         if tag is None:
             return False
@@ -507,7 +499,7 @@ class CallerSession:
         return True
 
     async def _another(self, name: str | None) -> Caller:
-        """Somebody else on the line; a guest where that cannot be looked up: nothing is guessed."""
+        """Another person on the line; a guest if the lookup fails."""
         try:
             return await self._phone.callers.another(self.caller, name)
         except EchoicError as error:
@@ -516,7 +508,7 @@ class CallerSession:
 
 
 async def _warmed(memory: UserMemory) -> None:
-    """Make ready what the first answer needs, while the caller is greeted."""
+    """Load what the first answer needs while the caller is greeted."""
     await asyncio.sleep(_WARM_AFTER_S)
     with suppress(EchoicError, asyncio.CancelledError):
         await memory.warm()

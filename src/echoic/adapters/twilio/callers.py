@@ -1,8 +1,8 @@
 """Caller identification: who is calling, and what proves it. Only this module decides which memory a call
 gets.
 
-Caller ID proves nothing: anybody can send any number. Proof is the carrier's attestation that the number is
-the caller's own, a PIN, or a code that was shown to the user it proves.
+A caller ID proves nothing, since it can be faked. Proof is the carrier's attestation of the number, a PIN, or
+a code that was shown to the user it proves.
 """
 
 from __future__ import annotations
@@ -27,20 +27,14 @@ from echoic.types import Scope, checked_name
 
 AGENT: Final = "phone"
 RECORD: Final = "phone_call"
-"""The name of the result a kept call's figures are recorded under; see `UserMemory.task`."""
+"""Name of the result with a call's figures; see `UserMemory.task`."""
 MAX_MAY_PROVE: Final = 5
-"""Users at most who may prove themselves on a line that is not theirs; the oldest goes for a new one."""
+"""How many users may prove themselves on a line that is not theirs; a new one replaces the oldest."""
 _CLAIMED: Final = "another person's memories are on this telephone, and they did not prove who they are"
 
 
 class PhoneLines:
-    """The lines of one deployment.
-
-    Args:
-        service: where their logs are kept.
-        deployment: whose callers.
-        clock: the time, aware.
-    """
+    """The lines of one deployment."""
 
     def __init__(
         self,
@@ -51,19 +45,15 @@ class PhoneLines:
     ) -> None:
         self._service = service
         self._deployment = deployment
-        memory = service.user(AGENT, deployment)  # of nobody: only the deployment's own scope is used
+        memory = service.user(AGENT, deployment)  # only the deployment's own scope is used
         self._store, self._scope, self._clock = memory.backing_store, memory.scope.everyone, clock
 
     async def read(self, line: str) -> PhoneLine:
-        """What is known of `line`.
-
-        Raises:
-            StoreUnavailable: the store could not be read.
-        """
+        """What is known about `line`; raises `StoreUnavailable`."""
         return await self._read(line_key(line))
 
     def held(self, line: str) -> str:
-        """The user under whom words are kept that were said on `line` by nobody who proved who they are."""
+        """The user under whom words of unproven callers on `line` are stored."""
         return holding(line_key(line))
 
     async def add_person(self, line: str, name: str, user: str) -> None:
@@ -87,17 +77,17 @@ class PhoneLines:
         await self._store.write(self._scope, [*drops, Put(record=noted)])
 
     async def link(self, line: str, user: str, *, proved: Collection[str] = ()) -> None:
-        """Make `user` the owner of `line`. The caller of this must have proof of both.
+        """Make `user` the owner of `line`. You must have proof of both.
 
         Args:
-            line: whose number the carrier vouched for, or where its owner proved who they are.
-            user: who proved to be that user.
-            proved: who else proved, in the same call, that the memories on this line are theirs.
+            line: a line whose number or owner is proven.
+            user: the user, who is proven.
+            proved: other users who proved in the same call that memories on this line are theirs.
 
         Raises:
-            InvalidInput: no name of a user.
-            NotAllowed: there are memories of somebody on the line who did not prove who they are.
-            StoreUnavailable: it is not linked, or not known to be; try again.
+            InvalidInput: an invalid name of a user.
+            NotAllowed: the line has memories of somebody who did not prove who they are.
+            StoreUnavailable: it is not linked, or that is unknown; try again.
         """
         checked_name(user, "user")
         key = line_key(line)
@@ -105,18 +95,18 @@ class PhoneLines:
         for owner in {known.linked or line, line, *known.people.values()} - {user, *proved}:
             if await self._remembers(owner):
                 raise NotAllowed(_CLAIMED)
-        # first where it is undone from: a link that could not be undone must never be
+        # first the record by which it can be undone: there must be no link without it
         await self._point(user, key)
         if known.linked not in {None, user}:
             await self._took(known.linked, key)
         await self._note(key, "linked", user=user)
 
     async def unlink(self, line: str) -> None:
-        """`line` is again whose it was before; both memories are as they were."""
+        """Return `line` to its earlier owner; both memories stay unchanged."""
         await self._unlink(line_key(line), tell=True)
 
     async def told(self, line: str) -> None:
-        """Note that a caller from `line` was told that it was linked or unlinked."""
+        """Record that a caller from `line` was told that it was linked or unlinked."""
         await self._note(line_key(line), "told")
 
     async def linked_to(self, user: str) -> list[str]:
@@ -130,7 +120,7 @@ class PhoneLines:
         return [datetime.fromisoformat(r.data["taken_at"]) for r in pointers if "taken_at" in r.data]
 
     async def unlink_user(self, user: str) -> int:
-        """Undo every link to `user`, as from their browser; how many lines that were."""
+        """Undo every link to `user`, as from their browser; returns the number of lines."""
         keys = await self.linked_to(user)
         for key in keys:
             await self._unlink(key, tell=False)
@@ -148,12 +138,12 @@ class PhoneLines:
         await self._note(key, "unlinked")
 
     async def _remembers(self, user: str) -> bool:
-        """Whether anything is kept for `user`."""
+        """Whether anything is stored for `user`."""
         own = self._own(user)
         return any([await self._store.scan(own, kind, limit=1) for kind in (MEMORY, CONVERSATION)])
 
     async def _took(self, user: str, key: str) -> None:
-        """Have `user` find out that a line is theirs no longer, without saying whose it is."""
+        """Let `user` find out that a line is no longer theirs, without revealing whose it is."""
         await self._point(user, key, taken_at=self._clock().isoformat())
 
     async def _point(self, user: str, key: str, **data: str) -> None:
@@ -167,19 +157,16 @@ class PhoneLines:
 
 
 FULL_ATTESTATION: Final = "TN-Validation-Passed-A"
-"""Twilio's StirVerstat where the carrier vouches for the caller's right to the number, and the call was not
-diverted on its way. Compared as a whole: whatever else begins like it means something else."""
+"""Twilio's StirVerstat if the carrier attests the caller's right to the number, and the call was not
+diverted. Compared as a whole: longer values mean something else."""
 _FAILED: Final = "TN-Validation-Failed"
 _RECYCLED: Final = "recycled:"
-"""Begins the user of a number that was not called from for long: nothing before is theirs."""
+"""Prefix of the new user of a number that was unused for long."""
 
 
 def proves_number(attestation: str, trust: Trust) -> bool:
-    """Whether what the carrier says proves that the number is the caller's, for a deployment.
-
-    Args:
-        attestation: StirVerstat as Twilio sends it; empty where it sends none.
-        trust: what the deployment believes; see `Trust`.
+    """Whether the carrier's StirVerstat (may be empty) proves, under `trust`, that the number is the
+    caller's.
     """
     if trust == "any":
         return not attestation.strip().casefold().startswith(_FAILED.casefold())
@@ -192,20 +179,20 @@ class Caller:
 
     user: str
     guest: bool = False
-    """Nobody is identified: nothing personal is recalled."""
+    """Whether nobody is identified, so that nothing personal is recalled."""
     line: str | None = None
-    """The identity of the number itself; None where it is withheld."""
+    """The identity of the number itself; None if it is withheld."""
     number_proven: bool = False
-    """Whether the number is theirs: the carrier says so, or somebody whose line it is proved who they are."""
+    """Whether the number is proven theirs, by the carrier or by the line's owner."""
     proved: frozenset[str] = frozenset()
     """The users they proved to be in this call."""
     name: str | None = None
     people: Mapping[str, str] | None = None
     """Other people who call from this line: name -> user."""
     level: Level = "unattested"
-    """How sure it is who they are: what of their memory they are told (docs/assurance.md)."""
+    """How certain their identity is, which limits what they are told (docs/assurance.md)."""
     changed: bool = False
-    """The line was linked or unlinked, and nobody who called from it was told yet."""
+    """Whether the line was linked or unlinked and no caller was told yet."""
 
     @property
     def shared(self) -> bool:
@@ -219,25 +206,21 @@ class Caller:
 
 
 class Callers:
-    """Tells callers by what they prove, and keeps what it learns of their lines."""
+    """Identifies callers, and stores what it learns about their lines."""
 
     def __init__(self, service: MemoryService, settings: PhoneSettings) -> None:
         self._service = service
         self._settings = settings
         self.lines = PhoneLines(service, settings.deployment)
-        """What is known of the numbers themselves."""
+        """What is known about the lines."""
         self.pins = Pins(service, settings.deployment, settings.salt)
 
     def line_of(self, number: str) -> str | None:
-        """The identity of `number`; None where it is withheld, or is not a number."""
+        """The identity of `number`; None if it is withheld or invalid."""
         return identity_of(number, None if self._settings.plain_numbers else self._settings.salt)
 
     async def identify(self, number: str, attestation: str = "") -> Caller:
-        """The caller from `number`.
-
-        Args:
-            number: as Twilio sends it, in E.164.
-            attestation: its StirVerstat, such as "TN-Validation-Passed-A"; may be empty.
+        """The caller from `number` (E.164), given Twilio's StirVerstat, which may be empty.
 
         Raises:
             StoreUnavailable: the store could not be read. Serve the caller as a guest.
@@ -264,7 +247,7 @@ class Callers:
             line=line,
             number_proven=True,
             level="attested" if known.linked is None or known.linked.startswith(_RECYCLED) else "linked",
-            # alone on their line they are whom it is linked to and who called first
+            # on a line of one person, they are both its linked and its first user
             proved=frozenset({user} if known.people else {user, line}),
             name=await self._name(user),
             people=known.people or None,
@@ -272,7 +255,7 @@ class Callers:
         )
 
     async def _is_recycled(self, line: str, known: PhoneLine) -> bool:
-        """Whether nobody known by the number alone has called from it for so long that it may be another's.
+        """Whether the line was unused for so long that the number may belong to somebody else.
 
         Whoever called from it before can still prove it, by their PIN or a code.
         """
@@ -288,13 +271,13 @@ class Callers:
         return bool(last) and max(last) < datetime.now(UTC) - timedelta(days=days)
 
     def guest(self, line: str | None = None, *, number_proven: bool = False) -> Caller:
-        """Make a guest: an unknown caller whose memory lasts as long as the call."""
+        """An unknown caller, whose memory lasts as long as the call."""
         return Caller(user=f"guest:{uuid4().hex}", guest=True, line=line, number_proven=number_proven)
 
     async def another(self, caller: Caller, name: str | None) -> Caller:
-        """Find another caller of the same line by name, known or new; a guest without name or line.
+        """Another caller on the same line by name, known or new; a guest without name or line.
 
-        So is, until they say it, whoever has a PIN: their name alone does not open their memory.
+        Somebody with a PIN stays a guest until they say it, since a name alone does not open their memory.
         """
         if name is None or caller.line is None or not caller.number_proven:
             return self.guest(caller.line, number_proven=caller.number_proven)
@@ -307,18 +290,17 @@ class Callers:
                 if await self.pins.has(user):
                     return replace(self.guest(caller.line, number_proven=True), people=everybody)
                 return self._person(caller, user, other, everybody)
-        user = f"caller:{uuid4().hex}"  # says nothing of whose line it is
+        user = f"caller:{uuid4().hex}"  # does not reveal the line
         await self.lines.add_person(caller.line, name, user)
         new = self._person(caller, user, name, {**everybody, name: user})
-        return replace(new, proved=frozenset({user}))  # there is nothing yet that somebody else may have said
+        return replace(
+            new, proved=frozenset({user})
+        )  # nothing is stored yet that another person may have said
 
     async def by_pin(self, caller: Caller, pin: str, name: str | None = None) -> Caller | None:
-        """The caller whose PIN is `pin`, among those the line names; None if nobody's is.
+        """The caller whose PIN is `pin`, among the users of the line; None if it is nobody's.
 
-        Args:
-            caller: the caller, as far as they are known.
-            pin: the digits they said.
-            name: who they said they are, in case two have the same PIN.
+        `name` is who they said they are, in case two have the same PIN.
 
         Raises:
             StoreUnavailable: the store could not be read; the PIN must not be accepted.
@@ -349,11 +331,11 @@ class Callers:
         )
 
     async def link(self, caller: Caller, user: str) -> Caller:
-        """Make `user`, whose identity the caller proved with a code, the owner of this line.
+        """Make `user`, whom the caller proved to be with a code, the owner of this line.
 
         Raises:
-            NotAllowed: the number is withheld or not proven, or it has memories of somebody else who did not
-                prove who they are. The caller is `user` in this call all the same: see `known_here`.
+            NotAllowed: the number is withheld or not proven, or has memories of somebody else who did not
+                prove who they are. The caller is still `user` in this call: see `known_here`.
         """
         if caller.line is None:
             raise NotAllowed("the number is withheld, so there is no telephone to link; call with it shown")
@@ -363,19 +345,19 @@ class Callers:
         return await self._proved(caller, user)
 
     async def known_here(self, caller: Caller, user: str) -> Caller:
-        """`user`, for this call: the code proves who they are, and the line stays whose it is.
+        """The caller as `user`, for this call: the code proves who they are, but the line's owner stays.
 
-        From now on they can prove it here by their PIN as well.
+        From now on they can also prove it here with their PIN.
         """
         if caller.line is not None:
             await self.lines.may_prove(caller.line, user)
         return await self._proved(caller, user)
 
     async def unlink(self, caller: Caller) -> Caller:
-        """Undo the link of this line: it is again who it was before.
+        """Undo the link of this line, returning it to its earlier owner.
 
         Raises:
-            NotAllowed: the caller proved to be neither whom it is linked to nor who called from it first.
+            NotAllowed: the caller proved to be neither its linked nor its first user.
         """
         if caller.line is None:
             return caller
@@ -387,15 +369,13 @@ class Callers:
         return await self._on_proven(caller.line)
 
     async def give_back(self, line: str) -> int:
-        """Move what was said on `line` while it was linked back to the memory it had before.
+        """Move what was said on `line` while it was linked back to its earlier memory; returns the number of
+        calls.
 
-        For links that the line's owner did not want. Each call is copied before it is removed here, so
-        nothing is lost if this stops half way; calling it again continues.
-
-        Returns:
-            how many calls were moved.
+        For links that the line's owner did not want. Each call is copied before it is removed, so that
+        nothing is lost if this stops half way; call it again to continue.
         """
-        # not needed by a page's server, where PydanticAI may be missing
+        # imported here because a page's server may lack PydanticAI
         from echoic.session.recorder import CallRecorder
 
         known = await self.lines.read(line)
@@ -425,10 +405,6 @@ class Callers:
             moved += 1
         return moved
 
-    async def unlink_user(self, user: str) -> int:
-        """Undo every link to `user`, as from their browser; how many lines that were."""
-        return await self.lines.unlink_user(user)
-
     async def _proved(self, caller: Caller, user: str) -> Caller:
         return Caller(
             user=user,
@@ -440,13 +416,13 @@ class Callers:
         )
 
     def _person(self, caller: Caller, user: str, name: str, people: Mapping[str, str]) -> Caller:
-        """Somebody on a shared line, by the name they said: that opens their memory, and proves nothing."""
+        """A person on a shared line by the name they said, which opens their memory but proves nothing."""
         return Caller(
             user=user, line=caller.line, number_proven=True, level="attested", name=name, people=people
         )
 
     async def _everybody(self, line: str, known: PhoneLine) -> dict[str, str]:
-        """Names of all who call from `line`: whom it was first, and who came after."""
+        """Names of everybody who calls from `line`: the first user, and later ones."""
         first = await self._name(line)
         return {**({first: line} if first else {}), **known.people}
 
@@ -456,7 +432,7 @@ class Callers:
 
 
 def spoken_name(name: str) -> str | None:
-    """`name` as it may be said aloud: letters of one or two words; None where it is no such thing."""
+    """`name` as one or two words that can be said aloud; None if that is not possible."""
     words = "".join(
         character if unicodedata.category(character)[0] in "LM" or character in "'’- " else " "
         for character in name

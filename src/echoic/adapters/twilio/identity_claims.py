@@ -1,6 +1,6 @@
 """Identity claims: what callers say about who they are, and codes they say. English rules; pure.
 
-Rules and not the model decide whose memory is read, before any of it reaches the model.
+Rules, not the model, decide whose memory is read, before any of it reaches the model.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ _DIGITS_IN: Final = {
 _TIMES: Final = {"double": 2, "triple": 3}
 _ALSO_WORDS: Final = frozenset({"to", "too", "for"})
 _LEAST_MASKED: Final = 4
-"""Digits in a row that may be a PIN of which some were not heard."""
+"""Digits in a row that may be an incompletely heard PIN."""
 MASK: Final = "[code]"
-"""Stands in what is kept for digits that were said to prove something."""
+"""Replaces digits that may be a proof in what is stored."""
 _ANNOUNCED = re.compile(
     r"\b(?:pin|pins|p\.i\.n|passcode|pass code|code|codes|codigo|codice|geheimzahl|geheimnummer|clave)\b"
 )
@@ -96,18 +96,14 @@ class IdentityClaim:
     """What the caller said about who is speaking."""
 
     denied: bool = False
-    """They are not who they were taken for."""
+    """Whether they are not the assumed caller."""
     name: str | None = None
     """The name they gave, as transcribed."""
 
 
 def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -> IdentityClaim | None:
-    """The claim in `said`; None if it says nothing about who is speaking.
-
-    Args:
-        said: what the caller said.
-        taken_for: the name of the assumed caller, if known.
-        known: names of others who call from this line.
+    """The claim in `said`, given the name of the assumed caller and of others on this line; None if there is
+    none.
     """
     text = fold(said)
     denials = [match["name"] for match in _DENIED.finditer(text)]
@@ -134,7 +130,7 @@ def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -
 
 
 def same_name(a: str, b: str) -> bool:
-    """Whether two names may be one: as written, nearly, or by their sound. First names count."""
+    """Whether two names may be the same: as written, nearly, or by sound. First names count."""
     first, second = fold(a).split(), fold(b).split()
     if not first or not second:
         return False
@@ -145,23 +141,23 @@ def same_name(a: str, b: str) -> bool:
 
 
 def codes_in(said: str, language: str = "en") -> list[str]:
-    """Every code of `CODE_DIGITS` digits that `said` may hold, said digit by digit or typed."""
+    """Every code of `CODE_DIGITS` digits that `said` may contain, said digit by digit or typed."""
     codes: list[str] = []
     for run in _runs(said, language):
         digits = "".join(digit for _, _, digit in run)
-        # "to" and "for" before a code are words; behind it too
+        # "to" and "for" before or after a code are words
         codes += [digits[at : at + CODE_DIGITS] for at in range(len(digits) - CODE_DIGITS + 1)]
     return list(dict.fromkeys(codes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Digits that were said to prove something, or to be proof from now on."""
+    """Digits that were said as a proof, or as a new PIN."""
 
     digits: str
-    """Those that may be a PIN or a code; empty where there are none of that length."""
+    """The digits that may be a PIN or code; empty if there are none of that length."""
     announced: bool
-    """They were called a PIN or a code. Otherwise nothing else was said: they may be anything."""
+    """Whether they were called a PIN or code; otherwise nothing else was said, and they may be anything."""
     masked: str
     """The utterance without these digits, as it may be stored."""
 
@@ -189,7 +185,7 @@ def masked(said: str, language: str = "en") -> str:
 
 
 def _without_words(run: list[tuple[int, int, str]], said: str) -> str:
-    """The digits of `run`; where they are too many, without words before them that only sound like one."""
+    """The digits of `run`, without leading words that only sound like one if there are too many."""
     while len(run) > CODE_DIGITS and fold(said[run[0][0] : run[0][1]]) in _ALSO_WORDS:
         run = run[1:]
     return "".join(digit for _, _, digit in run)
@@ -206,7 +202,7 @@ def speaks_of_proof(said: str) -> bool:
 
 
 def names_pin(said: str) -> bool:
-    """Whether a PIN is spoken of by that name."""
+    """Whether a PIN is mentioned by that name."""
     return bool(_PIN_NAMED.search(_OTHER_CODES.sub(" ", fold(said))))
 
 
@@ -233,7 +229,7 @@ def _runs(said: str, language: str) -> list[list[tuple[int, int, str]]]:
 
 
 def _is_bare(said: str, runs: list[list[tuple[int, int, str]]]) -> bool:
-    """Whether nothing else is said but digits and what fills a pause."""
+    """Whether nothing but digits and fillers is said."""
     rest = said
     for run in reversed(runs):
         rest = f"{rest[: run[0][0]]} {rest[run[-1][1] :]}"
@@ -241,7 +237,7 @@ def _is_bare(said: str, runs: list[list[tuple[int, int, str]]]) -> bool:
 
 
 def _written(name: str, said: str) -> str:
-    """`name` as `said` has it, which may have accents, with a capital."""
+    """`name` as written in `said`, which may have accents, capitalised."""
     for word in re.findall(r"[^\W\d_][\w'’-]*", said):
         if fold(word) == name:
             return f"{word[:1].upper()}{word[1:]}"

@@ -81,11 +81,7 @@ def mulaw_encode(samples: Samples) -> bytes:
 
 
 def samples_of(pcm: bytes) -> Samples:
-    """Decode little-endian 16-bit PCM: shape (len(data) // 2,).
-
-    Raises:
-        InvalidInput: half a sample is missing.
-    """
+    """Decode little-endian 16-bit PCM: shape (len(data) // 2,); raises `InvalidInput` for half a sample."""
     if len(pcm) % 2:
         raise InvalidInput(f"16-bit audio has an even number of bytes, not {len(pcm)}")
     return np.frombuffer(pcm, "<i2").astype(np.int16)
@@ -99,12 +95,8 @@ def pcm_of(samples: Samples) -> bytes:
 class Resampler:
     """Converts a stream of samples from one rate to another with a windowed sinc filter of linear phase.
 
-    Args:
-        from_hz: the sample rate of the input.
-        to_hz: the sample rate of the output.
-
     Raises:
-        InvalidInput: a rate that is no whole number above 0.
+        InvalidInput: a rate that is not a whole number above 0.
     """
 
     def __init__(self, from_hz: int, to_hz: int) -> None:
@@ -153,18 +145,18 @@ def _lowpass(up: int, down: int) -> NDArray[np.float64]:
 log = logging.getLogger(__name__)
 
 AHEAD_MS: Final = 400
-"""The most audio in flight, in milliseconds: covers network jitter, and little is lost when it is cleared."""
+"""Limit of audio in flight: covers network jitter, and little is lost when it is cleared."""
 _LITTLE_MS: Final = 200
-"""Milliseconds of audio whose marks may still be in flight when a socket closes; they count as played."""
+"""Audio whose marks may still be in flight when a socket closes; it counts as played."""
 _EARLY: Final = 500
-"""How many messages of audio (ten seconds) are buffered while a session opens; older ones are dropped."""
+"""Audio messages (ten seconds) that are buffered while a session opens; older ones are dropped."""
 _POSITION_DIGITS: Final = 15
-"""The most digits of a mark's position: a year of audio has fewer, and `int` refuses thousands of digits."""
+"""Limit of digits of a mark's position, since `int` refuses thousands of digits."""
 _START_S: Final = 10.0
 _FAREWELL_S: Final = 20.0
-"""How many seconds a model may take to say goodbye after it asked to hang up."""
+"""How long a model may take to say goodbye after it asked to hang up."""
 _SESSIONS: Final = 5
-"""The most voice sessions on one socket; a new one is opened when somebody else is found to be speaking."""
+"""Limit of voice sessions on one socket; a new one is opened when the caller changes."""
 
 
 async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
@@ -181,7 +173,7 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
     call.lines += 1
     try:
         await MediaStream(phone, call, socket, stream).run()
-        if call.leaving.is_set():  # before the socket closes: it is asked then whether the call goes on
+        if call.leaving.is_set():  # before the socket closes, since Twilio then asks whether the call goes on
             await call.hang_up()
     finally:
         call.lines -= 1
@@ -218,10 +210,10 @@ class MediaStream:
         """How often the audio in flight was cleared: marks of an earlier era are ignored."""
         self._keys = ""
         self._early: deque[bytes] = deque(maxlen=_EARLY)
-        """The caller's audio that waits for a session."""
+        """Audio of the caller that waits for a session."""
 
     async def run(self) -> None:
-        """Serve until the socket closes or the call ends, with a new session for each other caller."""
+        """Serve until the socket closes or the call ends, with a new session whenever the caller changes."""
         model = self._phone.realtime
         assert model is not None
         line = asyncio.ensure_future(self._listen())
@@ -231,7 +223,7 @@ class MediaStream:
                     session = await self._call.open_voice(model)
                     reason = await self._serve(session, line)
                 except NotOpen:
-                    return  # it is just ending
+                    return  # the call is ending
                 if reason != "another caller" or line.done():
                     return
                 await self._clear()
@@ -327,11 +319,11 @@ class MediaStream:
         self._keys = self._keys + digit if digit in set("0123456789") else ""
         if len(self._keys) == CODE_DIGITS:
             keys, self._keys = self._keys, ""
-            await self._call.durably(self._call.keyed(keys))  # kept even where the caller hangs up meanwhile
+            await self._call.durably(self._call.keyed(keys))  # stored even if the caller hangs up meanwhile
 
     def _mark(self, name: str) -> None:
         era, _, position = name.partition(":")
-        # a clear makes all marks that were waiting come back, though nothing was played
+        # a clear returns all waiting marks, although nothing was played
         if era == str(self._era) and position.isdecimal() and len(position) <= _POSITION_DIGITS:
             self._played = max(self._played, min(int(position), self._sent))
             self._report()

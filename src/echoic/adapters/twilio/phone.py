@@ -1,8 +1,7 @@
-"""A telephone with a memory, and its calls.
+"""A telephone with memory, and its calls.
 
-A `Phone` is an agent, the memory it serves from, and the calls there are. A `PhoneCall` is one of them: a
-`TextCall` for whoever is calling, as the rules of `CallerSession` find out, and over a media stream the host
-of a `VoiceSession`.
+A `Phone` has an agent, the memory it serves from, and its calls. A `PhoneCall` is one of them: a `TextCall`
+for the caller that `CallerSession` identifies, and over a media stream the host of a `VoiceSession`.
 """
 
 from __future__ import annotations
@@ -49,24 +48,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _RECALL_SHARE: Final = 0.5
-"""Of a tool's time, what the recall for a turn may take."""
+"""The share of a tool's time limit that the recall for a turn may take."""
 _VOICE: Final = SessionSettings(frame_ms=100, idle_timeout_s=None, max_duration_s=None)
-"""Of a voice model's session. What was heard is known to a tenth of a second; the phone ends idle calls."""
+"""Settings of a voice session: playback is known to 100 ms, and the phone itself ends idle calls."""
 _SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
 _TAKE_OVER: Final = "The call was handed over to you. Go on with it, and say who you are."
 _KEEP_S: Final = 2.0
-"""How long what was said may take to be kept, before it is found to be somebody else's."""
+"""How long to wait until what was said is stored, before the caller changes."""
 
 
 class PhoneCall(TextCall):
-    """A call from its first ring to its end. Made by `Phone`.
-
-    Args:
-        phone: who answers.
-        sid: the call's id.
-        number: where it comes from, as given.
-        attestation: whether the carrier vouches for it, as given.
-    """
+    """A call from its first ring to its end. Made by `Phone`, with the number and attestation as received."""
 
     def __init__(self, phone: Phone, sid: str, number: str, attestation: str) -> None:
         settings, captions = phone.settings, phone.captions
@@ -82,21 +74,21 @@ class PhoneCall(TextCall):
         self.sid = sid
         self._phone = phone
         self.caller_session = CallerSession(phone, self, number, attestation)
-        """Who is calling, and what follows from it."""
+        """Who is calling."""
         self.dialogue: Any = None
-        """What webhooks keep of it; nobody else looks into it."""
+        """State of the webhooks."""
         self.voice: VoiceSession | None = None
-        """A voice model's, over a media stream."""
+        """The session of a voice model, over a media stream."""
         self.voice_played = 0
-        """How many bytes of it the caller has heard."""
+        """How many bytes of its audio the caller has heard."""
         self._served = self.recorder
-        """Of whom the voice serves."""
+        """The recorder of the caller whom the voice session serves."""
         self._keyed = 0
         self.touched = time.monotonic()
         self.lines = 0
-        """Sockets that carry it."""
+        """Number of sockets of this call."""
 
-    # -- what it is
+    # -- properties
 
     @property
     def caller(self) -> Caller:
@@ -105,7 +97,7 @@ class PhoneCall(TextCall):
 
     @property
     def recall_tokens(self) -> int:
-        """The tokens of a recalled conversation, at most."""
+        """Token limit of a recalled conversation."""
         return self._phone.settings.recall_tokens
 
     @property
@@ -115,12 +107,12 @@ class PhoneCall(TextCall):
 
     @property
     def language(self) -> str:
-        """The language the line speaks and understands now."""
+        """The current language of the line."""
         return self.caller_session.language
 
     @property
     def phrases(self) -> Phrases:
-        """The phrases that the phone itself says in the call's language."""
+        """The phone's own phrases in the call's language."""
         return self._phone.settings.phrases_in(self.language)
 
     @property
@@ -142,30 +134,29 @@ class PhoneCall(TextCall):
     def heard_in(self, language: str) -> None:
         """Switch to `language`, which the line detected, if the phone speaks it.
 
-        One utterance is no preference: the next call begins as before. A line that was not asked to find out
-        only repeats what it was told.
+        This is not stored as a preference. A line without detection only repeats what it was told.
         """
         settings = self._phone.settings
         tag = settings.spoken_as(language) if language and settings.detect_language else None
         if tag is not None:
             self.caller_session.language = tag
 
-    # -- its voice
+    # -- the voice session
 
     async def open_voice(self, model: RealtimeModel) -> VoiceSession:
-        """The session in which a voice model serves whoever is calling; it outlives the socket it began on.
+        """The session in which a voice model serves the caller; it outlives the socket it began on.
 
         Raises:
             RealtimeError, ModelAPIError, UserError: the model could not be reached, or refused.
-            StoreUnavailable: could not look.
+            StoreUnavailable: the store could not be read.
         """
         await asyncio.shield(self.opened)
         if self.voice is None or self.voice.state == "closed":
-            if self.voice is not None and self._served is self.recorder:  # its line was lost
+            if self.voice is not None and self._served is self.recorder:  # its connection was lost
                 self.talk.resume(self.talk.current, history_of(self.recorder.turns))
             self._served, self.voice_played = self.recorder, 0
             self.voice = self._new_voice(model)
-            await self.voice.__aenter__()  # left by `_hush`, or the session itself
+            await self.voice.__aenter__()  # closed by `_hush`, or by itself
         await self.say_own(respond=True)
         return self.voice
 
@@ -192,7 +183,7 @@ class PhoneCall(TextCall):
         )
 
     async def say_own(self, *, respond: bool) -> None:
-        """Have the voice model say what the phone itself answers to a proof."""
+        """Have the voice model say the phone's own answer to a proof."""
         words, self.to_say = self.to_say, ""
         if words and self.voice is not None:
             told = _SAY.format(words=words)
@@ -200,14 +191,14 @@ class PhoneCall(TextCall):
                 await (self.voice.prompt(told) if respond else self.voice.inject(told))
 
     async def caller_said(self, turn: Turn) -> Turn:
-        """See `TextCall`. Where the caller proved to be somebody else, the next session says so to them."""
+        """See `TextCall`. If the caller proved to be somebody else, the next session tells them so."""
         kept = await super().caller_said(turn)
         if self._served is self.recorder:
-            await self.say_own(respond=False)  # the model is answering what it heard already
+            await self.say_own(respond=False)  # the model is already answering what it heard
         return kept
 
     async def keyed(self, keys: str) -> None:
-        """Take in keys that were pressed while a voice model serves, which never hears of them."""
+        """Process keys pressed during a voice session; the model does not get them."""
         self._keyed += 1
         await super().caller_said(turn_of(keys, "user", f"{self._id(f'keys{self._keyed}')}:user"))
         if self._served is self.recorder:
@@ -216,11 +207,13 @@ class PhoneCall(TextCall):
             await self._change_voice()
 
     async def restarted(self, why: Restart) -> None:
-        """See `TextCall`. The words that showed it are kept first: they are whose they turn out to be."""
+        """See `TextCall`. What was said is stored first, so that it follows the caller whose it turns out to
+        be.
+        """
         self.leaving.clear()
         if self.voice is not None:
             await self.voice.caught_up(_KEEP_S)
-        if self._served is self.recorder:  # else that was found out already
+        if self._served is self.recorder:  # otherwise the caller has already changed
             await super().restarted(why)
         await self._change_voice()
 
@@ -233,11 +226,10 @@ class PhoneCall(TextCall):
             await self.voice.close("ended")
 
     def forget_words(self) -> None:
-        """See `TextCall`."""
         super().forget_words()
         self.dialogue = None
 
-    # -- what the engine asks
+    # -- overridden
 
     async def _open(self) -> None:
         await self.caller_session.identify()
@@ -289,11 +281,11 @@ class PhoneCall(TextCall):
 
 @dataclass
 class CallCaching(Caching):
-    """`Caching` of PydanticAI, and for OpenAI a key that brings the requests of a call to one cache."""
+    """PydanticAI's `Caching`, and for OpenAI a key that routes the requests of a call to one cache."""
 
     _: KW_ONLY
     conversation: str
-    """The call's id; a hash of it is sent."""
+    """The call's id, of which a hash is sent."""
 
     def get_model_settings(self) -> ModelSettings | None:
         """The settings of every model request in the call."""
@@ -305,9 +297,7 @@ class CallCaching(Caching):
 def caching_of(
     agent: Agent[Any, str], more: Sequence[AbstractCapability[Any]], asked: CacheFor, conversation: str
 ) -> list[AbstractCapability[Any]]:
-    """Prompt-caching settings for `agent` and `more` in a call; empty if caching is off or set by the
-    caller.
-    """
+    """Prompt-caching settings for a call; empty if caching is off or one of the capabilities sets it."""
     own: list[AbstractCapability[Any]] = []
     for capability in (agent.root_capability, *more):
         capability.apply(own.append)
@@ -323,47 +313,47 @@ class Figures:
     turns: int
     interruptions: int
     input_tokens: int
-    """Sent to the model, those from its provider's cache included."""
+    """Tokens sent to the model, cached ones included."""
     cached_tokens: int
     """Input tokens that the provider had cached."""
     output_tokens: int = 0
     recalls: int = 0
-    """Turns whose words were heard before they were complete, so that memory could be searched ahead."""
+    """Turns with interim transcripts, so that memory was searched ahead."""
     recalls_ready: int = 0
     """Recalls whose result was ready when the turn ended."""
     language: str = ""
-    """The line's, at the end."""
+    """The line's language at the end."""
     kept: bool
 
     @property
     def cached_share(self) -> float:
-        """The share of the tokens sent that the provider had in its cache; 0 where none were sent."""
+        """The share of input tokens that the provider had cached; 0 if none were sent."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures as they are recorded and reported."""
+        """The figures as they are recorded and reported."""
         counts = {name: getattr(self, name) for name in Figures.__slots__}
         return {**counts, "cached_share": round(self.cached_share, 4)}
 
 
 _REMEMBERED: Final = 1000
-"""Calls that are over and still known, so that a webhook that comes late or again changes nothing."""
+"""Ended calls that are still known, so that a late or repeated webhook changes nothing."""
 _SOCKET_TOKEN_S: Final = 60.0
 
 
 class Phone:
-    """Answers calls with an agent and what memory knows of the caller.
+    """Answers calls with an agent that remembers the caller.
 
     Args:
-        service: where memory is kept; opened and closed by whoever made it.
-        agent: who speaks. It gets its memory here: give it none of its own.
-        settings: how the phone answers, and what it keeps.
-        deps: makes the agent's dependencies for a call; None: they are None.
-        capabilities: more for each run of the agent.
-        realtime: the voice model of calls whose audio is streamed (channel "media").
-        colleagues: more agents, each with a name of its own, that a call can be handed to.
-        captions: told what is being said in a call, while it is said; must not wait.
-        ended: told what a call took once it is over.
+        service: the open memory service.
+        agent: the agent; it gets its memory here, so give it none.
+        settings: settings of the phone.
+        deps: makes the agent's dependencies for a call.
+        capabilities: more capabilities for each run of the agent.
+        realtime: the voice model for calls with streamed audio (channel "media").
+        colleagues: more agents, with different names, that a call can be transferred to.
+        captions: receives what is being said in a call, while it is said; must not wait.
+        ended: called with the counts of a call once it is over.
 
     Raises:
         InvalidInput: two agents have the same name.
@@ -393,7 +383,7 @@ class Phone:
             raise InvalidInput("the agents of a phone must have different names")
         self.callers = Callers(service, settings)
         self.links = LinkCodes(service, settings.deployment)
-        """Gives out codes that link a telephone to a user; see `LinkCodes.give`."""
+        """Codes that link a telephone to a user; see `LinkCodes.give`."""
         self.signatures = Signatures(settings)
         self._deps = deps
         self._ended = ended
@@ -405,7 +395,7 @@ class Phone:
 
     @property
     def name(self) -> str:
-        """The agent's name, under which its calls and its experience are kept."""
+        """The agent's name, under which calls and experience are stored."""
         return self.agent.name or AGENT
 
     @property
@@ -427,7 +417,7 @@ class Phone:
         return self._deps(call) if self._deps else None
 
     def call(self, sid: str, *, number: str = "", attestation: str = "") -> PhoneCall:
-        """The call of that id, begun if it is new."""
+        """The call with that id, created if it is new."""
         known = self._calls.get(sid) or self._over.get(sid)
         if known is None:
             known = self._calls[sid] = PhoneCall(self, sid, number, attestation)
@@ -437,7 +427,7 @@ class Phone:
         return known
 
     def known(self, sid: str) -> PhoneCall | None:
-        """The call of that id, if there is or was one."""
+        """The call with that id, active or ended, if there is one."""
         return self._calls.get(sid) or self._over.get(sid)
 
     def socket_token(self, sid: str) -> str:
@@ -449,18 +439,18 @@ class Phone:
         return token
 
     def take_socket(self, token: str) -> PhoneCall | None:
-        """The call a token opens a socket for; it is good no longer. None: it is not good."""
+        """The call a token opens a socket for, which uses the token up; None if it is invalid."""
         sid, until = self._sockets.pop(token, ("", 0.0))
         return self._calls.get(sid) if until > time.monotonic() else None
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do `work` beside everything else, unless the phone is closed before."""
+        """Run `work` in the background, until the phone is closed."""
         task = asyncio.ensure_future(work)
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
     def ended(self, call: PhoneCall) -> None:
-        """Note that `call` is over."""
+        """Record that `call` is over."""
         self._calls.pop(call.sid, None)
         self._over[call.sid] = call
         call.forget_words()
@@ -489,7 +479,7 @@ class Phone:
         await asyncio.gather(*(call.hang_up() for call in list(self._calls.values())))
 
     async def _end_idle(self) -> None:
-        """End calls that nobody said are over: a webhook may get lost."""
+        """End calls without a sign of life, since a webhook may get lost."""
         idle_s = self.settings.pace.idle_s
         while self._calls:
             await asyncio.sleep(min(10.0, idle_s / 4))

@@ -1,7 +1,7 @@
-"""Memory for an agent on the telephone: what every agent gets, and what only a call needs.
+"""Memory for an agent on the telephone: the tools of every agent, and those of a call.
 
-Storing and recalling here know that keys are spoken, that a recalled conversation must fit into a pause, and
-that a caller decides what is remembered.
+Storing and recalling take into account that keys are spoken, that a recalled conversation must fit into a
+pause, and that the caller decides what is remembered.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from echoic.text.analysis import STOP, content_words, cut, sound
 from echoic.types import Conversation, Turn
 
 CLOSE: Final = 0.05
-"""Two keys whose likeness to what was said differs by no more are not told apart by it."""
+"""Two keys whose similarity to what was said differs by no more are ambiguous."""
 _OVERHEAD_TOKENS: Final = 12
-"""Of a passage's frame: who said it, and the signs around it."""
+"""Tokens of a passage besides its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
     alike = [
         by_id[other]
         for other, score in matches[1:]
-        # where one was said word for word, only what sounds the same can have been meant as well
+        # if one matches word for word, only keys that sound the same are ambiguous
         if (likeness < 1 and likeness - score <= CLOSE) or sound_alike(keys[other], keys[name])
     ]
     if alike:
@@ -80,21 +80,21 @@ def _words(key: str) -> list[str]:
 def passages(
     turns: Sequence[Turn], moment: str, budget_tokens: int, *, found: Mapping[str, int] | None = None
 ) -> list[dict[str, Any]]:
-    """Select the turns that fit the budget: the best matches with their neighbours, then the end.
+    """The turns that fit the budget: the best matches with their neighbours, then the end.
 
     They are in spoken order; turns left out appear as {"turns_left_out": n}.
 
     Args:
         turns: the turns of one conversation, in order.
         moment: the current topic of the call.
-        budget_tokens: by `estimate_tokens`.
-        found: by the id of a turn, its rank in a search by meaning, from 0.
+        budget_tokens: the budget, by `estimate_tokens`.
+        found: the rank of turns in a search by meaning, from 0, by id.
     """
     heard = [turn for turn in turns if turn.heard_text.strip()]
     scores = _scores(heard, moment, found or {})
     order = [at for at in sorted(range(len(heard)), key=lambda at: -scores[at]) if scores[at] > 0]
     wanted = [near for at in order for near in (at, at + 1, at - 1) if 0 <= near < len(heard)]
-    wanted += reversed(range(len(heard)))  # what it came to stands at the end
+    wanted += reversed(range(len(heard)))  # the outcome is at the end
     chosen: set[int] = set()
     room = budget_tokens
     for at in dict.fromkeys(wanted):
@@ -106,7 +106,7 @@ def passages(
 
 
 def page(turns: Sequence[Turn], number: int, budget_tokens: int) -> tuple[list[dict[str, Any]], int]:
-    """Page `number`, from 1, of all that was said, and how many pages there are."""
+    """Page `number`, from 1, of everything that was said, and the number of pages."""
     heard = [turn for turn in turns if turn.heard_text.strip()]
     pages: list[set[int]] = [set()]
     room = budget_tokens
@@ -122,7 +122,7 @@ def page(turns: Sequence[Turn], number: int, budget_tokens: int) -> tuple[list[d
 
 
 def _scores(turns: Sequence[Turn], moment: str, found: Mapping[str, int]) -> list[float]:
-    """Scores by words and sounds shared with the moment, the rarer the better, and by what a search found."""
+    """Scores by words and sounds shared with the moment, weighted by rarity, and by the rank in a search."""
     asked = {code for word in content_words(moment) for code in (word.stem, *word.codes)}
     said = [
         {code for word in content_words(turn.heard_text) for code in (word.stem, *word.codes)}
@@ -197,12 +197,12 @@ _NAMES: Final = {
 }
 """Tools in the order they are sent: name -> method."""
 _PAGE_SHARE: Final = 2
-"""How many budgets a page of the whole may have: it was asked for."""
+"""A page of the whole conversation may have this many budgets, since it was asked for."""
 _SEARCHED: Final = 40
 
 
 class AnotherCaller(Restart):
-    """The agent found that somebody else is speaking: what it was about to do, it must not do for them."""
+    """The agent found that somebody else is speaking: the current action must not be done for them."""
 
     def __init__(self, name: str | None) -> None:
         super().__init__("another caller")
@@ -233,24 +233,18 @@ class ToolContext(Protocol):
         ...
 
     def leave(self) -> bool:
-        """Hang up once the reply under way was spoken; False: the caller has said more, which comes first."""
+        """Hang up after the reply under way; False if the caller has said something more, which is answered
+        first.
+        """
         ...
 
     async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Do `work`; the call is not over before it is done."""
+        """Await `work`; the call is not over before it is done."""
         ...
 
 
 class PhoneTools(MemoryTools):
-    """The tools of one run in a call.
-
-    Args:
-        call: the call.
-        user: whose memory.
-        agent: who serves.
-        timeout_s: how long a tool may take before it answers that it could not.
-        changed: called once memory was changed.
-    """
+    """The tools of one run in a call; see `MemoryTools`."""
 
     def __init__(
         self,
@@ -267,7 +261,7 @@ class PhoneTools(MemoryTools):
         self._call = call
 
     def toolset(self) -> FunctionToolset[Any]:
-        """All of them."""
+        """All tools."""
         descriptions = {"store_conversation": _STORE, "recall_conversation": _RECALL}
         names = dict(_NAMES)
         if len(self._call.languages) > 1:
@@ -361,7 +355,7 @@ class PhoneTools(MemoryTools):
         words = self._call.recorder
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
         if not await words.keep():
-            raise TimeoutError  # what was said is not durable: then the key would name half a conversation
+            raise TimeoutError  # not durable: the key would name half a conversation
         if words.opened is not None and words.opened.silent:
             return {"success": False, "say": UNKEPT}
         answer = await super()._store(key, summary)
@@ -393,7 +387,7 @@ class PhoneTools(MemoryTools):
         return {"success": True, "result": {**head, "turns": shown}, "note": DATA}
 
     async def _found(self, moment: str, conversation: str) -> dict[str, int]:
-        """Turns of a conversation by their place in a search for the moment."""
+        """The rank of turns of a conversation in a search for the moment."""
         if not moment.strip():
             return {}
         recall = await self._user.recall(
@@ -465,14 +459,14 @@ def _which(names: Sequence[str | None]) -> str:
 
 @dataclass(kw_only=True)
 class PhoneMemory(CallerMemory):
-    """The caller's memory in one run of a call. The call itself stores the turns, since it knows what was
+    """The caller's memory in one run of a call. The call itself stores turns, since it knows what was
     heard.
     """
 
     call: ToolContext
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """Return the tools of every agent and those of a call."""
+        """The tools of every agent and those of a call."""
         tools = PhoneTools(
             self.call,
             self.memory,

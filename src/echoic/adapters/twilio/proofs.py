@@ -1,9 +1,9 @@
-"""Proofs of who is calling: PINs, and codes that link a telephone to a user of a page.
+"""Proofs of a caller's identity: PINs, and codes that link a telephone to a user of a page.
 
-A PIN is kept as a salted scrypt hash of itself and the deployment's secret, in the user's own scope: the
-store alone is not enough to try them all, and forgetting the user takes the PIN along. A code is given on one
-side, page or call, and entered on the other; it is valid once, for minutes. It is kept in the store as a
-hash, so that any process may take it, until it is used or old.
+A PIN is stored as a salted scrypt hash of itself and the deployment's secret, in the user's own scope: the
+store alone is not enough to try all PINs, and forgetting the user erases it. A code is given on one side,
+page or call, and entered on the other; it is valid once, for minutes. It is stored as a hash, so that any
+process can check it, until it is used or expired.
 """
 
 from __future__ import annotations
@@ -28,22 +28,15 @@ from echoic.stores.base import Drop, Put, Record, Store
 from echoic.types import Scope, checked_name
 
 MAX_GUESSES: Final = 5
-"""At the PIN of one user, from all lines and calls, in `WITHIN_S`: one in five hundred years succeeds."""
+"""Guesses at one user's PIN within `WITHIN_S`, over all calls: one in five hundred years succeeds."""
 WITHIN_S: Final = 24 * 3600.0
 _COST: Final = 2**14
-"""scrypt's n, with r=8 and p=1: 16 MB and some 50 ms, where a caller waits for it."""
+"""scrypt's n, with r=8 and p=1: 16 MB and about 50 ms, for which a caller waits."""
 _PIN: Final = "pin"
 
 
 class Pins:
-    """The PINs of one deployment.
-
-    Args:
-        service: where they are kept.
-        deployment: for whom.
-        secret: of the deployment, the same for telephone and page.
-        clock: the time, aware.
-    """
+    """The PINs of one deployment. `secret` must be the same for telephone and page."""
 
     def __init__(
         self,
@@ -54,17 +47,17 @@ class Pins:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._service, self._deployment = service, deployment
-        # apart from what else is made with the secret
+        # a key of its own, apart from other uses of the secret
         self._secret = hmac.digest(secret.encode(), b"echoic phone pin", hashlib.sha256)
-        memory = service.user(PHONE_PIN, deployment)  # of nobody: only the deployment's own is used
+        memory = service.user(PHONE_PIN, deployment)  # only the deployment's own scope is used
         self._store = memory.backing_store
         self._guesses = Guesses(self._store, memory.scope.everyone, clock, WITHIN_S)
 
     async def set(self, user: str, pin: str) -> None:
-        """Let `user` prove by `pin` who they are. Whoever calls this has seen them prove it otherwise.
+        """Set the PIN of `user`, whose identity you have verified otherwise.
 
         Raises:
-            InvalidInput: not six digits, or digits that anybody would try first. It does not repeat them.
+            InvalidInput: not six digits, or digits that are easy to guess. The message does not repeat them.
         """
         check_pin(pin)
         salt = secrets.token_bytes(16)
@@ -78,14 +71,14 @@ class Pins:
         await self._store.write(scope, [Drop(kind=PHONE_PIN, id=_PIN)])
 
     async def has(self, user: str) -> bool:
-        """Whether `user` has one."""
+        """Whether `user` has a PIN."""
         return await self._record(user) is not None
 
     async def whose(self, users: Sequence[str], pin: str) -> list[str]:
-        """Which of `users` have this PIN. Users with too many wrong guesses are left out.
+        """Which of `users` have this PIN, except users with too many wrong guesses.
 
         A guess counts against every user it is compared with, and is taken back only for those whose PIN it
-        was: somebody who knows their own PIN gets no extra guesses at another's.
+        was: knowing one's own PIN gives no extra guesses at another's.
 
         Raises:
             StoreUnavailable: the store could not be read; the PIN must not be accepted.
@@ -97,7 +90,7 @@ class Pins:
             if record is not None and await self._guesses.count(_guesses_at(user), MAX_GUESSES)
         ]
         if not kept:
-            await self._hash(pin, secrets.token_bytes(16), _COST)  # takes as long as where there is one
+            await self._hash(pin, secrets.token_bytes(16), _COST)  # so that it takes as long as with a PIN
         found: list[str] = []
         for user, data in kept:
             made = await self._hash(pin, bytes.fromhex(data["salt"]), data["n"])
@@ -121,34 +114,25 @@ def _guesses_at(user: str) -> str:
 
 
 def check_pin(pin: str) -> None:
-    """Check that a PIN has six digits and is not one of those that are guessed first.
-
-    Raises:
-        InvalidInput: it is not valid. The message does not repeat it.
+    """Raise `InvalidInput`, which does not repeat the PIN, unless it has six digits and is not easy to
+    guess.
     """
     if len(pin) != CODE_DIGITS or not (pin.isascii() and pin.isdigit()):
         raise InvalidInput(f"a PIN is {CODE_DIGITS} digits")
     steps = {(int(b) - int(a)) % 10 for a, b in pairwise(pin)}
     if len(set(pin)) < 3 or len(steps) == 1 or pin[:3] == pin[3:]:
-        raise InvalidInput("this PIN is among the first that anybody would try: take one without a pattern")
+        raise InvalidInput("this PIN is too easy to guess: choose one without a pattern")
 
 
 class Guesses:
-    """Counts guesses over a time, for all processes on a store.
-
-    Args:
-        store: where the counts are kept.
-        scope: the deployment's own.
-        clock: the time, aware.
-        within_s: how long a guess counts.
-    """
+    """Counts guesses within a time, for all processes on a store."""
 
     def __init__(self, store: Store, scope: Scope, clock: Callable[[], datetime], within_s: float) -> None:
         self._store, self._scope, self._clock = store, scope, clock
         self._within = timedelta(seconds=within_s)
 
     async def count(self, name: str, limit: int) -> bool:
-        """Count a guess at `name`, unless there were `limit` of them; whether there may be one more."""
+        """Count a guess at `name` and return True, or return False if there were already `limit`."""
 
         async def attempt() -> bool:
             version, times = await self._read(name)
@@ -160,7 +144,7 @@ class Guesses:
         return await until_written(attempt, "the count of guesses")
 
     async def uncount(self, name: str) -> None:
-        """The last one was no guess."""
+        """Take back the last guess."""
 
         async def attempt() -> None:
             version, times = await self._read(name)
@@ -169,7 +153,7 @@ class Guesses:
         await until_written(attempt, "the count of guesses")
 
     async def _read(self, name: str) -> tuple[int, list[datetime]]:
-        """The version of the guess counter, and the times of the guesses."""
+        """The version of the counter, and the times of the guesses."""
         found = await self._store.read(self._scope, LINK_GUESSES, [name])
         if not found:
             return 0, []
@@ -185,17 +169,15 @@ class Guesses:
 
 LIFETIME_S: Final = 600.0
 MAX_CODE_GUESSES: Final = 20
-"""Wrong codes of one kind, from everybody, within `LIFETIME_S`; then none is good until it is quieter. With a
-hundred codes out, guessing succeeds once in five hundred such times on the telephone, and once in fifty
-thousand in a page.
-"""
+"""Wrong codes of one kind within `LIFETIME_S`, from everybody, after which none is accepted. With a hundred
+valid codes, guessing succeeds in one of 500 such periods by telephone, and in one of 50,000 on a page."""
 MAX_CODES: Final = 1000
-"""Out at once; the oldest goes for a new one."""
+"""Limit of valid codes; a new one replaces the oldest."""
 TYPED_DIGITS: Final = 8
-"""Of a code that is typed into a page: there a machine may guess, and nobody has to say it."""
+"""Digits of a code that is typed into a page, where machines may guess and nobody has to say it."""
 
 Kind = Literal["user", "line"]
-"""user: given in a page, proves that user to a phone. line: given in a call, proves that line to a page."""
+"""user: shown on a page, proves that user to a phone. line: told in a call, proves that line to a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,22 +190,16 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenLine:
-    """What a code given in a call proves to a page."""
+    """What a code from a call proves to a page."""
 
     line: str
     """The line its user calls from."""
     proved: tuple[str, ...]
-    """The user who proved in that call that the memories on the line are theirs."""
+    """Users who proved in that call that memories on the line are theirs."""
 
 
 class LinkCodes:
-    """Gives out codes of one deployment and takes them.
-
-    Args:
-        service: where they are kept.
-        deployment: for whom.
-        clock: the time, aware.
-    """
+    """The link codes of one deployment."""
 
     def __init__(
         self,
@@ -232,18 +208,17 @@ class LinkCodes:
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        memory = service.user(LINK_CODE, deployment)  # of nobody: only the deployment's own is used
+        memory = service.user(LINK_CODE, deployment)  # only the deployment's own scope is used
         self._store, self._scope = memory.backing_store, memory.scope.everyone
         self._clock = clock
         self._guesses = Guesses(self._store, self._scope, clock, LIFETIME_S)
 
     async def give(self, user: str) -> Code:
-        """A new code that proves to a telephone that its caller is `user`.
-
-        The one given to them before is good no longer.
+        """A new code that proves to a telephone that its caller is `user`; their previous code becomes
+        invalid.
 
         Raises:
-            InvalidInput: no name of a user.
+            InvalidInput: an invalid name of a user.
             StoreUnavailable: there is no code; try again.
         """
         return await self._give("user", user, CODE_DIGITS)
@@ -251,37 +226,29 @@ class LinkCodes:
     async def give_line(self, line: str, *, proved: Collection[str] = ()) -> Code:
         """A new code that proves to a page that its user calls from `line`; see `give`.
 
-        Only to be given in a call whose number is proven.
-
-        Args:
-            line: where from.
-            proved: who proved in the call that the memories on the line are theirs.
+        Give it only in a call whose number is proven. `proved` are the users who proved in the call that
+        memories on the line are theirs.
         """
         return await self._give("line", line, TYPED_DIGITS, proved)
 
     async def take(self, code: str) -> str | None:
-        """The user a telephone's caller proves to be by `code`; None: it is no good. Good once.
+        """The user that `code` proves a telephone's caller to be; None if it is invalid. Uses it up.
 
         Raises:
-            StoreUnavailable: could not look; it must not be believed.
+            StoreUnavailable: it could not be checked; it must not be accepted.
         """
         record = await self._take("user", code)
         return None if record is None else str(record.data["whose"])
 
-    async def take_line(self, code: str) -> str | None:
-        """The line a page's user proves to call from; see `take`."""
-        proven = await self.take_proof(code)
-        return None if proven is None else proven.line
-
     async def take_proof(self, code: str) -> ProvenLine | None:
-        """Take a proven line with the user who proved in the call to own its memories; see `take`."""
+        """The line that `code` proves a page's user to call from; see `take`."""
         record = await self._take("line", code)
         if record is None:
             return None
         return ProvenLine(line=record.data["whose"], proved=tuple(record.data["proved"]))
 
     async def waiting(self) -> bool:
-        """Whether any code is out that a telephone would take."""
+        """Whether there is a valid code for a telephone."""
         records = await scan_all(self._store, self._scope, LINK_CODE, key="user")
         return bool(self._fresh(records))
 
@@ -304,7 +271,7 @@ class LinkCodes:
             }
             record = Record(kind=LINK_CODE, id=_mark(kind, code), key=kind, data=data)
             drops = [Drop(kind=LINK_CODE, id=old.id) for old in stale if old.id != record.id]
-            # a code that is out already, for somebody else, is a conflict: another is tried
+            # a code that is already valid for somebody else is a conflict: another is tried
             standing = {old.id: old for old in stale}
             await self._store.write(self._scope, [*drops, Put.over(standing.get(record.id), record)])
             return Code(code=code, good_until=until)
@@ -327,13 +294,13 @@ class LinkCodes:
         try:
             await self._store.write(self._scope, [Put.over(record, used)])
         except WriteConflict:
-            return None  # somebody else was faster
+            return None  # used meanwhile
         await self._guesses.uncount(kind)
         await self._tidy()
         return record
 
     async def _tidy(self) -> None:
-        """Drop what is used or old."""
+        """Drop used and expired codes."""
         records = await self._records()
         good = {record.id for record in self._fresh(records)}
         gone = [Drop(kind=LINK_CODE, id=record.id) for record in records if record.id not in good]

@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 MAX_MESSAGE_CHARACTERS: Final = 64 * 1024
 _SETUP_S: Final = 10.0
 _KEYS_S: Final = 2.0
-"""After how long without another key what was pressed is complete."""
+"""How long after the last key the input is complete."""
 _VIOLATION: Final = 1008
 _MAX_SAID: Final = 4000
 _MAX_TAG: Final = 35
-"""Characters of a language tag, as long as any of RFC 5646 is likely to be."""
+"""Characters of a language tag (RFC 5646)."""
 _MAX_WAITING: Final = 8
 
 
 async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> PhoneCall | None:
-    """The call a socket carries, and the socket accepted; None: it was refused before anything was said."""
+    """Accept a socket and return its call; None if it was refused."""
     try:
         phone.signatures.check_socket(socket)
     except SignatureRefused as error:
@@ -51,7 +51,7 @@ async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> PhoneCal
 
 
 async def messages(socket: WebSocket, within_s: float | None = None) -> dict[str, Any] | None:
-    """The next message; None where the socket is closed, too slow, or says what is no message."""
+    """The next message; None if the socket is closed, too slow, or sends something else."""
     try:
         async with asyncio.timeout(within_s):
             text = await socket.receive_text()
@@ -62,7 +62,7 @@ async def messages(socket: WebSocket, within_s: float | None = None) -> dict[str
 
 
 async def sent(socket: WebSocket, message: dict[str, Any]) -> None:
-    """Send `message`, unless the socket is gone, which whoever reads from it finds out."""
+    """Send `message`; if the socket is gone, its reader notices."""
     with suppress(WebSocketDisconnect, RuntimeError):
         await socket.send_text(json.dumps(message))
 
@@ -75,7 +75,7 @@ async def closed(socket: WebSocket, code: int = 1000) -> None:
 
 
 async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
-    """Serve one socket until it ends; the call may go on with another."""
+    """Serve one socket until it ends; the call may continue on another."""
     call = await opened_socket(phone, socket, token)
     if call is None:
         return
@@ -95,7 +95,7 @@ async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
 
 
 def expect_another(phone: Phone, call: PhoneCall) -> None:
-    """End `call` unless another socket carries it on."""
+    """End `call` unless another socket continues it."""
 
     async def wait() -> None:
         await asyncio.sleep(phone.settings.pace.reconnect_s)
@@ -119,11 +119,11 @@ class Relay:
         self._keyed: asyncio.TimerHandle | None = None
         self._quiet_from = time.monotonic()
         self._language = call.language
-        """What the line was told to speak."""
+        """The language that the line was told to use."""
         self._news = asyncio.Event()
         """Set by every message of the line."""
         self._fillers: set[str] = set()
-        """What was said to pass the time."""
+        """Fillers that were said."""
 
     async def run(self) -> None:
         """Serve messages until the socket closes."""
@@ -139,11 +139,11 @@ class Relay:
             elif kind == "info" and message.get("name") == "tokensPlayed":
                 self._call.played(self._without_fillers(_text(message, "value")))
             elif kind == "error":
-                log.warning("the relay reports an error")  # its description may hold what was said
+                log.warning("the relay reports an error")  # its description may contain what was said
             self._news.set()
 
     async def aclose(self) -> None:
-        """The line is gone."""
+        """Clean up after the line is gone."""
         if self._keyed is not None:
             self._keyed.cancel()
         self._worker.cancel()
@@ -162,16 +162,16 @@ class Relay:
             self._say(said)
 
     async def _tune(self) -> None:
-        """Tell the line which language the call is in, if that changed."""
+        """Tell the line the language of the call, if it changed."""
         if self._language == self._call.language:
             return
         self._language = language = self._call.language
-        # where the line finds out what it hears, it must go on doing so
+        # a line that detects the language must keep doing so
         hears = {} if self._phone.settings.detect_language else {"transcriptionLanguage": language}
         await self._send({"type": "language", "ttsLanguage": language, **hears})
 
     def _key(self, digit: str) -> None:
-        """Gather keys into one thing that was said."""
+        """Collect pressed keys into one utterance."""
         if self._keyed is not None:
             self._keyed.cancel()
         self._call.leaving.clear()
@@ -194,7 +194,7 @@ class Relay:
             log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
 
     async def _work(self) -> None:
-        """Answer utterances one after the other, until the agent hangs up."""
+        """Answer utterances one by one, until the agent hangs up."""
         while True:
             said, turn = await self._prompts.get()
             speaking = asyncio.ensure_future(self._answer(said, turn))
@@ -210,7 +210,7 @@ class Relay:
                 return
 
     async def _leaves(self) -> bool:
-        """Whether the agent hangs up; then its last words have been spoken, and the caller said no more."""
+        """Whether the agent hangs up; then its last words were spoken, and the caller said nothing more."""
         leaving = self._call.leaving
         while leaving.is_set() and (left_s := self._call.playback.left_s()) > 0:
             self._news.clear()
@@ -222,13 +222,13 @@ class Relay:
     async def _answer(self, said: str, turn: str) -> None:
         try:
             await self._call.speak(said, turn=turn, out=self._out)
-        finally:  # whatever ended it: what comes next is another utterance
+        finally:  # whatever ended it, the utterance is complete
             await self._send({"type": "text", "token": "", "last": True})
 
     async def _accompany(self, speaking: asyncio.Task[None]) -> None:
-        """Wait for a reply; say that it takes a moment where nothing is heard for too long."""
+        """Wait for a reply; say a filler after too long a silence."""
         pace = self._phone.settings.pace
-        self._quiet_from = time.monotonic() - pace.sound_every_s / 2  # the first comes sooner
+        self._quiet_from = time.monotonic() - pace.sound_every_s / 2  # the first filler comes sooner
         fillers = 0
         while not speaking.done():
             wait_s = self._quiet_from + pace.sound_every_s - 1 - time.monotonic()
@@ -241,7 +241,7 @@ class Relay:
                 self._sounded(words)
                 await self._send({"type": "text", "token": f"{words} ", "last": False})
         if not speaking.cancelled():
-            speaking.exception()  # the socket is gone: whoever reads it says so
+            speaking.exception()  # the socket is gone, which its reader reports
 
     async def _out(self, text: str) -> None:
         self._call.sent(text)
@@ -250,7 +250,7 @@ class Relay:
         await self._send({"type": "text", "token": text, "last": False})
 
     def _without_fillers(self, text: str) -> str:
-        """`text` without fillers, which are no part of the reply."""
+        """`text` without fillers, which do not belong to the reply."""
         for words in self._fillers:
             text = text.replace(words, " ")
         return text

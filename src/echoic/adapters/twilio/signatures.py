@@ -23,13 +23,13 @@ from echoic.adapters.twilio.settings import PhoneSettings
 
 MAX_BODY_BYTES: Final = 64 * 1024
 TOKEN_LIFETIME_S: Final = 4 * 3600
-"""The longest a call of Twilio's may last."""
+"""Twilio's limit of a call's duration."""
 HEADER: Final = "x-twilio-signature"
 _SID = re.compile(r"CA[0-9A-Za-z]{32}")
 
 
 class SignatureRefused(Exception):
-    """A request that is not answered, and the status it gets instead. Says nothing of why to a stranger."""
+    """A refused request, and its status. Strangers are not told why."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -37,18 +37,13 @@ class SignatureRefused(Exception):
 
 
 class Signatures:
-    """Recognises what Twilio sends.
-
-    Args:
-        settings: whose token, and how the server is reached.
-        clock: seconds since the epoch.
-    """
+    """Verifies Twilio's requests."""
 
     def __init__(self, settings: PhoneSettings, *, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._validator = RequestValidator(settings.auth_token)
         self._clock = clock
-        # apart from what numbers are hashed with, so that a token tells nothing of a number
+        # a key of its own, so that a token reveals nothing about a number
         self._key = hmac.digest(settings.salt.encode(), b"echoic phone tokens", hashlib.sha256)
 
     def base_of(self, connection: HTTPConnection) -> str:
@@ -62,10 +57,10 @@ class Signatures:
         return f"{'https' if scheme in {'https', 'wss'} else 'http'}://{host}"
 
     async def form_of(self, request: Request) -> FormData:
-        """The parameters of a webhook, signed.
+        """The parameters of a signed webhook.
 
         Raises:
-            Refused: 403 forged; 400 malformed; 413 too large.
+            SignatureRefused: 403 forged; 400 malformed; 413 too large.
         """
         body = await _body(request)
         try:
@@ -79,27 +74,19 @@ class Signatures:
         return form
 
     def check_socket(self, connection: HTTPConnection) -> None:
-        """Check the signature of a socket's handshake.
-
-        Raises:
-            Refused: 403 forged.
-        """
+        """Check the signature of a socket's handshake; raises `SignatureRefused` (403)."""
         base = self.base_of(connection)
         url = f"{'wss' if base.startswith('https') else 'ws'}{base[base.index(':') :]}{connection.url.path}"
         if not self._signed(connection, url, FormData()):
             raise SignatureRefused(403, "the signature is not Twilio's")
 
     def token(self, call: str, step: int) -> str:
-        """Says that a URL was given out by us, for this step of this call, and when."""
+        """A token that proves that a URL was issued here, when, and for which call and step."""
         issued = f"{int(self._clock()):x}"
         return f"{issued}.{self._mark(call, step, issued)}"
 
     def check_token(self, token: str, call: str, step: int) -> None:
-        """Check a token that this class issued.
-
-        Raises:
-            Refused: 403 it is not of this call and step, or too old.
-        """
+        """Check a token; raises `SignatureRefused` (403) if it is for another call or step, or too old."""
         issued, _, mark = token.partition(".")
         if not hmac.compare_digest(mark.encode(), self._mark(call, step, issued).encode()):
             raise SignatureRefused(403, "the token is not of this step")
@@ -115,11 +102,7 @@ class Signatures:
 
 
 def call_of(form: FormData) -> str:
-    """The id of the call a webhook is about.
-
-    Raises:
-        Refused: 400 there is none, or several.
-    """
+    """The id of a webhook's call; raises `SignatureRefused` (400) unless there is exactly one."""
     named = form.getlist("CallSid")
     if len(named) != 1 or not isinstance(named[0], str) or not _SID.fullmatch(named[0]):
         raise SignatureRefused(400, "CallSid is missing or malformed")

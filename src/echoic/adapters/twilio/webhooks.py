@@ -1,7 +1,7 @@
-"""The routes of a phone: its webhooks are answered within two seconds each, whatever the model does.
+"""The routes of a phone: each webhook is answered within two seconds, however long the model takes.
 
-A webhook that comes again, and Twilio's do, gets the answer it got: answers are kept by call, step and part.
-The model runs beside them; `/phone/poll` hands over what it has come to meanwhile.
+Twilio may repeat a webhook, so answers are kept by call, step and part. The model runs in the background;
+`/phone/poll` returns what it has said meanwhile.
 """
 
 from __future__ import annotations
@@ -31,26 +31,21 @@ from echoic.memory.audit import act
 log = logging.getLogger(__name__)
 
 MAX_SAID_CHARACTERS: Final = 3000
-"""Of one <Say>; Twilio takes 4,096. What is longer is said in several."""
+"""Limit of one <Say>, for which Twilio allows 4,096; longer text is split."""
 DETECTED: Final = "multi"
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold."""
+"""Characters that XML 1.0 does not allow."""
 
 
 class TwiML:
-    """Writes TwiML for one server.
-
-    Args:
-        settings: language and voice.
-        base: scheme and host Twilio reaches the server by.
-    """
+    """Writes TwiML for one server, whose scheme and host for Twilio are `base`."""
 
     def __init__(self, settings: PhoneSettings, base: str) -> None:
         self._settings = settings
         self._base = base
 
     def url(self, path: str, **query: Any) -> str:
-        """Return the URL of a webhook."""
+        """The URL of a webhook."""
         return f"{self._base}{path}{'?' + urlencode(query) if query else ''}"
 
     def listen(self, words: str, action: str, *, language: str) -> str:
@@ -77,7 +72,7 @@ class TwiML:
         return str(response)
 
     def go_on(self, words: str, action: str, *, language: str, pause_s: int = 0) -> str:
-        """Say `words`, be silent for a while, and ask `action` what comes next."""
+        """Say `words`, pause, and ask `action` what comes next."""
         response = VoiceResponse()
         if words:
             self._say(response, words, language)
@@ -97,7 +92,7 @@ class TwiML:
     def relay(self, socket: str, action: str, greeting: str, *, language: str) -> str:
         """Connect the call to `socket`, which speaks and hears text; afterwards ask `action`.
 
-        What is said is sent before it is complete, too: memory is searched on it meanwhile.
+        Interim transcripts are sent too, so that memory is searched meanwhile.
         """
         settings = self._settings
         response = VoiceResponse()
@@ -153,7 +148,7 @@ def _plain(words: str) -> str:
 
 
 def _pieces(words: str) -> list[str]:
-    """`words` in pieces that one <Say> can hold, cut between words where there are any."""
+    """`words` in pieces that one <Say> can hold, cut between words if possible."""
     pieces: list[str] = []
     while len(words) > MAX_SAID_CHARACTERS:
         at = words.rfind(" ", 1, MAX_SAID_CHARACTERS) + 1 or MAX_SAID_CHARACTERS
@@ -163,18 +158,19 @@ def _pieces(words: str) -> list[str]:
 
 
 FIGURES: Final = "X-Echoic-Call"
-"""A header of the answer that ends a call: its `Figures`, as JSON."""
+"""Header of the response that ends a call: its `Figures`, as JSON."""
 _SILENCES: Final = 3
 _MAX_SAID: Final = 4000
 _MAX_PART: Final = 8000
-"""Characters of a reply in one answer: Twilio takes 64 KB of TwiML, where one may take five bytes."""
+"""Characters of a reply in one response: Twilio allows 64 KB of TwiML, and a character may take five
+bytes."""
 _RECONNECTS: Final = 3
 _SENTENCES = re.compile(r".*[.!?…][\"'”’)]*\s", re.DOTALL)
 _OVER: Final = frozenset({"completed", "busy", "failed", "no-answer", "canceled"})
 
 
 class WebhookReply:
-    """One reply as it forms, handed over in parts."""
+    """One reply, returned in parts as it forms."""
 
     def __init__(self, call: PhoneCall, said: str, turn: str, confidence: float | None) -> None:
         self._call = call
@@ -194,7 +190,7 @@ class WebhookReply:
         return text, done and not self._text
 
     def _part(self, *, done: bool) -> str:
-        """The beginning of what is there that can be said now: in whole sentences, unless it is the end."""
+        """The beginning that can be said now: whole sentences, unless it is the end."""
         part = self._text[:_MAX_PART]
         if done and part == self._text:
             return part
@@ -219,7 +215,7 @@ class Dialogue:
         self._fillers = 0
 
     async def once(self, kind: str, step: int, part: int, answer: Coroutine[Any, Any, str]) -> str:
-        """The answer to one webhook, made once however often it is asked for."""
+        """The answer to one webhook, made once however often it is requested."""
         key = (kind, step, part)
         if key in self._answers:
             answer.close()
@@ -228,10 +224,10 @@ class Dialogue:
         return await asyncio.shield(self._answers[key])
 
     async def answer_call(self, twiml: TwiML) -> str:
-        """The first words, and the channel they lead to."""
+        """The greeting, and the channel to continue on."""
         pace = self._phone.settings.pace
         await asyncio.wait({self.call.opened}, timeout=pace.answer_within_s)
-        if self.call.over:  # this call was completed long ago: a replay
+        if self.call.over:  # a replay of a call that ended before
             return twiml.end()
         return self._connect(twiml, self.call.caller_session.greeting)
 
@@ -259,13 +255,13 @@ class Dialogue:
         return await self.poll(twiml, step, 0)
 
     async def poll(self, twiml: TwiML, step: int, part: int) -> str:
-        """More of the reply of `step`."""
+        """More of the reply in `step`."""
         reply = self._replies.get(step)
-        if reply is None:  # another process began it: what was said is kept, the reply is lost
+        if reply is None:  # another process began it: what was said is stored, the reply is lost
             return self.listen(twiml, self.call.phrases.again)
         pace = self._phone.settings.pace
         text, done = await reply.take(pace.answer_within_s)
-        if done and self.call.leaving.is_set():  # TwiML is played in order: the words, then the hang-up
+        if done and self.call.leaving.is_set():  # TwiML is played in order: first the words, then the hang-up
             return twiml.end(text, language=self.call.language)
         if done:
             return self.listen(twiml, text)
@@ -273,7 +269,7 @@ class Dialogue:
         if text:
             self._sounded = time.monotonic() + len(text) / pace.characters_per_s
             return self._go_on(twiml, text, again)
-        # the next chance to say something comes a wait, a pause and two ways later
+        # the next chance to say something is a wait, a pause and two network trips later
         late = time.monotonic() - self._sounded + pace.answer_within_s + pace.pause_s + 1
         words = ""
         if self._fillers == 0 or late > pace.sound_every_s:
@@ -283,13 +279,13 @@ class Dialogue:
         return self._go_on(twiml, words, again, pause_s=pace.pause_s)
 
     def listen(self, twiml: TwiML, words: str) -> str:
-        """Say `words` and hear what the caller says to them."""
+        """Say `words` and listen to the caller."""
         self._step += 1
         action = self._url(twiml, "/phone/turn", self._step)
         return twiml.listen(words, action, language=self.call.language)
 
     async def reconnect(self, twiml: TwiML, *, failed: bool) -> str:
-        """A socket ended: a call that goes on gets another, or webhooks where sockets keep breaking."""
+        """A socket ended: reconnect if the call goes on, or use webhooks if sockets keep breaking."""
         if self.call.over or self.call.leaving.is_set() or not failed:
             await _ended(self.call, self._phone.settings.pace.answer_within_s)
             return twiml.end()
@@ -316,7 +312,7 @@ class Dialogue:
 
 
 async def _ended(call: PhoneCall, within_s: float) -> None:
-    """End `call`; what is being written may take longer than a webhook may wait for it."""
+    """End `call`; writing may take longer than a webhook can wait."""
     ending = asyncio.ensure_future(call.hang_up())
     await asyncio.wait({ending}, timeout=within_s)
 
@@ -347,7 +343,7 @@ class Webhooks:
         return _xml(await dialogue.once("turn", step, 0, dialogue.turn(twiml, step, said, sure)))
 
     async def poll(self, request: Request) -> Response:
-        """The caller was asked for a moment, which is over."""
+        """The pause after a notice is over."""
         _, dialogue, twiml, step, part = await self._next(request)
         if dialogue.call.over:
             return _xml(twiml.end())
@@ -361,7 +357,7 @@ class Webhooks:
         return _xml(await dialogue.once("connected", step, 0, dialogue.reconnect(twiml, failed=failed)))
 
     async def status(self, request: Request) -> Response:
-        """Handle a status callback; a call that ended at Twilio ends here too."""
+        """A status callback; a call that ended at Twilio ends here too."""
         form = await self._phone.signatures.form_of(request)
         call = self._phone.known(call_of(form))
         if call is not None and form.get("CallStatus") in _OVER:
@@ -369,7 +365,7 @@ class Webhooks:
         return Response(status_code=204, headers=_told(call))
 
     def _dialogue(self, sid: str, form: FormData) -> Dialogue:
-        """The call's dialogue; one begun by another process is restarted from what the carrier reports."""
+        """The call's dialogue; one that another process began is restarted from what the carrier reports."""
         call = self._phone.call(sid, number=_only(form, "From"), attestation=_only(form, "StirVerstat"))
         if call.dialogue is None:
             call.dialogue = Dialogue(self._phone, call)
@@ -380,10 +376,10 @@ class Webhooks:
         return TwiML(self._phone.settings, self._phone.signatures.base_of(request))
 
     async def _next(self, request: Request) -> tuple[FormData, Dialogue, TwiML, int, int]:
-        """The form of a webhook in a call, the call it belongs to, and the step and part in its URL.
+        """The form of a webhook, its call, and the step and part in its URL.
 
         Raises:
-            Refused: 400 if it names no call; 403 if the call is not ours.
+            SignatureRefused: 400 if it names no call; 403 if the call is not ours.
         """
         form = await self._phone.signatures.form_of(request)
         sid = call_of(form)
@@ -399,7 +395,7 @@ def phone_router(phone: Phone) -> APIRouter:
     hooks = Webhooks(phone)
     router = APIRouter(prefix="/phone", include_in_schema=False)
     for name in ("voice", "turn", "poll", "connected", "status"):
-        # a plain route: there is nothing in a signed form for FastAPI to look at
+        # a plain route: FastAPI has nothing to validate in a signed form
         hook = _guarded(getattr(hooks, name))
         router.add_route(
             f"{router.prefix}/{name}", hook, ["POST"], name=f"phone_{name}", include_in_schema=False
@@ -440,7 +436,7 @@ def _told(call: PhoneCall | None) -> dict[str, str]:
 
 
 def _only(form: FormData, name: str) -> str:
-    """The one value of a field; of several none is believed."""
+    """The value of a field; empty if there are several."""
     values = form.getlist(name)
     return str(values[0]) if len(values) == 1 else ""
 
@@ -453,7 +449,7 @@ def _number(value: object) -> float | None:
 
 
 def phone_app(phone: Phone) -> FastAPI:
-    """The routes of `phone` and nothing else. Ends its calls when the app ends; memory stays open."""
+    """An app with only the routes of `phone`. It ends calls when it ends; memory stays open."""
 
     @asynccontextmanager
     async def opened(_app: FastAPI) -> AsyncIterator[None]:
@@ -466,7 +462,7 @@ def phone_app(phone: Phone) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        # a trace of a request would hold a token, and a number
+        # a trace of a request would contain a token and a number
         telemetry={"tracing": False},
     )
     app.include_router(phone_router(phone))
@@ -474,10 +470,8 @@ def phone_app(phone: Phone) -> FastAPI:
 
 
 def uvicorn_options(limits: Limits | None = None) -> dict[str, Any]:
-    """What `uvicorn.Config` needs for calls: sockets on, nobody waited for, nothing of a call in a log.
+    """Options of `uvicorn.Config` for calls: sockets enabled, time limits, and no content in logs.
 
-    Args:
-        limits: how many connections there may be at once. Only what it says of connections, and of the
-            proxies that may have any number of them, counts here: who may call, a signature says.
+    Of `limits`, only those of connections and proxies apply, since requests are signed.
     """
     return {"ws_max_size": 64 * 1024, **guarded(limits)}

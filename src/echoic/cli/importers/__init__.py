@@ -1,13 +1,11 @@
-"""Readers of what others kept, one function a format, and how a format is recognised.
+"""Readers of other data, one function per format, and how a format is recognised.
 
-turns: JSON lines, read line by line, so a file may be larger than memory: {"speaker", "text", "said_at"?,
-"conversation"?, "id"?, "heard"?, "confidence"?}.
-locomo: LoCoMo (Maharana et al. 2024), a list of samples, each two people talking over many sessions. The
-sample becomes the user, a session a conversation, a `dia_id` a turn's id. Times carry no zone and are read as
-UTC. Observations were written by a model and are read only on request.
-bodhi: `<userId>.json` with {"directives", "facts"}, or a folder of them. Timestamps are milliseconds since
-1970; 0 means unknown.
-What other memory products export is read and written by `products`.
+turns: JSON lines, read line by line, so that a file may be larger than memory: {"speaker", "text",
+"said_at"?, "conversation"?, "id"?, "heard"?, "confidence"?}. locomo: LoCoMo (Maharana et al. 2024), a list of
+samples, each two people talking over many sessions. The sample becomes the user, a session a conversation, a
+`dia_id` a turn's id. Times have no zone and are read as UTC. Observations were written by a model and are
+read only on request. bodhi: `<userId>.json` with {"directives", "facts"}, or a folder of them. Timestamps are
+milliseconds since 1970; 0 means unknown. Exports of other memory products are read and written by `products`.
 """
 
 from __future__ import annotations
@@ -45,11 +43,11 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_turns(source: ImportSource) -> Iterator[Item]:
-    """A turn a line, in the order of the file; without a conversation, of one named like the file.
+    """One turn per line, in order; the default conversation is named like the file.
 
-    A turn without an id gets one that follows from what it says, and from how often the same was said before
-    in the same conversation: lines added at the end change nothing before them. One with the id of another
-    turn cannot be kept beside it.
+    A turn without an id gets one derived from its text, and from how often the same was said before in the
+    same conversation, so that appended lines change nothing before them. A turn with another turn's id is
+    skipped.
     """
     said_before: Counter[str] = Counter()
     given: dict[str, str] = {}
@@ -127,7 +125,7 @@ def _confidence(value: object) -> float | None:
 
 _SESSION = re.compile(r"session_(\d+)")
 _LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
-"""How LoCoMo writes a time, such as "1:56 pm on 8 May, 2023"."""
+"""LoCoMo's times, such as "1:56 pm on 8 May, 2023"."""
 
 
 def read_locomo(source: ImportSource) -> Iterator[Item]:
@@ -152,7 +150,7 @@ def read_locomo(source: ImportSource) -> Iterator[Item]:
 
 
 def read_locomo_facts(source: ImportSource) -> Iterator[Item]:
-    """The same, and the observations of every sample as facts."""
+    """As `read_locomo`, with the observations of every sample as facts."""
     yield from read_locomo(source)
     for where, user, sample in _samples(source):
         if isinstance(sample, Skipped) or not sample.get("observation"):
@@ -170,7 +168,7 @@ def read_locomo_facts(source: ImportSource) -> Iterator[Item]:
 
 
 def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
-    """Session, place and contents of each; what is not a list of them counts as one that cannot be read."""
+    """Session, place and contents of each observation; entries of another shape are yielded as unreadable."""
     for name, people in observed.items():
         lists = people.values() if isinstance(people, Mapping) else [[None]]
         entries = [entry for each in lists for entry in (each if isinstance(each, list) else [None])]
@@ -179,7 +177,7 @@ def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]
 
 
 def _samples(source: ImportSource) -> Iterator[tuple[str, str, Any]]:
-    """Where, whose and what each sample is; a `Skipped` in place of one that is none."""
+    """The place, user and contents of each sample; a `Skipped` for an invalid one."""
     samples = source.document
     if not isinstance(samples, list):
         raise InvalidInput(f"{source.name} is not in LoCoMo's layout: it is not a list of samples")
@@ -196,7 +194,7 @@ def _samples(source: ImportSource) -> Iterator[tuple[str, str, Any]]:
 
 
 def _sessions(talk: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
-    """The sessions in the order they took place; a date without a session is none."""
+    """The sessions in order; a date without a session is ignored."""
     found = [(int(match[1]), name) for name in talk if (match := _SESSION.fullmatch(name))]
     return [(name, talk[name]) for _, name in sorted(found) if isinstance(talk[name], list)]
 
@@ -223,7 +221,7 @@ def _locomo_turn(fields: Mapping[str, Any], session: str, said_at: datetime) -> 
 
 
 def read_bodhi(source: ImportSource) -> Iterator[Item]:
-    """The directives and facts of one user, or of every user of a folder."""
+    """The directives and facts of one user, or of every user in a folder."""
     if not source.folder or source.path is None:
         yield from _bodhi_file(source, "")
         return
@@ -259,7 +257,7 @@ def _bodhi_file(source: ImportSource, where: str) -> Iterator[Item]:
 def _part(document: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
     part = document.get(name) or default
     if not isinstance(part, kind):
-        raise InvalidInput(f"its {name} are no {'object' if kind is Mapping else 'list'}")
+        raise InvalidInput(f"its {name} must be {'an object' if kind is Mapping else 'a list'}")
     return part
 
 
@@ -271,7 +269,7 @@ def _bodhi_fact(fact: Mapping[str, Any], user: str | None) -> ImportedMemory:
 
 
 def read_own(source: ImportSource) -> Iterator[Item]:
-    """The export, as one item. A JSON document that holds it as its `data` (`export --json`) does as well."""
+    """The export, as one item; the output of `export --json`, which has it as `data`, works too."""
     document = source.document
     if isinstance(document, Mapping) and document.get("command") == "export":
         document = document.get("data")
@@ -289,28 +287,20 @@ READERS: Mapping[str, Reader] = {
     "echoic": read_own,
 }
 _FIRST_LINES = 20
-"""Looked at to recognise JSON lines: a few of them may be broken."""
+"""Number of lines used to recognise JSON lines; a few of them may be broken."""
 _NEEDLESS_LINE = 1 << 20
-"""Characters; a longer first line is not looked at for JSON lines but read as a document."""
+"""Size of a line above which a file is read as a document instead of JSON lines."""
 
 
 def reader_of(name: str, *, facts: bool) -> Reader:
-    """The reader of a format; with `facts` the one that reads what others concluded as well.
-
-    Raises:
-        InvalidInput: the format holds nothing of that kind apart from what is read anyway.
-    """
+    """The reader of a format; with `facts`, the one that also reads observations, or `InvalidInput`."""
     if facts and name != "locomo":
         raise InvalidInput(f"--facts reads LoCoMo's observations; format {name!r} has none")
     return read_locomo_facts if facts else READERS[name]
 
 
 def format_of(source: ImportSource) -> str:
-    """Which format `source` is in, by its contents.
-
-    Raises:
-        InvalidInput: no known one; the message lists them.
-    """
+    """The format of `source`, by its contents, or `InvalidInput`."""
     if source.folder:
         return "bodhi"
     if any(_is_turn(line) for line in _first_lines(source)):

@@ -81,7 +81,7 @@ def tell_skipped(output: Output, skipped: Sequence[Skipped], count: int) -> None
 
 Item = ImportedTurn | ImportedMemory | Directed | Exported | Skipped
 Reader = Callable[["ImportSource"], Iterator[Item]]
-"""Lazy and pure: the same source gives the same items, with the same ids."""
+"""Lazy and pure: the same source yields the same items, with the same ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class ImportSource:
 
     name: str
     path: Path | None = None
-    """None: stdin, held in `held`."""
+    """None for stdin, whose contents are in `held`."""
     held: bytes = b""
     read_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """The time of items whose source gives none."""
@@ -106,11 +106,7 @@ class ImportSource:
         return self.path.stem if self.path else "stdin"
 
     def open(self) -> IO[bytes]:
-        """The bytes of the file, from the beginning.
-
-        Raises:
-            InvalidInput: there is no such file, or it may not be read.
-        """
+        """The bytes of the file from the beginning, or `InvalidInput`."""
         if self.path is None:
             return io.BytesIO(self.held)
         try:
@@ -124,11 +120,7 @@ class ImportSource:
 
     @cached_property
     def document(self) -> Any:
-        """The source as one JSON document, parsed once.
-
-        Raises:
-            InvalidInput: it is not JSON; the message says where.
-        """
+        """The source as one JSON document, parsed once; raises `InvalidInput`."""
         with self.open() as stream:
             try:
                 return json.loads(stream.read().decode("utf-8-sig"))
@@ -142,11 +134,7 @@ class ImportSource:
 
 
 def source_at(name: str) -> ImportSource:
-    """The source `name` names: a path, or "-" for stdin, which is read now.
-
-    Raises:
-        InvalidInput: there is nothing there.
-    """
+    """The source at a path, or "-" for stdin, which is read now; raises `InvalidInput`."""
     if name == STDIN:
         return ImportSource(name="stdin", held=sys.stdin.buffer.read())
     path = Path(name)
@@ -179,11 +167,7 @@ def category_of(value: object) -> Category:
 
 
 def time_of(value: object, *, naive_is_utc: bool = False) -> datetime | None:
-    """`value`, an ISO 8601 text, as a time; None for None.
-
-    Raises:
-        InvalidInput: it is not a time, or has no time zone.
-    """
+    """An ISO 8601 text as a time; None for None. Raises `InvalidInput`, also without a time zone."""
     if value is None:
         return None
     try:

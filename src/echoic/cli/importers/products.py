@@ -1,14 +1,14 @@
-"""Export formats of other memory products, read and written: one table of where each keeps its records.
+"""Export formats of other memory products, read and written.
 
-mem0: memories, as `get_all` and its exports give them. One counts as said when it was last updated. Metadata,
-hashes and graph relations are left out. zep: edges of a graph, whose facts are memories, and messages of
-threads, as its clients give them: lists, or pages of "items", "edges", "facts" or "messages". A fact that
-became invalid is history. langgraph: items of a store, as `Item.dict()` gives them, or rows of its table.
-Each becomes an item of `EchoicStore`; the sentence it may hold is a memory as well. The first label of the
-namespace is the user. chatgpt: conversations.json of a data export; of a conversation with branches, the one
-that was shown last. Instructions, tools, thoughts and hidden messages are left out; speech is read as it was
-transcribed. letta: an agent file (.af, both versions), or lists of passages, blocks or messages. A line of a
-block, and a passage, is a memory; the block "persona" is about the agent and left out.
+mem0: memories, as `get_all` and its exports return them, said when they were last updated. Metadata, hashes
+and graph relations are left out. zep: edges of a graph, whose facts are memories, and messages of threads, as
+its clients return them: lists, or pages of "items", "edges", "facts" or "messages". Invalid facts become
+history. langgraph: items of a store, as `Item.dict()` returns them, or rows of its table. Each becomes an
+item of `EchoicStore`, and a sentence in it also a memory; the first label of the namespace is the user.
+chatgpt: conversations.json of a data export; of a conversation with branches, the one shown last, without
+instructions, tools, thoughts and hidden messages. letta: an agent file (.af, both versions), or lists of
+passages, blocks or messages. Passages and lines of blocks are memories; the block "persona" is about the
+agent and left out.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from echoic.types import Turn, checked_name, checked_text
 
 Fields = Mapping[str, Any]
 _MOST = MAX_TEXT_BYTES // 4
-"""Characters of one turn, whatever they are."""
+"""Characters of one turn at most."""
 _SPEAKERS: Mapping[object, str] = {"user": USER, "assistant": AGENT, "human": USER, "ai": AGENT}
-"""By role; whoever else speaks, such as a tool, is left out."""
+"""Speakers by role; others, such as tools, are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +59,17 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """Where one product keeps its records."""
+    """How to recognise and read the records of one product."""
 
     lists: tuple[str, ...]
-    """The names of lists of records in a document. It may also be such a list itself, or one of documents."""
+    """Names of lists of records in a document, which may also be a list of records or documents itself."""
     kinds: Mapping[str, Callable[[Fields, _Place], Iterator[Item]]]
-    """How to read a record, by the field that tells its kind; the first that it has counts."""
+    """How to read a record, by the first of these fields that it has."""
     signs: tuple[frozenset[str], ...]
-    """Fields, of a document or of its first record, by which the product is recognised."""
+    """Fields of a document or its first record by which the product is recognised."""
 
     def records(self, document: Any, where: str = "") -> Iterator[tuple[str, Any, Fields]]:
-        """Where each record stands, the record, and the object around it."""
+        """The place of each record, the record, and the object around it."""
         if isinstance(document, list):
             yield from self._listed(document, where, {})
         elif isinstance(document, Mapping):
@@ -89,15 +89,11 @@ class _Product:
                 yield here, record, page
 
     def tells(self, record: Fields) -> bool:
-        """Whether it has a field that tells its kind."""
+        """Whether it has a field of one of the kinds."""
         return any(name in record for name in self.kinds)
 
     def read(self, record: Any, around: _Place) -> Iterator[Item]:
-        """The content of a record.
-
-        Raises:
-            one of `FLAWS`: it is not a record of this product.
-        """
+        """The items of a record; raises one of `FLAWS` if it is not a record of this product."""
         kinds = list(self.kinds)
         kind = next((name for name in kinds if name in record), kinds[0])
         yield from self.kinds[kind](record, around)
@@ -132,7 +128,7 @@ def _turns(
 
 
 def _parts(text: str) -> Iterator[str]:
-    """`text` cut between words where it is too long."""
+    """`text` cut between words if it is too long."""
     while len(text) > _MOST:
         end = text.rfind(" ", _MOST // 2, _MOST)
         end = _MOST if end < 0 else end
@@ -142,7 +138,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _each(messages: Iterable[Fields], read: Callable[[Fields], Iterator[Item]], where: str) -> Iterator[Item]:
-    """`read` applied to each record; one that cannot be read does not affect the others."""
+    """`read` applied to each record; an unreadable one does not affect the others."""
     for place, message in enumerate(messages):
         try:
             yield from read(message)
@@ -155,7 +151,7 @@ def _memory(text: object, said_at: datetime | None, user: str | None = None, **m
 
 
 def _history(text: object, said_at: datetime, until: datetime, user: str | None) -> Exported:
-    """A memory that holds no longer."""
+    """A memory that is no longer current."""
     name = derived_id("imported", checked_text(text, "text"), said_at.isoformat(), until.isoformat())
     moments = {"valid_from": said_at.isoformat(), "valid_until": until.isoformat()}
     memory = {"id": name, "key": None, "text": text, "category": "fact", **moments}
@@ -218,7 +214,7 @@ def _zep_message(record: Fields, around: _Place) -> Iterator[Item]:
 # -- LangGraph
 
 LANGGRAPH = "langgraph"
-"""The kind of the items that `EchoicStore` keeps."""
+"""The kind of `EchoicStore`'s items."""
 
 
 def _store_item(record: Fields, around: _Place) -> Iterator[Item]:
@@ -247,7 +243,7 @@ def _store_item(record: Fields, around: _Place) -> Iterator[Item]:
 
 
 def _sentence_in(value: Any) -> str | None:
-    """The sentence that a value keeps, as LangMem and LangGraph's examples write it; None: it is data."""
+    """The sentence in a value, as LangMem and LangGraph's examples write it; None for other data."""
     if isinstance(value, Mapping):
         return _sentence_in(_first(value, "content", "text", "memory", "data"))
     return value if isinstance(value, str) and value.strip() else None
@@ -274,7 +270,7 @@ def _chatgpt_conversation(record: Fields, around: _Place) -> Iterator[Item]:
 
 
 def _seen(conversation: Fields) -> list[Fields]:
-    """The messages from the first to the last that was shown, leaving the branches that were given up."""
+    """The messages of the branch that was shown last."""
     nodes: Fields = conversation["mapping"]
     path, passed = list[Fields](), set[Any]()
     place: Any = conversation.get("current_node")
@@ -290,7 +286,7 @@ def _seen(conversation: Fields) -> list[Fields]:
 
 
 def _shown_text(message: Fields) -> str:
-    """What of a message was to be read or heard; empty for thoughts, tools and what is hidden."""
+    """The visible or spoken text of a message; empty for thoughts, tools and hidden messages."""
     content, hidden = message.get("content") or {}, message.get("metadata") or {}
     if (
         (message.get("author") or {}).get("role") not in {"user", "assistant"}
@@ -325,7 +321,7 @@ def _letta_message(record: Fields, around: _Place) -> Iterator[Item]:
 
 
 def _letta_text(message: Fields) -> str:
-    """What was said; empty for thoughts, and for what its runtime tells an agent in the user's name."""
+    """What was said; empty for thoughts, and for what the runtime tells an agent in the user's name."""
     content = _first(message, "content", "text")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
     text = " ".join(part["text"] for part in parts if part.get("type") == "text").strip()
@@ -427,11 +423,11 @@ def product_of(document: Any) -> str | None:
     return None
 
 
-# -- and written again, from an export of Echoic's own
+# -- writing the formats, from an export of Echoic
 
 
 def _sentences(export: Fields) -> Iterator[tuple[Fields, str]]:
-    """Memories that hold, each with a sentence that says it without its key."""
+    """Current memories, each with a sentence that does not need its key."""
     for memory in export["memories"]:
         if memory.get("valid_until") is None:
             key, text = memory.get("key"), memory["text"]
@@ -541,12 +537,7 @@ WRITERS: Mapping[str, Callable[[Fields], Any]] = {
 
 
 def written_for(name: str, export: Fields) -> tuple[Any, str]:
-    """An export of one user in the layout of another product, as JSON and as text.
-
-    Args:
-        name: one of `WRITERS`.
-        export: what `UserMemory.export` gave.
-    """
+    """A user's export in one of the layouts of `WRITERS`, as JSON and as text."""
     made = WRITERS[name](export)
     if name == "turns":
         return made, "\n".join(json.dumps(line, ensure_ascii=False) for line in made)

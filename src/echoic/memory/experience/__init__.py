@@ -1,9 +1,9 @@
 """Agent experience: lessons that an agent learned by serving users, shared with all users of a deployment.
 
-Rules check every lesson before it is stored, whoever wrote it, so that it holds nobody's secrets. Identities
-are free, so a lesson learned from conversations enters a prompt only after an operator approved it, however
-many taught it. Its teachers are stored as hashes of their scopes, and what only they taught is removed when
-they are forgotten.
+Rules check every lesson before it is stored, whoever wrote it, so that it reveals no user's secrets. Anybody
+can call under a new identity, so a lesson learned from conversations enters a prompt only after an operator
+approved it, however many users taught it. Its teachers are stored as hashes of their scopes; a lesson that
+only they taught is removed when they are forgotten.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from echoic.types import (
 )
 
 MAX_LESSONS_PER_KIND: Final = 12
-"""Lessons kept among those approved, those that wait, and those withdrawn: in each the least often learned
-makes room, the oldest of them first. So nothing that callers teach displaces what was approved."""
+"""The most lessons kept in each of three groups: approved, pending and withdrawn. In a full group the least
+often taught is removed, the oldest of them first. So callers cannot displace approved lessons."""
 ALIKE: Final = 0.8
-"""The share of stems (Jaccard) that two lessons of a kind have in common if they are the same lesson."""
+"""The share of stems (Jaccard) from which two lessons of a kind count as the same."""
 _TEACHERS: Final = 32
-"""Digests kept of those who taught the same; the count goes on."""
+"""Digests of teachers kept for a lesson; its count goes on beyond them."""
 _NAMES: Final = ("user_name", "last_name")
 _OWN_KEYS: Final = frozenset(
     "home address origin birthplace grew_up_in employer workplace email phone birthday".split()
@@ -48,13 +48,13 @@ _OWN_KEYS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _StoredLesson:
-    """A lesson as it is kept."""
+    """A lesson as it is stored."""
 
     lesson: Lesson
     taught_by: tuple[str, ...]
     """Digests of users' scopes."""
     adopted: bool
-    """An operator wrote it, or approved it."""
+    """Whether an operator wrote or approved it."""
     withdrawn: bool
     seq: int
     version: int
@@ -75,15 +75,10 @@ class _StoredLesson:
 
 
 class AgentExperience:
-    """The lessons of one agent in one deployment. Created by `MemoryService.experience`; holds no state.
+    """The lessons of one agent in one deployment. Created by `MemoryService.experience`.
 
-    Args:
-        store: where they are stored.
-        everyone: the global scope of the deployment.
-        agent: the name of the agent.
-        by_itself: whether a lesson takes effect without an operator. Then any caller can teach the agent.
-        clock: returns the current time, aware.
-        words: ordinary words of this deployment's trade that lessons may use.
+    `by_itself` makes a lesson take effect without an operator: then any caller can teach the agent. `words`
+    are ordinary words of the deployment's trade that lessons may use.
     """
 
     def __init__(
@@ -96,7 +91,7 @@ class AgentExperience:
         clock: Callable[[], datetime],
         words: Collection[str] = (),
     ) -> None:
-        if isinstance(words, str):  # else each of its letters would be a word
+        if isinstance(words, str):  # otherwise each letter would count as a word
             raise InvalidInput("words must be several texts, not one: put it into a list")
         self._store = store
         self._everyone = everyone
@@ -110,30 +105,26 @@ class AgentExperience:
         return self._shown(await self._kept())
 
     async def seen_by(self, user: Scope) -> Experience:
-        """The lessons the agent may use with this user: those that were approved, whoever taught them."""
+        """The lessons the agent may use with this user: the approved ones, whoever taught them."""
         if user.deployment != self._everyone.deployment:
             raise InvalidInput("this user is of another deployment than the agent")
         return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
 
     async def add(
-        self,
-        kind: ExperienceKind,
-        text: str,
-        *,
-        author: Scope | None = None,
-        said: Iterable[str] = (),
+        self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ()
     ) -> Lesson:
-        """Keep a lesson. The same again, in other order or form, counts and is kept once.
+        """Store a lesson. The same lesson in another order or form is counted and stored once.
 
         Args:
-            kind: of what, one of `EXPERIENCE_KINDS`.
-            text: the lesson, in a sentence of ordinary words.
-            author: whose conversations taught it; it waits for an operator. None: an operator says so.
-            said: what the author said there: a lesson repeats no five words in a row of it.
+            kind: one of `EXPERIENCE_KINDS`.
+            text: the lesson, in one sentence of ordinary words.
+            author: the user whose conversations taught it; then an operator must approve it. None: an
+                operator wrote it.
+            said: what the author said there: a lesson must not repeat five words in a row of it.
 
         Raises:
-            InvalidInput: an unknown kind, or a text that cannot be kept.
-            NotAllowed: the text may speak of somebody; nothing was kept. The message says why, not what.
+            InvalidInput: an unknown kind, or a text that cannot be stored.
+            NotAllowed: the text may be about a person; nothing was stored. The message does not quote it.
         """
         if kind not in EXPERIENCE_KINDS:
             raise InvalidInput(
@@ -157,58 +148,22 @@ class AgentExperience:
         """Approve a lesson for use with every user, whoever taught it. For operators.
 
         Args:
-            lesson_id: of this very wording, as listed.
+            lesson_id: the listed id, which stands for this exact wording.
             by: who decides, for `Proposals.decisions`.
 
         Raises:
             InvalidInput: there is no such lesson.
         """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            # the deployment's own from now on, as an approved proposal is
-            adopted = replace(kept, adopted=True, withdrawn=False, taught_by=())
-            surplus = [] if kept.adopted else self._surplus(await self._kept(), adopted)
-            noted = self._noted("approved", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(adopted, self.agent), *surplus, noted])
-            return self._told(adopted)
-
-        return await until_written(attempt, "the lesson")
+        return await self._decide("approved", lesson_id, by)
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Withdraw a lesson from the next prompt on, even if it is taught again.
-
-        For operators.
-
-        Args:
-            lesson_id: as for `adopt`.
-            by: as there.
-
-        Raises:
-            InvalidInput: there is no such lesson.
-        """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            withdrawn = replace(kept, adopted=False, withdrawn=True, taught_by=())
-            surplus = [] if kept.withdrawn else self._surplus(await self._kept(), withdrawn)
-            noted = self._noted("withdrawn", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(withdrawn, self.agent), *surplus, noted])
-            return self._told(withdrawn)
-
-        return await until_written(attempt, "the lesson")
+        """Remove a lesson from prompts, even if it is taught again; otherwise as `adopt`."""
+        return await self._decide("withdrawn", lesson_id, by)
 
     async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
-        """Delete a lesson, as when a pending one is rejected. It may be taught again. For operators.
+        """Delete a lesson, as when rejecting a pending one. It may be taught again. For operators.
 
-        Args:
-            lesson_id: as for `adopt`.
-            by: as there.
-
-        Raises:
-            InvalidInput: there is no such lesson.
+        Arguments and errors as for `adopt`.
         """
         noted = self._noted("rejected", None, decider(by))
         kept = await self._named(lesson_id)
@@ -217,9 +172,23 @@ class AgentExperience:
 
     # -- inside
 
+    async def _decide(self, what: Decided, lesson_id: str, by: str | None) -> Lesson:
+        by, adopted = decider(by), what == "approved"
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            # from now on the lesson is the deployment's own, like an approved proposal
+            decided = replace(kept, adopted=adopted, withdrawn=not adopted, taught_by=())
+            surplus = self._surplus(await self._kept(), decided) if decided.shelf != kept.shelf else []
+            noted = self._noted(what, kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(decided, self.agent), *surplus, noted])
+            return self._told(decided)
+
+        return await until_written(attempt, "the lesson")
+
     async def _check(self, text: str, author: Scope | None) -> None:
         own = await self._own_words(author) if author is not None else frozenset()
-        # only what the deployment lets pass, or what is written large, could be somebody's name
+        # only words that the deployment allows, or capitalised ones, could be a name
         doubtful = bool(suspects(text, self._words))
         names = await self._names() if doubtful else frozenset()
         against = objection(text, words=self._words, own=own, names=names)
@@ -230,7 +199,7 @@ class AgentExperience:
             )
 
     async def _own_words(self, author: Scope) -> frozenset[str]:
-        """Words of the author's names, places and the like, including past ones."""
+        """Words of the author's names, places and the like, current and past."""
         records = await scan_all(self._store, author, MEMORY)
         return frozenset(
             word
@@ -241,7 +210,7 @@ class AgentExperience:
         )
 
     async def _names(self) -> frozenset[str]:
-        """Words of the names of all users of the deployment."""
+        """The words of all names of the deployment's users."""
         found: set[str] = set()
         for scope in await self._store.scopes(self._everyone.deployment):
             for key in _NAMES if scope.user is not None else ():
@@ -269,13 +238,13 @@ class AgentExperience:
     async def _named(self, lesson_id: str) -> _StoredLesson:
         name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
         records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
-        # what an operator was shown is what they decide about: another wording has another id
+        # operators decide about the wording they saw: another wording has another id
         if not records or records[0].key != self.agent or _kept_of(records[0]).lesson.id != lesson_id:
             raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
         return _kept_of(records[0])
 
     def _surplus(self, kept: Sequence[_StoredLesson], new: _StoredLesson) -> list[Change]:
-        """The lessons to remove to make room for `new`."""
+        """The changes that make room for `new`."""
         beside = sorted(
             (k for k in kept if k.shelf == new.shelf and k.name != new.name),
             key=lambda k: (k.lesson.times, k.seq),
@@ -301,27 +270,21 @@ class AgentExperience:
 
 
 async def agents_with_lessons(store: Store, everyone: Scope) -> list[str]:
-    """The names of the agents of a deployment that learned anything, in order."""
+    """The names of a deployment's agents that have lessons, in order."""
     return sorted({record.key or "" for record in await scan_all(store, everyone, EXPERIENCE)})
 
 
 def teacher(scope: Scope) -> str:
-    """A digest of whose conversations taught something: it names nobody."""
+    """A digest of the scope whose conversations taught a lesson; it does not reveal the user."""
     return memory_id("teacher", scope.deployment, scope.user or "")
 
 
 async def unlearn(
     store: Store, author: Scope, says: Callable[[str], bool] = lambda _: True
 ) -> tuple[list[Drop], int]:
-    """Remove `author` from the authors of lessons.
+    """Remove `author` as a teacher of the lessons whose text `says` selects.
 
-    Args:
-        store: where the lessons are.
-        author: the user who taught them.
-        says: selects lessons by their text; by default all of them.
-
-    Returns:
-        the lessons to remove, which nobody else taught and nobody adopted, and how many others stay.
+    Returns the drops of lessons that nobody else taught or approved, and how many others stay.
     """
     digest = teacher(author)
 
@@ -358,7 +321,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _same(lesson: Lesson, kept: Sequence[_StoredLesson]) -> _StoredLesson | None:
-    """The one among `kept` that says what `lesson` says."""
+    """The one of `kept` that says the same as `lesson`."""
     stems = _stems(lesson.text)
     alike = [
         (len(stems & other.stems) / max(1, len(stems | other.stems)), other)
@@ -373,7 +336,7 @@ def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
         return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
-    if kept.adopted or kept.withdrawn:  # its words stay those an operator read
+    if kept.adopted or kept.withdrawn:  # keep the words that an operator read
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)

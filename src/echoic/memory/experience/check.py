@@ -1,7 +1,8 @@
-"""Whether a lesson may be shared: said in ordinary words, of nobody, with nothing personal in it. By rules.
+"""Whether a lesson may be shared: general, in ordinary words, and about no particular person. Rules only,
+pure.
 
-The same answer each time, and every doubt is an objection: a lesson lost is cheap, a secret told is not. No
-language model has a say here. Pure; who said what is given.
+The same text always gets the same answer, and any doubt is an objection: losing a lesson costs little,
+revealing a secret costs much.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from echoic.text import word_lists
 from echoic.text.analysis import cut
 
 MAX_LESSON_CHARACTERS: Final = 240
-"""A lesson is a sentence, two at most. The limit also bounds what judging a hostile one costs."""
+"""One sentence, two at most. The limit also bounds the cost of checking a hostile text."""
 
 _SIGNS = re.compile(r"[^\w\s.,;:!?'’\"“”()/&%+–—-]")
 _DIGITS = re.compile(r"[^\W\d_]*\d[\w.,:/-]*\d|\d{2,}")
 _IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
-# Whoever is served may be spoken of as anybody; these are somebody.
+# A lesson may mention callers in general; these words mean a particular person.
 _SOMEONE = frozenset("he him his himself she her hers herself i me my mine myself i'm i've i'd i'll".split())
 _ANYBODY = frozenset(
     """we us our ours ourselves you your yours yourself yourselves they them their theirs themselves who whom
@@ -59,7 +60,7 @@ _PAST = frozenset("was were wasn't had hadn't did didn't said told asked went ca
 _DEFINING = frozenset("who whose".split())
 _REASONS = frozenset("because since as".split())
 _AT_ALL_TIMES = frozenset("when whenever if once until unless before while whether".split())
-"""What follows these holds whenever it comes to that; "because" tells of one time."""
+"""Words that introduce what holds every time; "because" would tell of one time."""
 _OF_THE_SERVICE: Final = {
     stem: (stems(before), stems(after))
     for stem, before, after in (
@@ -77,8 +78,8 @@ _OF_THE_SERVICE: Final = {
         ),
     )
 }
-"""Stems that speak of families and health, and words before and behind them with which they speak of the
-service: "relative dates", "pain points", "retry the operation"."""
+"""Stems that name families and health, with words before and after that make them terms of the service:
+"relative dates", "pain points", "retry the operation"."""
 _BETROTHED: Final = frozenset("to ring party dinner gift photo announcement".split())
 _ITS: Final = frozenset("a an the this that their your our his her my whose".split())
 _NUMBERS = frozenset(
@@ -89,9 +90,9 @@ _NUMBERS = frozenset(
 _TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety".split())
 _UNITS = frozenset("one two three four five six seven eight nine".split())
 _QUOTE: Final = 5
-"""Words in a row that are somebody's sentence rather than the language's."""
+"""Words in a row that count as quoting somebody."""
 _RUN: Final = 3
-"""Number words in a row: more than a lesson counts, and as many as a short code has."""
+"""Number words in a row, as many as a short code has."""
 _CAPITALS = frozenset(
     """monday tuesday wednesday thursday friday saturday sunday january february march april june july august
     september october november december english ok api json faq id url urls iso sms tv pdf""".split()
@@ -101,13 +102,13 @@ _LISTS: Final = word_lists("echoic.memory.experience")
 _STEMS: Final = stems(
     " ".join((*_LISTS.values(), *COMMON, *VOCABULARY, LISTS["known function"].replace("'", "")))
 )
-"""Stems of the words that lessons are said in. A name that no list holds cannot pass."""
+"""Stems of the words lessons are written in. A name that is on no list does not pass."""
 _DERIVED: Final = re.compile(
     r"[a-z]{3,}[st]ions?|[a-z]{4,}i[sz]ations?|[a-z]{5,}ments?|[a-z]{4,}[ai]bilit(?:y|ies)"
     r"|[a-z]{3,}(?:i|ed|ful|ive|less|ous)ness|[a-z]{3,}(?:al|ing|ous|ive|ful|ed|less)ly"
 )
-"""Endings that make abstract nouns and adverbs of other words, and that no name has: behind so many letters
-"Clement", "Inverness" and "Kelly" are none of them."""
+"""Endings of derived nouns and adverbs. The minimum length before them excludes the names "Clement",
+"Inverness" and "Kelly"."""
 
 _PREFIXED: Final = re.compile(r"(?:re|un|mis|non|pre)([a-z]{4,})")
 
@@ -117,11 +118,8 @@ def objection(
 ) -> str | None:
     """Why `text` may not be shared as a lesson; None if it may.
 
-    Args:
-        text: the lesson, at most `MAX_LESSON_CHARACTERS`.
-        words: additional ordinary words, folded, such as those of the deployment's trade.
-        own: folded words from its author's memory: names, places and the like.
-        names: folded words of the names of the deployment's users.
+    All words are folded: `words` are additional ordinary words, `own` come from its author's memory, and
+    `names` are those of the deployment's users.
     """
     if len(text) > MAX_LESSON_CHARACTERS:
         return f"it has {len(text)} characters, {MAX_LESSON_CHARACTERS} at most"
@@ -129,13 +127,13 @@ def objection(
         return "it holds markup or hidden characters"
     if _DIGITS.search(text) or contacts(text) or holds_secret(text):
         return "it holds a number, an address or a secret"
-    # a tool is called by its name, which is no word of anybody's
+    # the name of a tool is not personal
     said = words_of(_IDENTIFIER.sub(lambda found: found.group().replace("_", " "), text))
     return _of_a_person(said) or _of_words(said, frozenset(words), frozenset(own), frozenset(names))
 
 
 def repeats(text: str, said: Iterable[str]) -> bool:
-    """Whether `text` has `_QUOTE` words in a row from one of the texts that were `said`."""
+    """Whether `text` has `_QUOTE` words in a row from one of the texts in `said`."""
     words = cut(text)
     runs = {tuple(words[at : at + _QUOTE]) for at in range(len(words) - _QUOTE + 1)}
     return bool(runs) and any(
@@ -146,7 +144,7 @@ def repeats(text: str, said: Iterable[str]) -> bool:
 
 
 def suspects(text: str, words: Collection[str]) -> list[str]:
-    """The folded words of `text` that are ordinary only because the deployment says so."""
+    """The folded words of `text` that are ordinary only because the deployment listed them."""
     return [word.text for word in words_of(text) if word.stem and word.text in words]
 
 
@@ -154,7 +152,7 @@ def _of_a_person(said: Sequence[JudgedWord]) -> str | None:
     texts = [word.text for word in said]
     if not _SOMEONE.isdisjoint(texts):
         return "it speaks of a person"
-    # "friendly" has the stem of "friend", and is no relation
+    # "friendly" has the stem of "friend" but is not a relation
     impersonal = [
         word
         for place, word in enumerate(said)
@@ -177,7 +175,7 @@ def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
     word = said[place]
     before = [other for other in said[max(0, place - 2) : place] if other.stem]
     after = said[place + 1 : place + 2]
-    if word.stem == "engag":  # what one pays attention with has no article and no owner
+    if word.stem == "engag":  # "pays attention": no article and no owner
         owned = any(other.text in _ITS or other.text.endswith("'s") for other in before[-1:])
         return not owned and not any(other.text in _BETROTHED for other in after)
     if word.stem == "relat" and word.text not in {"relative", "relatives"}:
@@ -189,7 +187,7 @@ def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
 
 
 def _tells(texts: Sequence[str], place: int) -> bool:
-    """Whether "the caller" at `place` is a particular person being reported on, not any caller."""
+    """Whether "the caller" at `place` is a particular person, rather than any caller."""
     bare = texts[place].removesuffix("'s")
     if bare not in _SOMEBODY or place == 0 or texts[place - 1] not in _DEFINITE:
         return False
@@ -203,7 +201,7 @@ def _tells(texts: Sequence[str], place: int) -> bool:
             return True  # "the tenant in apartment two pays"
     if not _DEFINING.isdisjoint(behind[:1]):  # "the caller who complained": that one
         return True
-    # "asking the caller works", "wait for the caller when they are busy": whoever it is, each time
+    # "asking the caller works", "wait for the caller when they are busy": any caller, every time
     doing = texts[0].endswith("ing") and ordinary(texts[0]) and _REASONS.isdisjoint(texts)
     each_time = place > 1 and not _AT_ALL_TIMES.isdisjoint(behind[:1])
     if (doing or each_time) and _PAST.isdisjoint(texts):

@@ -1,9 +1,9 @@
-"""Whether a clause is a durable statement about its speaker, and of which kind: small and trained. Pure.
+"""A small trained classifier: whether a clause is a durable statement about its speaker, and of which kind.
+Pure.
 
-Rules cut an utterance into clauses and leave out what they are sure is none: questions, suppositions, quoted
-words. What is left is weighed by a small network over the clause's sentence vector, its token vectors, and a
-few thousand words and pairs of words. The weights are made by `scripts/fit_reader.py`; they belong to one
-embedding model.
+Rules cut an utterance into clauses and drop those that cannot be one: questions, suppositions, quotations.
+The others are scored by a small network over the clause's sentence vector, its token vectors, and a few
+thousand words and word pairs. `scripts/fit_reader.py` makes the weights, for one embedding model.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from echoic.secrets import MARKER
 from echoic.types import Category
 
 MODEL: Final = "local:all-MiniLM-L6-v2:"
-"""What the model's name in an embedder's spec begins with: the weights know no other's vectors."""
+"""The beginning of the embedding model's name: the weights fit no other model's vectors."""
 FEWEST, MOST = 3, 40
-"""Words of a clause that is weighed: a fragment does not stand by itself, a monologue is no clause."""
+"""Limits of a clause's words: a fragment cannot stand alone, and a monologue is no clause."""
 _SHORT: Final = 14
-"""Words of a sentence that no comma cuts: "we've moved, we're in Wells now" is said in one breath."""
+"""Words of a sentence that is not cut at commas: "we've moved, we're in Wells now" is one statement."""
 PIECES: Final = 32
-"""Word pieces of a clause that are looked at."""
+"""Word pieces of a clause that are read."""
 VECTOR_SCALE, PIECE_SCALE = 14.0, 2.0
-"""Bring the numbers of a unit vector, and of a projected word piece, to the size of the other features."""
+"""Factors that bring unit vectors and projected word pieces to the size of the other features."""
 _OWN: Final = frozenset(
     "i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves".split()
 )
@@ -53,12 +53,12 @@ _TELLING: Final = frozenset(
     "say says said think know guess hope wish mean sure glad afraid feel like tell told".split()
 )
 _LEADS_ON: Final = PREPOSITIONS | CONJUNCTIONS | DETERMINERS | AUXILIARIES | _TELLING | PRONOUNS - _STANDING
-"""Words behind which "I" belongs to what they began."""
+"""Words after which "I" continues the clause they began."""
 _POINTING: Final = DETERMINERS | frozenset(
     "one ones thing things everything anything all way time only".split()
 )
 _LEAST_BEFORE, _LEAST_BEHIND = 3, 4
-"""Words on either side of where an utterance without punctuation is cut."""
+"""Words required on either side of a cut in an utterance without punctuation."""
 _ASKING: Final = frozenset(
     """what when where who whom whose which why how is are am was were do does did can could will would shall
     should have has had may might isn't aren't don't doesn't didn't can't couldn't won't wouldn't""".split()
@@ -68,14 +68,14 @@ _INVERTED: Final = frozenset("i you he she it we they my your the this that ther
 _SECRET: Final = frozenset(
     [MASKED, *"pin pin's mpin puk otp password password's passwords passcode passphrase cvv cvc".split()]
 )
-"""A clause with one of these words is left alone: it is about a secret, masked or not."""
+"""A clause with one of these words is skipped: it is about a secret, masked or not."""
 _SIGNS: Final = {
     sign: pattern(f"signs.{sign}")
     for sign in """order media hearsay past now irony guess wish figure other lasting denial yours""".split()
 }
-"""Kinds of words that many a trap is known by, whichever of them it has."""
+"""Classes of words used as features."""
 _NEAR: Final = 6
-"""Words on either side of a clause that are looked at."""
+"""Words on either side of a clause that are read."""
 
 Floats = NDArray[np.float32]
 
@@ -92,7 +92,7 @@ class Clause:
     place: int = 0
     """How many clauses of the same turn precede it."""
     mended: bool = False
-    """Whether the speaker put something right in its sentence."""
+    """Whether the speaker corrected something in its sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Weights:
     sentence: Floats
     """[networks, dimensions + 1, hidden]"""
     around: Floats
-    """[networks, dimensions + 1, hidden] Of the vectors of the clauses next to it."""
+    """[networks, dimensions + 1, hidden] Of the neighbouring clauses' vectors."""
     out: Floats
     """[networks, hidden]"""
     kinds: Floats
@@ -152,20 +152,17 @@ class Weights:
     names: tuple[str, ...]
     """The name of each kind."""
     floor: float
-    """The likelihood from which a clause is kept that takes the place of what is known."""
+    """The least likelihood of a clause that replaces a known memory."""
     keep: float
-    """The likelihood from which any clause is kept."""
+    """The least likelihood of any clause that is kept."""
     sure: float
-    """The likelihood from which it is not marked as unconfirmed."""
+    """The likelihood below which a kept clause is marked as unconfirmed."""
 
     def score(self, clause: Clause, vector: Floats, pieces: Floats, around: Floats) -> float:
         """The log odds that `clause` is a durable statement.
 
-        Args:
-            clause: the words.
-            vector: [dimensions] its sentence vector.
-            pieces: [pieces, dimensions] its word pieces, as they leave the encoder.
-            around: [dimensions] of the clauses next to it; see `beside`.
+        `vector` is [dimensions], its sentence vector; `pieces` [pieces, dimensions], its word pieces as the
+        encoder returns them; `around` [dimensions], from `beside`.
         """
         known, light = with_bias(np.stack([vector, around]))
         projected = (pieces[:PIECES] @ self.axes) * np.float32(PIECE_SCALE)
@@ -185,17 +182,12 @@ class Weights:
 
 
 def with_bias(vectors: Floats) -> Floats:
-    """[texts, dimensions + 1] Unit vectors as the model sees them; the last column is 1."""
+    """[texts, dimensions + 1] Scaled unit vectors with a last column of 1."""
     return np.pad(vectors * np.float32(VECTOR_SCALE), ((0, 0), (0, 1)), constant_values=1)
 
 
 def beside(vectors: Floats, places: Sequence[int]) -> Floats:
-    """[clauses, dimensions] The mean of the vectors of the clauses before and behind each in its turn.
-
-    Args:
-        vectors: [clauses, dimensions] of the clauses of some turns, one turn behind the other.
-        places: `Clause.place` of each.
-    """
+    """[clauses, dimensions] Mean vectors of each clause's neighbours; `places` are `Clause.place`."""
     known = np.zeros_like(vectors)
     follows = np.array([place > 0 for place in places[1:]], np.float32)[:, None]
     count = np.zeros((len(vectors), 1), np.float32)
@@ -231,7 +223,7 @@ def weights() -> Weights:
 
 
 def clauses(text: str) -> list[Clause]:
-    """The clauses of `text` that may be statements of the speaker's own, in order."""
+    """The clauses of `text` that may be statements about the speaker, in order."""
     said = sentences(MARKER.sub(MASKED, text))
     if by_an_agent(said) or staged(said):
         return []
@@ -239,7 +231,7 @@ def clauses(text: str) -> list[Clause]:
     found: list[Clause] = []
     at = 0
     for sentence in said:
-        if jokes(sentence):  # it says that what stood before it was one
+        if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
         else:
             right = repaired(sentence)
@@ -282,7 +274,7 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
 
 
 def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
-    """The same words without what only joins them to others."""
+    """The range without leading and trailing words that only join it to others."""
     while start < end and said.low(start) in _JOINING:
         start += 1
     while end > start and said.low(end - 1) in _JOINING:
@@ -292,7 +284,7 @@ def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
 
 
 def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
-    """Where another clause of the speaker's own begins: "… and I …", "…, we …"."""
+    """Where another clause about the speaker begins: "… and I …", "…, we …"."""
     for at in range(FEWEST, len(said) - FEWEST + 1):
         aside = tuple(said.low(at - back) for back in (3, 2, 1)) == _ASIDE
         past = "used to " in said.line[: said.starts[at]]
@@ -307,14 +299,14 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
 
 
 def _runs_on(said: Sentence, at: int) -> bool:
-    """Whether a clause of the speaker's own begins without a pause: "… any more I'm at Lloyds now"."""
+    """Whether a clause about the speaker begins without a pause: "… any more I'm at Lloyds now"."""
     if not _LEAST_BEFORE <= at <= len(said) - _LEAST_BEHIND or said.low(at - 1) in _LEADS_ON:
         return False
     if _asks_at(said, at) and said.low(at + 1) in {"you", "there"}:
         return True
     if "'" in said.low(at):
         return True
-    # "the tablets I take": a noun with an article before it is what the next words are about
+    # "the tablets I take": the clause belongs to the noun before it
     near = {said.low(at - back) for back in (2, 3)}
     return said.low(at) in _ALONE and near.isdisjoint(_POINTING)
 
@@ -329,7 +321,7 @@ def _asks_at(said: Sentence, at: int) -> bool:
 
 
 def _asks(words: Sequence[str]) -> bool:
-    """Whether it is a question by the order of its words: recognisers may write no question mark."""
+    """Whether the word order is that of a question; recognisers may write no question mark."""
     return words[0] in _ASKING and (words[1] in _INVERTED or words[1] in _ASKING)
 
 
@@ -343,11 +335,7 @@ def terms_of(clause: Clause) -> set[str]:
 def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Read]:
     """Classify each clause of `read`, in order.
 
-    Args:
-        read: the clauses of some turns, one turn behind the other.
-        made: what the embedder made of their texts, and perhaps of more behind them; without word pieces
-            nothing is read.
-        by: the weights.
+    `made` begins with the embeddings of their texts; without word pieces nothing is read.
     """
     found = []
     around = beside(made.vectors[: len(read)], [clause.place for clause in read])

@@ -1,8 +1,8 @@
 """Grounding: whether a proposed fact can have been said in the turns it cites. Pure; trusts no model.
 
-It cannot tell whether a fact is true. It can tell that a name or a number in it was never said, that it
-shares no word with the turns, and that it is an instruction rather than a fact about the user. `consistent`
-removes proposed changes that contradict one another.
+It cannot tell whether a fact is true. It detects names and numbers that were never said, facts that share no
+word with the turns, and instructions in place of facts about the user. `consistent` removes proposed changes
+that contradict each other.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from echoic.text.analysis import content_words, cut, fold
 from echoic.types import Memory, Turn, checked_name, checked_text
 
 MAX_CHARACTERS: Final = 400
-"""The longest text of a fact: two or three sentences. What is longer is no fact but a transcript."""
+"""The longest text of a fact, two or three sentences; a longer one is a transcript."""
 
-# Words of the frame a fact is put in; they say nothing of what was said.
+# Words of the frame of a fact, which need not have been said.
 _FRAME: Final = frozenset(
     "user user's caller person wants likes has lives works needs prefers called name".split()
 )
@@ -63,13 +63,7 @@ _ORDERS: Final = re.compile(
 
 
 def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
-    """Return those `changes` that are grounded in the turns they cite.
-
-    Args:
-        changes: what was proposed.
-        turns: those that were read.
-        known: the memories that the changes may name.
-    """
+    """Those `changes` that are grounded in the turns they cite; `known` are the memories they may name."""
     spoken = {turn.id: turn.heard_text for turn in turns}
     by_id = {memory.id: memory for memory in known}
 
@@ -77,7 +71,7 @@ def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[M
         said = [spoken[name] for name in change.source if name in spoken]
         if isinstance(change, (Add, Supersede)):
             return is_keepable(change.fact) and is_grounded(change.fact, said)
-        # a confirmation counts, and ends what doubt there was of what was heard
+        # a confirmation counts, and confirms an unconfirmed memory
         named = change.known if isinstance(change, Retract) else ()
         named = (change.known,) if isinstance(change, Confirm) else named
         return all(name in by_id and is_mentioned(by_id[name], said) for name in named)
@@ -86,7 +80,7 @@ def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[M
 
 
 def is_keepable(fact: Fact) -> bool:
-    """Whether `fact` can be kept and read again as it is: an extractor may be anybody's."""
+    """Whether `fact` can be stored and read again unchanged; an extractor may return anything."""
     texts = [text for text in (fact.statement, fact.context) if text]
     try:
         for text in (fact.text, *texts):
@@ -99,16 +93,14 @@ def is_keepable(fact: Fact) -> bool:
 
 
 def is_mentioned(memory: Memory, said: Sequence[str]) -> bool:
-    """Whether the utterances `said` speak of `memory` at all: what nobody mentions was not said again and
-    does not end.
-    """
+    """Whether `said` mentions `memory`; otherwise it neither repeats nor ends it."""
     about = f"{memory.key or ''} {memory.text} {memory.statement or ''}".replace("_", " ").replace(":", " ")
     stems = {word.stem for utterance in said for word in content_words(utterance)}
     return any(word.stem in stems for word in content_words(about) if word.text not in _FRAME)
 
 
 def is_grounded(fact: Fact, said: Sequence[str]) -> bool:
-    """Whether `fact` can rest on the utterances `said`."""
+    """Whether `fact` can follow from the utterances `said`."""
     texts = [text for text in (fact.text, fact.statement, fact.context) if text]
     if not said or any(len(text) > MAX_CHARACTERS or instructs(text) for text in texts):
         return False
@@ -125,12 +117,12 @@ def is_grounded(fact: Fact, said: Sequence[str]) -> bool:
 
 
 def instructs(text: str) -> bool:
-    """Whether `text` tells somebody what to do, rather than something of the user."""
+    """Whether `text` gives an order, rather than a fact about the user."""
     return bool(_ORDERS.search(text)) or injected(text) is not None or by_an_agent(sentences(text))
 
 
 def _names_said(text: str, words: set[str], *, dated: bool) -> bool:
-    """Whether every capitalised word of `text` was said; of a value too, though it opens one."""
+    """Whether every capitalised word of `text` was said, including the first word of a value."""
     for name in _NAME.findall(text):
         parts = cut(name.removesuffix("'s").removesuffix("’s"))
         opens = all(part in _OPENERS for part in parts)
@@ -166,14 +158,14 @@ def _spoken(sentence: Sentence) -> set[str]:
 
 
 MOST_CHANGES = 100
-"""Changes of one run looked at. Sixty turns hold fewer facts; what gives more is not reading but rambling."""
+"""The most changes of one run that are read. Sixty turns contain fewer facts."""
 
 
 def consistent(changes: Sequence[Change], turns: Sequence[Turn]) -> list[Change]:
-    """`changes` in spoken order, without those that contradict one another.
+    """`changes` in spoken order, without those that contradict each other.
 
-    A memory that is to end may be named by only one change, and a slot may be filled once in a turn: if a
-    turn gives two different values, neither is used. A slot filled in two turns gets the later value.
+    Only one change may end a memory, and a slot may be filled once in a turn: if a turn gives two values,
+    neither is used. A slot filled in two turns gets the later value.
     """
     # the same change twice contradicts nothing
     changes = [change for at, change in enumerate(changes) if change not in changes[:at]]
@@ -202,13 +194,13 @@ def consistent(changes: Sequence[Change], turns: Sequence[Turn]) -> list[Change]
 
 
 def ended_by(changes: Sequence[Change]) -> frozenset[str]:
-    """Ids of the memories that `changes` would end by name."""
+    """Ids of the memories that `changes` end by name."""
     ends = [change.known for change in changes if isinstance(change, (Supersede, Retract))]
     return frozenset(name for known in ends for name in known)
 
 
 def _named(change: Change) -> frozenset[str]:
-    """Ids of the memories a change says something of."""
+    """Ids of the memories a change refers to."""
     if isinstance(change, (Supersede, Retract)):
         return frozenset(change.known)
     return frozenset([change.known]) if isinstance(change, Confirm) else frozenset()

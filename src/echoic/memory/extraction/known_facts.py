@@ -1,10 +1,9 @@
-"""Known facts: what is current for a user when a run begins, and whether a new statement is a paraphrase of
-it.
+"""Known facts: a user's current memories, and whether a new statement is a paraphrase of one.
 
-A wrong "yes" loses what was said, a wrong "no" stores it twice. A vector alone cannot tell: all-MiniLM-L6-v2
-scores "moves to a bigger flat" and "moves to a smaller flat" 0.98, "studies Italian" and "is learning
-Italian" 0.82. So words decide: both must say the same of the same things, and a vector only judges whether
-extra words of one of them add anything.
+A wrong "yes" loses what was said, a wrong "no" stores it twice. Vectors cannot tell: all-MiniLM-L6-v2 scores
+"moves to a bigger flat" and "moves to a smaller flat" 0.98, "studies Italian" and "is learning Italian" 0.82.
+So words decide: both must say the same about the same things, and a vector only judges whether extra words in
+one of them add anything.
 """
 
 from __future__ import annotations
@@ -23,24 +22,22 @@ from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
-from echoic.text.analysis import content_words, cut, fold, word_of
+from echoic.text.analysis import content_stems, content_words, cut, fold, word_of
 from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)
 
 ALIKE: Final = 0.92
-"""Cosine (all-MiniLM-L6-v2) of two statements from which on the words that only one of them has add nothing.
+"""Cosine (all-MiniLM-L6-v2) from which words that only one of two statements has add nothing. Chosen on the
+labelled pairs of `benchmarks/distilling.py`, where no two different statements reach it."""
 
-Chosen on the labelled pairs of `benchmarks/distilling.py`, where it calls no two different ones the same.
-"""
-
-# What turns a statement round, and what a vector hardly sees.
+# Words that reverse a statement, which vectors hardly represent.
 _DECIDING: Final = frozenset(
     """no not never none nothing without neither nor hardly except unless stopped quit former formerly
     dislikes dislike hates hate avoids avoid allergic used ex until before after away left right less more
     most least only first last next one two three four five six seven eight nine ten eleven twelve""".split()
 )
-# Verbs and nouns a statement can be built on without saying anything else: one line means one thing.
+# Interchangeable verbs and nouns of statements; the words of a line are synonyms.
 _FRAMES: Final = """
     like likes liked enjoy enjoys love loves prefer prefers preferred want wants wanted fond
     live lives living home resides reside residence
@@ -65,12 +62,12 @@ def statement_of(memory: Memory) -> str:
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two statements say the same of the same things, in words that mean the same by themselves."""
+    """Whether two statements say the same about the same things, in synonymous words."""
     return _decided_alike(one, other) and _told(one) == _told(other)
 
 
 def same_meaning(one: str, other: str, cosine: float) -> bool:
-    """Whether they do, or one only has words more that, at this likeness, add nothing."""
+    """`same_words`, or extra words in one that add nothing at this cosine."""
     if not _decided_alike(one, other):
         return False
     left, right = _told(one), _told(other)
@@ -83,13 +80,10 @@ def known_as(
     vector: NDArray[np.float32] | None = None,
     vectors: NDArray[np.float32] | None = None,
 ) -> Memory | None:
-    """The memory of `known` that says what `said` says; None where none does.
+    """The memory of `known` that says what `said` says; None if there is none.
 
-    Args:
-        said: one statement.
-        known: what holds.
-        vector: [dimensions] of `said`, unit length; None: go by words.
-        vectors: [len(known), dimensions] of what is known; zeros where there is none yet.
+    `vector` is [dimensions], unit length, and `vectors` [len(known), dimensions] with zeros where there is
+    none yet; without `vector`, words alone decide.
     """
     cosines = np.zeros(len(known), np.float32) if vector is None or vectors is None else vectors @ vector
     found = [
@@ -110,7 +104,7 @@ def _told(text: str) -> frozenset[str]:
 
 
 def _deciding(text: str) -> frozenset[str]:
-    """Numbers, names and words that turn a meaning round."""
+    """Numbers, names and words that change a meaning."""
     words = [word.replace("’", "'") for word in cut(text)]
     found = {"not" if word.endswith("n't") else word for word in words if word in _DECIDING}
     found |= {"not" for word in words if word.endswith("n't")}
@@ -119,7 +113,7 @@ def _deciding(text: str) -> frozenset[str]:
 
 
 def _order(text: str) -> tuple[str, ...]:
-    """The words after a comparison, or "from … to", in order: "tea over coffee" is not "coffee over tea"."""
+    """The words after a comparison or "from … to", in order: "tea over coffee" is not "coffee over tea"."""
     words = cut(text)
     at = next((at for at, word in enumerate(words) if word in _COMPARES), None)
     compares = {"prefer", "prefers", "than", "over", "rather", "instead"} & set(words)
@@ -129,7 +123,7 @@ def _order(text: str) -> tuple[str, ...]:
 
 
 SHOWN = 100
-"""Memories an extractor is shown: about 2,500 tokens of a model's prompt."""
+"""The most memories an extractor is shown, about 2,500 tokens of a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,29 +133,29 @@ class KnownMemories:
     memories: tuple[Memory, ...] = ()
     """The memories that hold."""
     past: tuple[Memory, ...] = ()
-    """The memories that hold no longer."""
+    """Corrected and retracted memories."""
     rows: tuple[int, ...] = ()
     """Their rows in the partition of the scope."""
     vectors: NDArray[np.float32] | None = None
-    """[memories, dimensions], zeros where there is none yet; None: go by words."""
+    """[memories, dimensions], zeros where there is none yet; None to compare by words."""
     said: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
     """The vectors of new statements, by statement."""
 
     def duplicate(self, said: str, kept: Sequence[Memory]) -> Memory | None:
-        """The memory that says what `said` says, else one of `kept` that says it in the same words."""
+        """The memory that says what `said` says, or one of `kept` that says it in the same words."""
         found = known_as(said, self.memories, self.said.get(said), self.vectors)
         return found or known_as(said, [memory for memory in kept if memory.current])
 
     def undone(self, said: str, at: datetime) -> bool:
-        """Whether what `said` says, at `at`, was corrected or taken back later."""
+        """Whether what `said` says, said at `at`, was corrected or retracted later."""
         ended = (memory for memory in self.past if memory.valid_until and memory.valid_until > at)
         return any(same_words(said, statement_of(memory)) for memory in ended)
 
     def nearest(self, turns: Sequence[Turn], limit: int = SHOWN) -> tuple[Memory, ...]:
         """At most `limit` memories, oldest first: those that share the most words with `turns`.
 
-        What a voice agent repeatedly asks for (name, home) is always included: memories with a key of their
-        own precede those that share no word.
+        Memories with a key of their own, such as name and home, precede those that share no word: agents
+        often ask for them.
         """
         if len(self.memories) <= limit:
             return self.memories
@@ -169,7 +163,7 @@ class KnownMemories:
 
         def worth(at: int) -> tuple[int, bool, int]:
             memory = self.memories[at]
-            shared = {word.stem for word in content_words(statement_of(memory))} & spoken
+            shared = content_stems(statement_of(memory)) & spoken
             return (len(shared), memory.key is not None and ":" not in memory.key, at)
 
         best = sorted(range(len(self.memories)), key=worth, reverse=True)[:limit]
@@ -190,7 +184,7 @@ async def known_of(store: Store, scope: Scope) -> KnownMemories:
 async def compared(
     known: KnownMemories, store: Store, scope: Scope, embedder: Embedder | None, statements: Sequence[str]
 ) -> KnownMemories:
-    """`known` ready to be compared with `statements`, by meaning where an embedder can."""
+    """`known`, ready to be compared with `statements`; by meaning if there is an embedder."""
     if embedder is None or not embedder.semantic or not statements or not known.memories:
         return known
     try:

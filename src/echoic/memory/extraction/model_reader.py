@@ -1,6 +1,6 @@
 """Runs a slow or fallible extractor, such as a model, behind the rules, with a cursor of its own.
 
-A run reads, asks the extractor, and writes. While it waits it holds only a lease; the result takes effect
+A run reads, asks the extractor, and writes. While it waits it holds only a lease. Its result takes effect
 only if the conversation still exists, no other worker read the same turns, and not too many memories would
 end. Cursor, lease and failures are one record, written with optimistic concurrency. The cursor makes each
 turn count once; the lease only avoids duplicate work, so a wrong clock costs time, never a memory.
@@ -51,45 +51,45 @@ PROGRESS = "progress"
 LEASE = "lease"
 
 ATTEMPTS = 5
-"""Failures of one conversation in a row after which it is parked."""
+"""Consecutive failures after which a conversation is parked."""
 FIRST_RETRY_S = 30.0
-"""After the first failure; twice as long after each further one: 30 s, 1 min, 2 min, 4 min."""
+"""Seconds after the first failure; doubled after each further one: 30 s, 1 min, 2 min, 4 min."""
 _AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far one reader has come in one conversation."""
+    """How far one reader has read in one conversation."""
 
     reader: str
     conversation: str
     cursor: int = -1
     """The `seq` of the last turn that was read; -1 before the first."""
     attempts: int = 0
-    """Failures since the cursor moved last."""
+    """Failures since the cursor last moved."""
     retry_at: datetime | None = None
-    """When it may be tried again; None: now."""
+    """When it may be retried; None: now."""
     reason: str = ""
     """The kind of the last failure, such as "TimeoutError". No contents."""
     version: int = 0
-    """The version of its record; 0: there is none yet."""
+    """The version of its record; 0 if there is none yet."""
 
     @property
     def parked(self) -> bool:
-        """Whether it failed so often that only an operator has it tried again."""
+        """Whether it failed so often that only an operator can have it retried."""
         return self.attempts >= ATTEMPTS
 
     def moved(self, cursor: int) -> Progress:
-        """After everything up to `cursor` was read."""
+        """The progress after everything up to `cursor` was read."""
         return replace(self, cursor=cursor, attempts=0, retry_at=None, reason="")
 
     def failed(self, reason: str, now: datetime) -> Progress:
-        """After another failure."""
+        """The progress after another failure."""
         wait = timedelta(seconds=FIRST_RETRY_S * 2**self.attempts)
         return replace(self, attempts=self.attempts + 1, retry_at=now + wait, reason=reason)
 
     def put(self) -> Put:
-        """The change that keeps this, if nobody changed it since it was read."""
+        """The change that stores this, if its record is unchanged since it was read."""
         data = {
             "cursor": self.cursor,
             "attempts": self.attempts or None,
@@ -106,12 +106,12 @@ class Progress:
 
 
 def progress_id(reader: str, conversation: str) -> str:
-    """The id of the record that says how far `reader` has got."""
+    """The id of the record that holds the progress of `reader`."""
     return memory_id(PROGRESS, reader, conversation)
 
 
 async def progress_of(store: Store, scope: Scope, reader: str, conversation: str) -> Progress:
-    """How far `reader` has got; the beginning where nothing is known."""
+    """The stored progress of `reader`, or the initial one."""
     records = await store.read(scope, PROGRESS, [progress_id(reader, conversation)])
     return (
         progress_in(records[0], reader, conversation)
@@ -135,14 +135,7 @@ def progress_in(record: Record, reader: str, conversation: str) -> Progress:
 
 
 class Leases:
-    """Leases on users' conversations: one worker reads a user's conversations at a time, until it finishes or
-    dies.
-
-    Args:
-        store: where leases are stored, each in the scope of its user.
-        worker: the name of this worker.
-        clock: returns the current time, aware.
-    """
+    """Leases on users' conversations: one worker reads a user's conversations until it finishes or dies."""
 
     def __init__(self, store: Store, worker: str, clock: Callable[[], datetime]) -> None:
         self._store = store
@@ -150,21 +143,15 @@ class Leases:
         self._clock = clock
 
     async def take(self, scope: Scope, reader: str, seconds: float, *, standing: Put) -> float:
-        """Hold the lease for `seconds`.
+        """Take or extend the lease for `seconds`, more than one run can take.
 
-        Args:
-            scope: whose conversations.
-            reader: on whose behalf.
-            seconds: longer than one run can take.
-            standing: what must still be there, so that no lease outlives an erasure.
-
-        Returns:
-            0.0 if it is ours now, else for how many seconds another may yet hold it.
+        `standing` must still hold in the store, so that no lease outlives an erasure. Returns 0.0 if the
+        lease is ours, else the seconds for which another worker may hold it.
         """
         records = await self._store.read(scope, LEASE, [reader])
         now = self._clock()
         left = _left(records[0], now) if records else 0.0
-        # one that runs longer than any lease was written by a clock that is wrong
+        # a lease longer than any run comes from a wrong clock
         if 0 < left <= seconds and records[0].data["holder"] not in {"", self._worker}:
             return left
         until = (now + timedelta(seconds=seconds)).isoformat()
@@ -172,7 +159,7 @@ class Leases:
         held = records[0] if records else None
         try:
             await self._store.write(scope, [standing, Put.over(held, lease)])
-        except WriteConflict:  # another took it in this moment, or the conversation was written to
+        except WriteConflict:  # another worker took it, or the conversation was written to
             return _AGAIN_S
         return 0.0
 
@@ -192,20 +179,20 @@ def _left(record: Record, now: datetime) -> float:
 log = logging.getLogger(__name__)
 
 TURNS = 60
-"""Turns a run: what a model can still attend to; a longer conversation takes several runs."""
+"""Turns read in one run; a longer conversation takes several runs."""
 CHARACTERS = 24_000
-"""Characters of the turns of a run: about 6,000 tokens. One turn is always read, however long."""
+"""Characters of the turns of a run, about 6,000 tokens. At least one turn is read, however long."""
 ABANDONED_S = 1800.0
-"""A call in which nothing was said for so long is over, though nobody said so: its process has died."""
+"""Seconds without a turn after which an uncompleted call counts as over: its process has died."""
 MOST_ENDED = 0.25
-"""The share of what is known that one run may end. A caller corrects a few things in a call; a run that would
-end more has misread, or was talked into it."""
+"""The share of known memories that one run may end. Callers correct a few things in a call; a run that would
+end more has misread, or was manipulated."""
 ALWAYS_ENDED = 3
-"""So many it may always end, however little is known."""
+"""Memories a run may end however few are known."""
 BUSY_S = 1.0
-"""When to look again while another worker is at it."""
+"""Seconds after which to look again while another worker is reading."""
 _LATER = 50
-"""Turns after those read that are looked at before writing, for "forget that"."""
+"""Turns after those read that are checked for "forget that" before writing."""
 _LEASE_MARGIN_S = 30.0
 
 
@@ -216,23 +203,16 @@ class Run:
     distilled: Distilled | None = None
     """None: nothing was read."""
     again_s: float | None = None
-    """In so many seconds it is worth looking again: another worker is at it, or it failed. None: it is
-    not."""
+    """Seconds after which to look again: another worker is reading, or the run failed. None: not needed."""
     failed: str = ""
-    """The kind of failure, such as "TimeoutError"; empty where nothing failed."""
+    """The kind of failure, such as "TimeoutError"; empty without one."""
 
 
 class ModelReader:
     """Reads a user's conversations with a model, one at a time.
 
-    Args:
-        store: where turns and memories are.
-        extractor: the model.
-        embedder: tells whether something is known in other words; None: by words only.
-        clock: the time, aware.
-        worker: the name of this process, unlike any other's.
-        every: user turns after which a conversation that goes on is read.
-        third_parties: what is kept of others than the user.
+    `worker` is a unique name of this process. A conversation in progress is read after `every` user turns.
+    Without an `embedder`, paraphrases are recognised by words only.
     """
 
     def __init__(
@@ -255,13 +235,10 @@ class ModelReader:
         self._locks: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False) -> Run:
-        """Learn from the next turns behind the cursor of `conversation`, if it is time.
+        """Learn from the next unread turns of `conversation`, if it is due.
 
-        Args:
-            scope: whose.
-            conversation: its id.
-            now: do not wait for more turns, nor for the time after a failure.
-            parked: read it even if it was given up.
+        `now` skips the wait for more turns and the pause after a failure; `parked` also reads a parked
+        conversation.
         """
         async with self._locks.setdefault(scope, asyncio.Lock()):
             record = await conversation_record(self._store, scope, conversation)
@@ -280,13 +257,7 @@ class ModelReader:
             return await self._leased(scope, record, progress, stretch.within(CHARACTERS))
 
     async def due(self, scope: Scope, record: Record, last: int) -> bool:
-        """Whether it is time to read the conversation of `record`, or to mark it as read.
-
-        Args:
-            scope: whose.
-            record: of the conversation.
-            last: the `seq` of the last turn in it.
-        """
+        """Whether a conversation whose last turn is `last` is due to be read or marked."""
         progress = await self._progress(scope, record.id)
         if progress.parked or self._wait_s(progress) is not None:
             return False
@@ -299,7 +270,7 @@ class ModelReader:
         return await progress_of(self._store, scope, self.extractor.name, conversation)
 
     def _wait_s(self, progress: Progress) -> float | None:
-        """Seconds to wait after a failure; None for no retry: it succeeded, or it is parked."""
+        """Seconds to wait after a failure; None without a retry."""
         if progress.retry_at is None or progress.parked:
             return None
         left = (progress.retry_at - self._clock()).total_seconds()
@@ -315,11 +286,11 @@ class ModelReader:
         return silent_s > ABANDONED_S
 
     async def _mark(self, scope: Scope, conversation: str) -> None:
-        """A completed conversation whose last turn was read is distilled."""
+        """Mark a completed conversation as distilled once its last turn was read."""
         record = await conversation_record(self._store, scope, conversation)
         mark = marked(record) if record else None
         if mark:
-            with contextlib.suppress(WriteConflict):  # something happened in it: whoever reads that marks it
+            with contextlib.suppress(WriteConflict):  # it was written to: the worker that reads that marks it
                 await self._store.write(scope, [mark])
 
     async def _leased(self, scope: Scope, record: Record, progress: Progress, stretch: Stretch) -> Run:
@@ -339,11 +310,11 @@ class ModelReader:
             distilled = await until_written(
                 lambda: self._commit(scope, progress, stretch, known, changes), "the conversation"
             )
-        except StoreError:  # could not look or could not keep: that says nothing of the model
+        except StoreError:  # the store failed, not the model
             raise
         except Exception as error:  # noqa: BLE001 - whatever a model, its driver or its answer brings about
             return await self._fail(scope, progress, error)
-        # somebody else read these turns: there may be more of them
+        # another worker read these turns: there may be more
         return Run(distilled=distilled, again_s=None if distilled else 0.0)
 
     async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[KnownMemories, list[Change]]:
@@ -362,7 +333,7 @@ class ModelReader:
             proposed = await self.extractor.extract(reading)
         if len(proposed) > MOST_CHANGES:
             raise Unusable(f"{len(proposed)} changes for {len(turns)} turns; {MOST_CHANGES} at most")
-        # before any of it is left out: who would end so much has misread the rest as well
+        # before filtering: a model that would end so much has misread the rest as well
         _guard(len(ended_by(proposed)), known)
         changes = grounded(consistent(proposed, turns), turns, known.memories)
         statements = [_statement(c) for c in changes if isinstance(c, (Add, Supersede))]
@@ -376,9 +347,7 @@ class ModelReader:
         known: KnownMemories,
         changes: Sequence[Change],
     ) -> Distilled | None:
-        """Memories and cursor as one write; None where somebody else has read these turns, or they are
-        gone.
-        """
+        """Write memories and cursor together; None if another worker read these turns, or they are gone."""
         record = await conversation_record(self._store, scope, progress.conversation)
         fresh = await self._progress(scope, progress.conversation)
         if record is None or fresh.version != progress.version:
@@ -388,7 +357,7 @@ class ModelReader:
         later = await self._store.scan(
             scope, TURN, key=progress.conversation, after=stretch.end, limit=_LATER
         )
-        # what the user asked to forget while the model was asked is not learned either
+        # also skip what the user asked to forget while the model was running
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
         hushed |= {one.id for one in there if is_unlearned(one)}
         ledger = Ledger(self._store, scope)
@@ -409,7 +378,7 @@ class ModelReader:
         return distilled
 
     async def _fail(self, scope: Scope, progress: Progress, error: Exception) -> Run:
-        """Remember the failure, so that it is tried again later, by whichever process."""
+        """Record the failure, so that any process can retry later."""
         kind = type(error).__name__
         failed = progress.failed(kind, self._clock())
 
@@ -428,11 +397,7 @@ class ModelReader:
 
 
 def _guard(ended: int, known: KnownMemories) -> None:
-    """Refuse a run that would end more than it may.
-
-    Raises:
-        Unusable: nothing of the run takes effect.
-    """
+    """Raise Unusable if a run would end more memories than it may."""
     most = max(ALWAYS_ENDED, int(MOST_ENDED * len(known.memories)))
     if ended > most:
         raise Unusable(f"it would end {ended} of {len(known.memories)} memories, {most} at most")

@@ -1,8 +1,8 @@
 """Reconciliation: what an extractor may propose, and which proposals take effect. Writes nothing.
 
 Every change is checked against the turns it cites, whoever proposed it: only the user's own words count,
-older statements never undo newer ones, and what the user took back does not return. A fact from words with
-low recognition confidence is marked unconfirmed until it is said again clearly or affirmed.
+older statements never undo newer ones, and what the user retracted does not return. A fact heard with low
+recognition confidence is marked unconfirmed until it is said again clearly or affirmed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from echoic.text.analysis import fold
 from echoic.types import Category, Memory, Turn
 
 ThirdParties = Literal["keep", "adults", "drop"]
-"""What is kept of other people a user tells of. keep: all. adults: nothing about children. drop: nothing."""
+"""What is kept about other people a user mentions. "keep": everything. "adults": nothing about children.
+"drop": nothing."""
 THIRD_PARTIES: Final = ("keep", "adults", "drop")
 
 _YOUNG: Final = (
@@ -64,7 +65,7 @@ def _keys(rule: ThirdParties) -> re.Pattern[str]:
 
 
 def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
-    """Whether `rule` forbids storing `texts`, under `key`, because of whom they are about."""
+    """Whether `rule` forbids storing `texts`, under `key`, because of the people they are about."""
     if rule == "keep":
         return False
     if key and _keys(rule).search(re.sub(r"[\W_]+", " ", fold(key))):
@@ -73,7 +74,7 @@ def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
 
 
 FACT_CATEGORIES: tuple[Category, ...] = ("preference", "entity", "decision", "requirement", "fact")
-"""What may be learned from speech; experience is an agent's own and is learned elsewhere."""
+"""The categories learned from speech; experience belongs to an agent and is learned elsewhere."""
 
 
 class Unusable(EchoicError):
@@ -85,13 +86,13 @@ class Reading:
     """The input of an extractor."""
 
     turns: tuple[Turn, ...]
-    """Turns nobody has learned from yet, in order. Facts may rest on the user's among them, on no others."""
+    """New turns, in order. Facts may cite only the user's turns among them."""
     context: tuple[Turn, ...] = ()
-    """The turns before, read again for what the new ones refer to."""
+    """The turns before, read again for references."""
     known: tuple[Memory, ...] = ()
     """Current memories of the user that the turns may repeat, correct or take back."""
     withheld: frozenset[str] = field(default_factory=frozenset)
-    """Ids of turns of which the user asked that they be not kept."""
+    """Ids of turns that the user asked not to keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +109,16 @@ class Fact:
     context: str | None = None
     """When and under which conditions it applies."""
     sure: bool = True
-    """Whether it may be relied on without asking back."""
+    """Whether it can be relied on without asking back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """Add a fact. If it is known, it is confirmed; if its slot holds another value, that one ends."""
+    """Add a fact. If it is known, it is confirmed; if its slot holds another value, that value ends."""
 
     fact: Fact
     source: tuple[str, ...]
-    """Ids of the turns it was said in."""
+    """Ids of the turns that say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,7 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
-    """Something known was said again."""
+    """A known memory was said again."""
 
     known: str
     source: tuple[str, ...]
@@ -140,7 +141,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract:
-    """End a known memory, with nothing in its place."""
+    """End a known memory without a replacement."""
 
     known: tuple[str, ...]
     source: tuple[str, ...]
@@ -148,11 +149,11 @@ class Retract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeBack:
-    """The user took back what a slot holds."""
+    """The user retracted the value of a slot."""
 
     key: str
     text: str
-    """The value that is taken back; empty for any."""
+    """The retracted value; empty for any."""
     source: tuple[str, ...]
 
 
@@ -171,24 +172,24 @@ Change = Add | Supersede | Confirm | Retract | TakeBack | Unlearn
 class Extractor(Protocol):
     """Reads what was said and proposes changes.
 
-    It may raise any exception: then nothing is changed, and the same turns are read again later.
+    It may raise any exception: then nothing changes, and the same turns are read again later.
     """
 
     @property
     def name(self) -> str:
-        """The name of the reader whose cursor says how far it has read: two extractors never share one."""
+        """The name under which its cursor is stored; unique to each extractor."""
         ...
 
     @property
     def timeout_s(self) -> float:
-        """How long one reading may take."""
+        """Seconds one reading may take."""
         ...
 
     async def open(self) -> None:
-        """Make ready.
+        """Prepare it for use.
 
         Raises:
-            InvalidInput: it cannot work as it was set up.
+            InvalidInput: it is not set up correctly.
         """
         ...
 
@@ -197,18 +198,18 @@ class Extractor(Protocol):
         ...
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
-        """The changes that `reading` calls for, in the order in which they were said.
+        """The changes that `reading` calls for, in spoken order.
 
-        Ids in them are of memories and turns in `reading`; whose memory it is, is not the extractor's to say.
+        Their ids refer to memories and turns in `reading`; whose memory it is, the extractor does not decide.
         """
         ...
 
 
 class Summarizer(Protocol):
-    """Says what a call was about, for whoever goes on with it."""
+    """Summarises a call for the agent that continues it."""
 
     async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
-        """The summary `before` taken further by `turns`; None: there is none yet. May raise anything."""
+        """The summary `before` (None at first), extended by `turns`. May raise anything."""
         ...
 
     async def aclose(self) -> None:
@@ -218,7 +219,7 @@ class Summarizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
-    """The changes made by a run."""
+    """The changes a run made."""
 
     turns: int = 0
     kept: tuple[Memory, ...] = ()
@@ -227,7 +228,7 @@ class Distilled:
     confirmed: tuple[Memory, ...] = ()
     """Memories that were said again."""
     superseded: tuple[str, ...] = ()
-    """Ids of memories that were corrected: others took their place."""
+    """Ids of memories that others replaced."""
 
     def __add__(self, other: Distilled) -> Distilled:
         return Distilled(
@@ -240,21 +241,15 @@ class Distilled:
 
 
 Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
-"""The memory that says what a statement says, among those known and those this run has kept so far."""
+"""Finds the memory that says what a statement says, among the known ones and those this run kept."""
 
 
 class Reconciler:
-    """Applies the changes of one run to a ledger.
+    """Applies the changes of one run to a ledger of the user's own scope.
 
-    Args:
-        ledger: the ledger of the user's own scope.
-        turns: the turns shown to the extractor as new; a change may cite no other.
-        withheld: ids of turns that the user asked not to keep.
-        known: current memories, which may have to be unlearned or affirmed.
-        duplicates: finds what is known in other words; if None, only the same slot can hold the same.
-        undone: tells what was corrected or taken back later; if None, only known slots are checked.
-        context: the turns right before: the user may affirm in the first new turn what the agent read back.
-        third_parties: what is stored about people other than the user.
+    A change may cite only `turns`; the first of them may affirm what the agent read back in `context`.
+    Without `duplicates`, only the same slot can hold the same; without `undone`, only known slots are checked
+    for later corrections.
     """
 
     def __init__(
@@ -283,7 +278,7 @@ class Reconciler:
         self._superseded: list[str] = []
 
     async def take(self, changes: Sequence[Change]) -> Distilled:
-        """Take `changes` into the ledger, in order; what came of them."""
+        """Apply `changes` to the ledger in order; returns the result."""
         for change in changes:
             if not (isinstance(change, (Add, Supersede)) and self._is_dropped(change.fact)):
                 await self._take(change)
@@ -298,14 +293,14 @@ class Reconciler:
         )
 
     def _is_dropped(self, fact: Fact) -> bool:
-        """Whether nothing is kept of whoever `fact` is about."""
+        """Whether nothing is kept about the person in `fact`."""
         return is_dropped(self._third_parties, fact.key, fact.statement or fact.text, fact.context)
 
     async def _take(self, change: Change) -> None:
         if isinstance(change, Unlearn):
             await self._unlearn(change)
             return
-        # words that only take something back count even where they are themselves not to be kept
+        # retractions count even in turns that must not be kept
         ends = isinstance(change, (TakeBack, Retract))
         cited = [turn for name in change.source if (turn := self._cited(name, ends=ends))]
         if not cited or len(cited) < len(set(change.source)):
@@ -340,7 +335,7 @@ class Reconciler:
         same = same or (None if newest and newest.current else await self._duplicate(memory))
         if newest is not None and newest.current and _only_less(memory, newest):
             same = newest
-        if same is not None and memory.context and not same.context:  # what is known gets its condition
+        if same is not None and memory.context and not same.context:  # add the condition to the known memory
             new = replace(memory, key=same.key, text=same.text, statement=same.statement)
             self._keep(await self._ledger.supersede(same, new))
         elif same is not None:
@@ -362,7 +357,7 @@ class Reconciler:
             return
         has_it = [memory for memory in known if _same_value(memory, new)]
         stays = next((memory for memory in has_it if memory.key == new.key), None)
-        # what has another key or none cannot stand in for what has this one: nothing would be left under it
+        # a memory under another key, or none, cannot replace this one: its key would be empty
         if has_it and stays is None and (new.key is None or all(memory.key != new.key for memory in known)):
             stays = has_it[0]
         if stays is not None:
@@ -375,7 +370,7 @@ class Reconciler:
         self._superseded += [memory.id for memory in known]
 
     async def _stay(self, stays: Memory, others: Sequence[Memory], cited: Sequence[Turn], last: Turn) -> None:
-        """Replace several memories by what one of them says: that one stays current, the others end."""
+        """Merge several memories into one that is kept as it is: it stays current, the others end."""
         for memory in others:
             stays = await self._ledger.give_way(memory, stays, last.said_at)
         self._superseded += [memory.id for memory in others]
@@ -387,7 +382,7 @@ class Reconciler:
             self._confirmed += [confirmed] if confirmed else []
 
     async def _affirm(self, text: str, turn: Turn) -> None:
-        """Confirm what the agent read back: the user said yes to it in `turn`."""
+        """Confirm what the agent read back and the user affirmed in `turn`."""
         if turn.id not in self._turns:
             return
         for memory in (*self._known, *self._kept):
@@ -410,13 +405,13 @@ class Reconciler:
         at = max((turn.said_at for name in change.source if (turn := self._all.get(name))), default=None)
         if at is None:
             return
-        # both what held before and what this run itself has kept so far
+        # both known memories and those of this run
         for memory in (*self._known, *self._kept):
             if not change.turns.isdisjoint(memory.source):
                 self._note_retracted(await self._ledger.end(memory.id, at))
 
     async def _changeable(self, name: str, last: Turn) -> Memory | None:
-        """The memory a change names, if it is current, the user's alone and not newer than what was said."""
+        """The named memory, if it is current, the user's own and not newer than what was said."""
         memory = await self._ledger.holding(name)
         if memory is None or memory.author != self._ledger.scope.user or memory.visibility != "private":
             return None
@@ -428,7 +423,7 @@ class Reconciler:
         return await self._ledger.holding(found.id) if found else None
 
     def _is_undone(self, memory: Memory) -> bool:
-        """Whether what has no slot that says so was taken back after these words: see `_undone`."""
+        """As `_undone`, for a statement without a slot."""
         return (
             memory.key is None
             and self._undone is not None
@@ -455,7 +450,7 @@ class Reconciler:
         return replace(memory, confirmed=False) if doubted else memory
 
     async def _zone(self) -> tzinfo:
-        """The user's time zone, including what was just learned of it."""
+        """The user's time zone, including one just learned."""
         now = [await self._ledger.current(key, self._ledger.scope.user) for key in ZONE_KEYS]
         learned = [memory for memory in now if memory is not None]
         return await remembered_zone(self._ledger.store, self._ledger.scope, learned) or UTC
@@ -467,13 +462,13 @@ class Reconciler:
 
 
 def _undone(newest: Memory, last: Turn) -> bool:
-    """Whether something newer holds, or was taken back after these words: an old call may be read late."""
+    """Whether a newer value exists or it was retracted after these words: an old call may be read late."""
     ended: datetime | None = newest.valid_until
     return newest.valid_from > last.said_at or (ended is not None and ended > last.said_at)
 
 
 def _only_less(said: Memory, known: Memory) -> bool:
-    """Whether `said` is what is known from the same words, but for the condition under which it holds."""
+    """Whether `said` is the known memory from the same words, without its condition."""
     if said.context or not known.context or not set(said.source) <= set(known.source):
         return False
     return said.text.casefold() == known.text.casefold() or same_words(said.text, known.text)

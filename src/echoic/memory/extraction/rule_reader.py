@@ -1,8 +1,8 @@
-"""Runs the rules of `english` over every new turn, at once: what they hear is known within the call.
+"""Runs the rules of `english` over every new turn at once: what they extract is known within the call.
 
 Its cursor is part of the conversation's record. The memories and the moved cursor are one write that expects
-the conversation as it was read; so a crash, a second worker or an erasure in between leaves either both or
-neither. `RuleExtractor` needs no model, no network and no clock.
+the conversation as it was read, so a crash, a second worker or an erasure leaves either both or neither.
+`RuleExtractor` needs no model, no network and no clock.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from echoic.stores.base import Put, Store
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
-"""Stands for a masked secret while a text is cut into words, which takes the marker's brackets away."""
+"""Replaces a masked secret while a text is cut into words, which would strip the marker's brackets."""
 PAUSE_S: Final = 0.001
-"""How long the loop, and with it the interpreter, is left to others after each turn: threads that encode and
-read for a question would each wait 5 ms for it."""
+"""Seconds for which the loop yields after each turn: otherwise threads that encode and search for a question
+each wait 5 ms for the interpreter."""
 
 
 class RuleExtractor:
-    """Hears what is plainly said, in English. Cheap enough to run after each turn."""
+    """Extracts plain statements in English. Cheap enough to run after each turn."""
 
     name = "rules"
     timeout_s = 30.0
@@ -79,12 +79,12 @@ class RuleExtractor:
                 changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
-            await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio moves on this loop
+            await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio runs on this loop
         return changes
 
 
 _Recent = deque[tuple[str, list[SelfStatement]]]
-"""What the user said last, and what was heard of it."""
+"""The user's last utterances, and what was extracted from each."""
 
 
 def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
@@ -94,7 +94,7 @@ def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
 
 
 def _told(before: Turn | None, turn: Turn) -> str | None:
-    """The user's words in `turn`, as `told_by_user` has them; None where the user says nothing."""
+    """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
     asked = before.heard_text if before and before.speaker == "agent" else ""
@@ -127,18 +127,14 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, source=source)]
     fact = Fact(
-        text=item.text,
-        key=item.key,
-        statement=item.sentence,
-        category=item.category,
-        context=item.context,
+        text=item.text, key=item.key, statement=item.sentence, category=item.category, context=item.context
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
     return [*gone, Add(fact=fact, source=source)]
 
 
 def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
-    """The turns that `turn`, one of the new ones, asks not to be kept."""
+    """The turns that the new turn `turn` asks not to keep."""
     if turn.id not in reading.withheld:
         return frozenset()
     so_far = [*reading.context, *reading.turns]
@@ -146,16 +142,13 @@ def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
 
 
 _TURNS = 200
-"""Turns a run: a long conversation is distilled in several writes rather than in one huge one."""
+"""Turns read in one run: a long conversation is distilled in several writes."""
 
 
 class RuleReader:
-    """Learns from what is plainly said.
+    """Learns from conversations by rules.
 
-    Args:
-        store: where turns and memories are.
-        alone: whether nobody reads after it, so that a completed conversation it has read is distilled.
-        third_parties: what is kept of others than the user.
+    If `alone`, no other reader follows, so a completed conversation it has read is marked as distilled.
     """
 
     def __init__(self, store: Store, *, alone: bool, third_parties: ThirdParties = "keep") -> None:
@@ -164,7 +157,7 @@ class RuleReader:
         self._extractor = RuleExtractor()
 
     async def read(self, scope: Scope, conversation: str) -> Distilled:
-        """Learn from the turns behind the cursor of `conversation`; nothing if there are none."""
+        """Learn from the unread turns of `conversation`, if there are any."""
         total = Distilled()
         # a conflict: someone else distilled, wrote the same key, or forgot the conversation; look again
         while step := await until_written(lambda: self._step(scope, conversation), "the conversation"):
@@ -172,7 +165,7 @@ class RuleReader:
         return total
 
     async def _step(self, scope: Scope, conversation: str) -> Distilled | None:
-        """One write; None when there is nothing behind the cursor."""
+        """One write; None if no turn is unread."""
         record = await conversation_record(self._store, scope, conversation)
         if record is None:
             return None
@@ -194,7 +187,7 @@ class RuleReader:
             ledger, stretch.turns, hushed, known=known, context=context, third_parties=rule
         )
         distilled = await reconciler.take(changes)
-        # before what makes them go: whoever dies in between hides them again
+        # before the write that ends them: after a crash in between they are hidden again
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)

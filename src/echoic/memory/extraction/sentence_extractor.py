@@ -1,12 +1,12 @@
-"""Keeps, as a sentence, what a user stated durably and no rule has a slot for. Needs the local encoder.
+"""Keeps as a sentence what a user stated durably and no rule has a slot for. Needs the local encoder.
 
-An extractor like any other: it reads behind the caller's back, with a cursor of its own, and what it proposes
-is checked and reconciled as a language model's proposals are. Where the embedder is not the one its weights
-were made for there is none, and rules learn alone.
+It is an extractor like any other: it runs in the background with its own cursor, and its proposals are
+checked and reconciled like a language model's. With an embedder other than the one its weights were made for
+it is not used, and rules learn alone.
 
-Keys are superseded by their slot; sentences have none. One replaces another where it says something else of
-the same thing ("my scan is on the ninth", "my scan is on the tenth"), or where it says that something
-changed ("now", "instead", "switched") and both are about the same. Where that is not plain, both are kept.
+Keys are superseded by their slot; sentences have none. A sentence replaces another if it says something else
+about the same thing ("my scan is on the ninth", "my scan is on the tenth"), or if it says that something
+changed ("now", "instead", "switched") and both are about the same. In doubt both are kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
@@ -54,7 +54,7 @@ _CHANGED: Final = re.compile(
     r"let me go|nowadays|as of|make it|make that)\b"
 )
 _ENDED: Final = re.compile(rf"\b(?:{_GIVEN_UP}|not|retired from)\b")
-"""Says so of what is named, whatever else is so beside it."""
+"""Words that end what is named, whatever else holds."""
 _DENIED: Final = re.compile(r"(?:\b(?:not|no longer|any ?more)|n't)\b", re.IGNORECASE)
 _PAST: Final = re.compile(r"(?:i|we) (?:(?:was|were) (?:at|with|on)|used to)\b", re.IGNORECASE)
 _AS_OF_NOW: Final = re.compile(r"\b(?:now|nowadays|these days)\b", re.IGNORECASE)
@@ -65,17 +65,17 @@ _ONE_AT_A_TIME: Final = frozenset(
 _MANY: Final = frozenset(
     "medication condition allergy family pet interest dislike language possession requirement routine".split()
 )
-"""Kinds of which many hold side by side: one ends another only by name."""
+"""Kinds of which several hold at once: one ends another only by name."""
 _SAME_KIND: Final = {"move": "home", "retirement": "work"}
 _ONE_LIFE: Final = frozenset({"home", "work", "study", "name"})
 _NUMBERED: Final = frozenset({"appointment", "reference"})
 """Kinds whose numbers tell one thing from another."""
 _ABOUT: Final = 0.6
-"""Cosine of two sentences from which on they are about the same, where one says that it changed."""
+"""Cosine from which two sentences are about the same, if one says that it changed."""
 _SAME_SENTENCE: Final = 0.8
-"""Cosine from which on two sentences say the same and differ in little but a value."""
+"""Cosine from which two sentences differ in little but a value."""
 _NAMED: Final = 0.45
-"""Cosine of two sentences from which on they are about the same, where one says that what it names ended."""
+"""Cosine from which two sentences are about the same, if one says that something it names ended."""
 _VERBS: Final = frozenset("is are was has have had ends starts comes moved got goes went turned".split())
 _SAYS_NOTHING: Final = frozenset(
     """have has take use get go live work like prefer want need call drive own now new still just year old
@@ -87,38 +87,32 @@ _SELF: Final = frozenset("i i'm i've i'll we we're we've we'll user's user".spli
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence as far as this looks at it."""
+    """The features of a sentence that decide about replacement."""
 
     text: str
     kind: str
     beside: str = ""
-    """The words right before and after it in its turn, which may say that something changed."""
+    """The words directly before and after it in its turn, which may say that something changed."""
 
     @property
     def words(self) -> list[str]:
-        """Folded, in order, with "'s" as a word of its own where it stands for "is"."""
+        """Folded words in order; "'s" is a word of its own if it stands for "is"."""
         return re.sub(r"(?<=[a-z])['’]s\b", " is", self.text.casefold()).replace(",", " ").split()
 
     @property
     def group(self) -> str:
-        """Its kind, with those in one that replace each other."""
+        """Its kind, or the group of kinds that replace each other."""
         return _SAME_KIND.get(self.kind, self.kind)
 
 
 def replaces(new: Statement, old: Statement, alike: float) -> bool:
-    """Whether `new` takes the place of `old`.
-
-    Args:
-        new: said last.
-        old: known before.
-        alike: the cosine of their vectors.
-    """
+    """Whether `new` replaces the older `old`; `alike` is the cosine of their vectors."""
     line = f"{' '.join(new.words)} {new.beside.casefold()}"
     shared = _about(line.split()) & _about(old.words)
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
-    # kinds are guessed: "my flat number is 14" may pass for a reference, and "… 41" for a home
+    # kinds are guessed: "my flat number is 14" may count as a reference, and "… 41" as a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
     if same_kind and subject and subject == _subject(old.words):
         changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
@@ -133,7 +127,7 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
 
 
 def may_replace(new: str, old: str) -> bool:
-    """Whether it is worth making a vector of `old` to ask whether `new` replaces it."""
+    """Whether `new` could replace `old`, so that a vector of `old` is worth computing."""
     one, other = Statement(new, "").words, Statement(old, "").words
     if not one or not other:
         return False
@@ -143,7 +137,7 @@ def may_replace(new: str, old: str) -> bool:
 
 
 def _other_number(new: Sequence[str], old: Sequence[str]) -> bool:
-    """Whether they differ in their numbers alone: "I've got four grandchildren", "I've got five …"."""
+    """Whether they differ only in their numbers: "I've got four grandchildren", "I've got five …"."""
     if list(new) == list(old) or len(new) != len(old):
         return False
     pairs = [(one, other) for one, other in zip(new, old, strict=True) if one != other]
@@ -151,7 +145,7 @@ def _other_number(new: Sequence[str], old: Sequence[str]) -> bool:
 
 
 def _about(words: Sequence[str]) -> frozenset[str]:
-    """The stems of what is spoken of, without numbers and words of change."""
+    """The stems of the topic, without numbers and words of change."""
     stems = {word.stem for word in content_words(" ".join(words)) if not any(map(str.isdigit, word.text))}
     return frozenset(stems - _SAYS_NOTHING)
 
@@ -171,17 +165,17 @@ def _of_speaker(words: Sequence[str]) -> bool:
 
 
 _PER_TURN = 24
-"""Clauses of one turn that are weighed: more is no speech, and each costs the encoder some milliseconds."""
+"""Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
-"""Share of a clause's content words from which on what the rules heard in it says enough of it."""
+"""Share of a clause's content words from which what the rules extracted covers it."""
 _MOST_COMPARED = 24
-"""Memories that are compared with what was said: each costs the encoder some milliseconds."""
+"""Memories compared with what was said; each costs the encoder some milliseconds."""
 _MOST_ENDED = 3
-"""Memories that one reading ends: a caller corrects a few things in a call."""
+"""Memories that one reading may end: a caller corrects a few things in a call."""
 _DISBELIEVED = 0.3
-"""Likelihood of a clause below which what the rules heard in it is not believed."""
+"""Likelihood of a clause below which what the rules extracted from it is discarded."""
 _ALWAYS_BELIEVED = re.compile(r"(?:.*_)?name\Z|note:")
-"""Keys that only the rules know to read: "Good morning, Ada here" is hardly a statement."""
+"""Keys that are never discarded: "Good morning, Ada here" hardly scores as a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +185,14 @@ class _SaidClause:
     turn: Turn
     clause: Clause
     heard: bool
-    """Whether the rules heard it."""
+    """Whether the rules extracted it."""
     asked: bool
-    """Whether the user asked to remember something in the turn."""
+    """Whether the user asked in the turn to remember something."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Something known, or proposed from an earlier clause."""
+    """A known memory, or one proposed from an earlier clause."""
 
     what: Memory | Add | Supersede
     statement: Statement
@@ -206,11 +200,7 @@ class _Held:
 
 
 class SentenceExtractor:
-    """Weighs the clauses of what a user said; see `clause_reader`.
-
-    Args:
-        embedder: makes their vectors; opened and closed by whoever made it.
-    """
+    """Scores the clauses of what a user said; see `clause_reader`. It does not open `embedder`."""
 
     name = "sentences"
     timeout_s = 60.0
@@ -220,22 +210,18 @@ class SentenceExtractor:
 
     @classmethod
     def fitting(cls, embedder: Embedder | None) -> SentenceExtractor | None:
-        """One that reads with `embedder`; None where it makes no vectors, or not those the weights know."""
+        """An extractor that uses `embedder`; None unless it makes the vectors that the weights fit."""
         fits = embedder is not None and embedder.semantic and embedder.spec.model.startswith(MODEL)
         return cls(embedder) if embedder is not None and fits else None
 
     async def open(self) -> None:
-        """Do nothing: the weights are read with the first sentence."""
+        """Do nothing: the weights are loaded with the first sentence."""
 
     async def aclose(self) -> None:
         """Do nothing: no resources are held."""
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
-        """See `Extractor`.
-
-        Raises:
-            EmbedderUnavailable: there are no vectors to read by.
-        """
+        """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
         told = told_by_user([*reading.context[-1:], *reading.turns])
         said = [one for turn in reading.turns for one in _readable(turn, told.get(turn.id, ""), reading)]
         if not said:
@@ -244,7 +230,7 @@ class SentenceExtractor:
         held = [m for m in reading.known if any(may_replace(line, statement_of(m)) for line in lines)]
         held = held[-_MOST_COMPARED:]
         made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
-        by = await asyncio.to_thread(weights)  # a file, the first time
+        by = await asyncio.to_thread(weights)  # the first time this reads a file
         found = read_clauses([one.clause for one in said], made, by)
         known = [
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
@@ -255,10 +241,10 @@ class SentenceExtractor:
 
 
 def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
-    """The clauses of `turn`, in which the user `told` this, that may be kept."""
+    """The clauses of `turn` that may be kept; `told` is the user's words in it."""
     if turn.id in reading.withheld:
         return
-    # what the rules heard may hold no longer: it is not kept as a sentence instead
+    # what the rules extracted may have ended: do not store it as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
     asked = any(asks_to_remember(said) for said in sentences(told))
@@ -267,29 +253,25 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 
 
 def _says(heard: str, clause: Clause) -> bool:
-    """Whether the memories from the same turn cover nearly all of `clause`."""
+    """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
     told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
-    known = {word.stem for word in content_words(heard)}
+    known = content_stems(heard)
     return not told or len(told & known) >= _HEARD * len(told)
 
 
 def _disbelieved(
     said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
 ) -> Iterator[Retract]:
-    """Ends what the rules heard in clauses that look like none of the speaker's own: "so I'm a vegan now"."""
+    """Retractions from clauses that score as no statement: "so I'm a vegan now"."""
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
-        told = _stems(memory.text)
+        told = content_stems(memory.text)
         beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
-        naming = [likely for one, likely in beside if told & _stems(one.clause.text)]
+        naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
         if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
             yield Retract(known=(memory.id,), source=memory.source)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
 
 
 def _changes(
@@ -311,7 +293,7 @@ def _changes(
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
-        # what was said a moment ago, and is corrected before it was kept, is never kept
+        # what is corrected before it was stored is never stored
         found = [change for change in found if all(held.what is not change for held in gone)]
         ids = tuple(held.what.id for held in gone if isinstance(held.what, Memory))[: _MOST_ENDED - ended]
         ids += tuple(name for held in gone if isinstance(held.what, Supersede) for name in held.what.known)
@@ -327,7 +309,7 @@ def _changes(
 
 
 def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
-    """Whether the first of two clauses is over as the second says: "I was at Lloyds, I'm at Monzo now"."""
+    """Whether the second of two clauses ends the first: "I was at Lloyds, I'm at Monzo now"."""
     if len(said) < 2 or said[0][0].turn is not said[1][0].turn:
         return False
     (past, _, _), (now, read, _) = said
@@ -337,13 +319,13 @@ def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) ->
 
 
 def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floats) -> bool:
-    """Whether what `one` says takes the place of `held`."""
+    """Whether `one` replaces `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
     if memory is None and held.what.source == (one.turn.id,):
-        statement = replace(statement, beside="")  # what stands beside it is it
+        statement = replace(statement, beside="")  # a neighbouring clause is not replaced
         if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
             return False  # "we've bought in Whitby, we don't rent any more"
-    # a rule supersedes what it has a slot for
+    # a rule supersedes memories with a slot
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False
     return replaces(statement, held.statement, float(np.dot(vector, held.vector)))

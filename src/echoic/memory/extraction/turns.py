@@ -1,7 +1,7 @@
-"""The turns of a conversation as a reader meets them: those before its cursor, and those behind it.
+"""The turns of a conversation as a reader sees them: those before its cursor, and those after it.
 
-Rules decide which turns the user asked not to keep ("off the record"): that is obeyed at once, whatever a
-model would make of it. A name, number or address heard with little confidence is kept and used, marked as
+Rules decide which turns the user asked not to keep ("off the record"); this applies at once, whatever a model
+would conclude. A name, number or address heard with low confidence is kept and used but marked as
 unconfirmed, so that the agent reads it back; said again clearly, or affirmed, it is confirmed.
 """
 
@@ -31,14 +31,14 @@ from echoic.text.analysis import fold
 from echoic.types import Memory, Scope, Turn
 
 THRESHOLD: Final = 0.7
-"""A recogniser's confidence below which a delicate word is not to be relied on. A default, not a measurement:
-recognisers differ; set your own where yours has told you its own."""
+"""A recogniser's confidence below which a name, number or address is not relied on. A default, not a
+measurement: set your own once you have measured your recogniser."""
 
 _DELICATE_KEYS: Final = re.compile(
     r"name|phone|mail|number|birth|date|age|zip|postal|address|account|code", re.IGNORECASE
 )
 _DELICATE_TEXT: Final = re.compile(r"\d|@|(?<!^)(?<![.!?]\s)\b[A-Z]\w+")
-"""Digits, addresses, and words with a capital that begin no sentence."""
+"""Digits, addresses, and capitalised words that do not begin a sentence."""
 _AFFIRMED: Final = re.compile(
     r"^\W*(?:yes|yeah|yep|yup|right|correct|exactly|that(?:'?s| is) (?:right|it|correct)|sure)\b",
     re.IGNORECASE,
@@ -47,18 +47,18 @@ _DENIED: Final = re.compile(r"\b(?:no|not|wrong|but)\b|n't\b", re.IGNORECASE)
 
 
 def delicate(memory: Memory) -> bool:
-    """Whether it holds what is easily misheard: a name, a number, an address."""
+    """Whether it contains something easily misheard: a name, a number, an address."""
     return bool(memory.key and _DELICATE_KEYS.search(memory.key)) or bool(_DELICATE_TEXT.search(memory.text))
 
 
 def is_sure(turn: Turn, threshold: float = THRESHOLD) -> bool:
-    """Whether the recogniser was sure enough, or did not say."""
+    """Whether the recogniser was confident enough, or gave no confidence."""
     return turn.confidence is None or turn.confidence >= threshold
 
 
-def is_doubted(memory: Memory, cited: Iterable[Turn], threshold: float = THRESHOLD) -> bool:
-    """Whether a memory that rests on these turns alone is not to be relied on."""
-    return delicate(memory) and not any(is_sure(turn, threshold) for turn in cited)
+def is_doubted(memory: Memory, cited: Iterable[Turn]) -> bool:
+    """Whether a memory that cites these turns alone should not be relied on."""
+    return delicate(memory) and not any(map(is_sure, cited))
 
 
 def affirms(said: str) -> bool:
@@ -67,7 +67,7 @@ def affirms(said: str) -> bool:
 
 
 def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
-    """What the agent said, as heard, right before a turn that says yes to it; with that turn."""
+    """What the agent said, as heard, directly before a turn that says yes to it, with that turn."""
     return [
         (before.heard_text, after)
         for before, after in itertools.pairwise(turns)
@@ -81,14 +81,14 @@ def mentions(text: str, memory: Memory) -> bool:
 
 
 RECENT: Final = 2
-"""Utterances of the user that a correction, or "forget that", may refer to."""
+"""The user's last utterances that a correction or "forget that" may refer to."""
 
-# What every such request holds one of; the others need not be heard twice.
+# Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
     r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|remember|save|store|record|keep|write|note"
     r"|memori[sz]e|between"
 )
-# Stands for whatever was said before: the rules take it back exactly where they take back what was heard.
+# Stands for any earlier statement: the rules retract it exactly when they would retract that.
 _ANYTHING: Final = SelfStatement(
     key="anything", text="anything", sentence="", category="fact", confidence=1.0
 )
@@ -112,36 +112,36 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
 
 
 def of_user(turn: Turn) -> bool:
-    """Whether facts may rest on `turn`: the user's own words, of which something was heard."""
+    """Whether facts may cite `turn`: the user's own words, some of which were heard."""
     return turn.speaker == "user" and bool(turn.heard_text)
 
 
 def takes_back(text: str) -> bool:
-    """Whether `text` asks to forget what was said just before it."""
+    """Whether `text` asks to forget what was said directly before it."""
     if not _MAY_ASK.search(fold(text)):
         return False
     return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
 
 
 def hushes(text: str) -> bool:
-    """Whether `text` asks that what is said in it be not kept."""
+    """Whether `text` asks not to keep what it says."""
     return bool(_MAY_ASK.search(fold(text))) and any(hushed(said) for said in sentences(text))
 
 
 CONTEXT = 6
-"""Turns before the cursor that are read again, for what a correction refers to."""
+"""Turns before the cursor that are read again, for references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Turns behind a cursor, in order, with those before."""
+    """Turns after a cursor, in order, with those before it."""
 
     turns: tuple[Turn, ...]
     seqs: tuple[int, ...]
     """By turn, the cursor position after reading it."""
     context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
-    """Ids of those, here or before, from which nothing is to be learned: it was forgotten."""
+    """Ids of turns, here or before, that nothing is learned from, because it was forgotten."""
 
     @property
     def end(self) -> int:
@@ -149,7 +149,7 @@ class Stretch:
         return self.seqs[-1]
 
     def within(self, characters: int) -> Stretch:
-        """Return the first turns, at most `characters` together, but at least one."""
+        """The first turns, with at most `characters` in total, but at least one turn."""
         total = 0
         for at, turn in enumerate(self.turns):
             total += len(turn.heard_text)
@@ -159,7 +159,7 @@ class Stretch:
 
 
 async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int, limit: int) -> Stretch:
-    """The next turns behind `cursor`, `limit` at most."""
+    """The next turns after `cursor`, at most `limit`."""
     records = await store.scan(scope, TURN, key=conversation, after=cursor, limit=limit)
     if not records:
         return Stretch(turns=(), seqs=(), context=())
@@ -175,18 +175,18 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
 
 
 async def conversation_record(store: Store, scope: Scope, conversation: str) -> Record | None:
-    """The record of a conversation; None if there is none (any more)."""
+    """The record of a conversation; None if it does not exist or was forgotten."""
     records = await store.read(scope, CONVERSATION, [conversation])
     return records[0] if records else None
 
 
 def standing(record: Record) -> Put:
-    """A change that changes nothing, and holds only while the conversation is as it was read."""
+    """A change without effect that fails if the conversation changed since it was read."""
     return Put.over(record, record)
 
 
 def is_unmarked(record: Record) -> bool:
-    """Whether a conversation is completed and nobody noted yet that it was learned from."""
+    """Whether a conversation is completed and not yet marked as distilled."""
     conversation = conversation_of(record)
     return conversation.status == "completed" and not conversation.distilled
 

@@ -1,6 +1,6 @@
 """An agent without a language model: it answers from memory by rules, and says when rules do not suffice.
 
-A turn stores what was said, learns from it, searches, answers, and stores the answer. It does not make
+Each turn stores what was said, learns from it, searches, answers, and stores the answer. It does not make
 conversation.
 """
 
@@ -29,23 +29,23 @@ from echoic.memory.keyless.intents import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
 UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
 NOT_LOOKED: Final = "I couldn't look everywhere just now, so I can't say. Please ask me again in a moment."
 NOTHING_AT_ALL: Final = "Nothing yet. Tell me something about yourself, and I'll keep it."
 _NEAR: Final = 0.45
-"""A cosine of the local model from which a sentence is on the same subject: paraphrases in the field's MiniLM
-evaluations lie above it, and unrelated pairs under 0.3."""
+"""Cosine of the local model from which a sentence is on the same subject; in published MiniLM evaluations
+paraphrases score higher, and unrelated pairs under 0.3."""
 _LIKELY: Final = 0.1
-"""The relevance under which a memory is on another subject, though it shares words with the question."""
+"""Relevance below which a memory is on another subject, though it shares words with the question."""
 _MOST: Final = 12
-"""Memories said in one answer."""
+"""Memories in one answer."""
 
 
 def everything(facts: Sequence[Memory]) -> str:
-    """All that is known, as far as one can listen to it."""
+    """What is known, as much as one can listen to."""
     if not facts:
         return NOTHING_AT_ALL
     said = listed(said_back(memory) for memory in facts[-_MOST:])
@@ -55,13 +55,13 @@ def everything(facts: Sequence[Memory]) -> str:
 
 
 def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
-    """The answer from the slot that is asked for; empty where nothing of it is known."""
-    words = _stems(question)
+    """The answer from the slot asked for; empty if it holds nothing."""
+    words = content_stems(question)
     kinds = words & _KINDS
-    # asked for a cat or a daughter, a dog or a son is no answer
+    # a question about a cat or a daughter is not answered by a dog or a son
     fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
-    # "my dog's name": of all pets the dogs, where that is known
-    closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
+    # "my dog's name": of all pets only dogs, if the kind is known
+    closer = [memory for memory in fitting if words & content_stems(memory.statement or "")]
     chosen = closer or fitting
     if not chosen:
         return ""
@@ -71,13 +71,13 @@ def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> s
     return said[:1].upper() + said[1:]
 
 
-def _of_another_kind(memory: Memory, kinds: set[str]) -> bool:
-    known = _stems(memory.statement or "") & _KINDS
+def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
+    known = content_stems(memory.statement or "") & _KINDS
     return bool(kinds and known) and known.isdisjoint(kinds)
 
 
 def of_now_only(said: str) -> str:
-    """`said`, which holds now, to a question for what held before; empty where it is."""
+    """The answer to a question about the past from the present value `said`; empty without one."""
     return f"I know only how it is now: {listed([said])}" if said else ""
 
 
@@ -88,7 +88,7 @@ def of_the_past(versions: Sequence[Memory]) -> str:
 
 
 def taken_back(versions: Sequence[Memory]) -> str:
-    """Says that it was known and taken back, without repeating it; empty if it was not."""
+    """Says that it was known and retracted, without repeating it; empty if it was not."""
     gone = versions and not versions[-1].current and versions[-1].superseded_by is None
     return "You asked me to no longer hold on to that." if gone else ""
 
@@ -96,16 +96,12 @@ def taken_back(versions: Sequence[Memory]) -> str:
 def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: Iterable[Memory]) -> str:
     """The answer from the results of a search.
 
-    Args:
-        asked: the subject of the question. For a slot of which nothing is known, similar hits ("my wife lives
-            in Rome", for "where do I live") are not answers.
-        question: the question.
-        recall: the search results.
-        holding: every current memory; a turn is quoted only if what was learned from it is still current.
+    For a slot that holds nothing, similar hits ("my wife lives in Rome", for "where do I live") are no
+    answer. A turn is quoted only if what was learned from it is still in `holding`, the current memories.
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
-    words = _stems(question)
-    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    words = content_stems(question)
+    # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
         hit
         for hit in recall.apart().hits
@@ -115,7 +111,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     ]
     candidates = sorted(quotable, key=lambda hit: hit.memory is None)
     for hit in candidates:
-        if words and words <= _stems(_all_of(hit)) and (asked.key is None or hit.memory):
+        if words and words <= content_stems(_all_of(hit)) and (asked.key is None or hit.memory):
             return _said(hit)
     for hit in candidates:
         if _near(hit, words):
@@ -124,10 +120,11 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
 
 
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
-    """The first keyed memory of the user's own that has every word of `what`; None if there is none."""
-    words = _stems(what)
+    """The first keyed memory of the user's own that contains every word of `what`, or None."""
+    words = content_stems(what)
     for hit in (each for found in hits for each in found.apart()):
-        if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
+        keyed = hit.memory is not None and hit.memory.key and hit.scope.user
+        if keyed and words and words <= content_stems(_all_of(hit)):
             return hit.memory
     return None
 
@@ -137,7 +134,7 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
         return hit.memory.current
     if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
         return False
-    # recognisers write no question marks; and what was to be forgotten is not said back
+    # recognisers write no question marks; and do not repeat what was to be forgotten
     wanted = intent_of(hit.text)
     if wanted.question is not None or wanted.forget is not None or wanted.erase:
         return False
@@ -146,19 +143,19 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
 
 
 def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
-    """Whether it says how the slot asked for is now, which is no answer for how it was."""
+    """Whether it gives the present value of the slot, which does not answer a question about the past."""
     if hit.memory is not None:
         return asked.means(hit.memory.key)
     return any(asked.means(heard.key) for heard in listen(hit.text, []))
 
 
-def _near(hit: Hit, words: set[str]) -> bool:
+def _near(hit: Hit, words: frozenset[str]) -> bool:
     if hit.relevance < _LIKELY:
         return False
     vector = hit.ranks.get("vector")
     if vector is not None and vector.score >= _NEAR:
         return True
-    return 2 * len(words & _stems(_all_of(hit))) >= len(words) > 0
+    return 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
 
 
 def _said(hit: Hit) -> str:
@@ -176,22 +173,18 @@ def _all_of(hit: Hit) -> str:
     return " ".join(parts).replace("_", " ").replace(":", " ")
 
 
-def _stems(text: str) -> set[str]:
-    return {word.stem for word in content_words(text)}
-
-
-_KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
+_KINDS: Final = content_stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
 
 
 AGENT: Final = "keyless"
-"""The name it serves conversations under."""
+"""The agent's name in conversations."""
 CONFIRM_ERASURE: Final = (
     "That would erase everything I keep about you: every memory and every word of every conversation. "
     "It cannot be undone. Shall I?"
 )
 KEPT: Final = "All right, I keep everything."
 CONFIRM_FORGETTING: Final = "Shall I erase it for good?"
-"""The end of what is said once something was hidden that the user asked to have forgotten."""
+"""The question that ends a reply once a memory was hidden at the user's request."""
 HIDDEN: Final = "All right. I don't go by it any more, and it stays in your history."
 UNCLEAR: Final = (
     "I'm not sure what I should forget. Say in a few words what it was about, or when you told me."
@@ -217,21 +210,19 @@ class Reply:
 
     text: str
     heard: Turn | None = None
-    """The user's turn as it was kept; None once everything is erased."""
+    """The user's turn as stored; None once everything is erased."""
     stored: tuple[Memory, ...] = ()
     """New memories."""
     superseded: tuple[Memory, ...] = ()
     """Memories that the new ones corrected."""
     known: tuple[Memory, ...] = ()
-    """What was said and already known."""
+    """What was said and known already."""
     retracted: tuple[Memory, ...] = ()
     """Memories that were taken back."""
     query: str | None = None
     """The search query."""
     recall: Recall | None = None
-    """The search results without the turn that asked, empty if none of them answers; None without a
-    search.
-    """
+    """The search results without the turn that asked; empty if none answers, None without a search."""
     receipt: Receipt | None = None
     """The receipt of an erasure."""
     timings: Mapping[str, float]
@@ -239,12 +230,11 @@ class Reply:
 
 
 class KeylessAgent:
-    """Answers from one user's memory by rules. Holds no state: a question it asked is kept in the
-    conversation.
+    """Answers from one user's memory by rules. A question it asked is kept in the conversation.
 
     Args:
         memory: the memory it answers from.
-        deadline_ms: how long a recall waits for the query's embedding before it uses words alone.
+        deadline_ms: how long a search waits for the query's embedding before it uses words alone.
     """
 
     def __init__(self, memory: UserMemory, *, deadline_ms: float | None = None) -> None:
@@ -252,10 +242,10 @@ class KeylessAgent:
         self._deadline_ms = deadline_ms
 
     async def greeting(self) -> str:
-        """How to open a conversation: by name, where one is known.
+        """A greeting, by name if it is known.
 
         Raises:
-            StoreUnavailable: could not look.
+            StoreUnavailable: the name could not be read.
         """
         name = await self._name()
         if name:
@@ -266,7 +256,7 @@ class KeylessAgent:
         return ASK_NAME
 
     async def greet(self, conversation: OpenConversation) -> str:
-        """Greet the caller: the greeting is kept as a turn of the agent."""
+        """Greet the caller; the greeting is stored as a turn of the agent."""
         text = await self.greeting()
         if conversation.asking:
             text = f"{text} {MAY_I}"
@@ -274,13 +264,13 @@ class KeylessAgent:
         return text
 
     async def reply(self, conversation: OpenConversation, text: str) -> Reply:
-        """Keep `text` as the user's turn in `conversation`, learn from it, and answer.
+        """Store `text` as the user's turn in `conversation`, learn from it, and answer.
 
-        After an erasure the conversation is gone with the rest: go on with a new one.
+        After an erasure the conversation no longer exists: go on with a new one.
 
         Raises:
-            InvalidInput: `text` cannot be kept.
-            StoreUnavailable: could not keep or could not look. A turn that was kept stays kept.
+            InvalidInput: `text` cannot be stored.
+            StoreUnavailable: the store failed. A turn that was stored stays stored.
         """
         intent = intent_of(checked_text(text, "text"))
         steps = Steps()
@@ -339,7 +329,7 @@ class KeylessAgent:
         recall = await self._recall(question, reply.heard, steps)
         with steps.step("answer"):
             said = await self._from_memory(asked_of(question), question, recall)
-        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers: it is shown as silence
+        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers, so return an empty result
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
@@ -380,7 +370,7 @@ class KeylessAgent:
         )
 
     async def _asked_to_forget(self, conversation: OpenConversation) -> Turn | None:
-        """The user's turn whose request waits for agreement; None where the caller heard no such question."""
+        """The user's turn whose request awaits confirmation; None unless the caller heard that question."""
         turns = await conversation.turns()
         last = turns[-1].heard_text if turns and turns[-1].speaker == "agent" else ""
         if not last.endswith(CONFIRM_FORGETTING):
@@ -395,8 +385,8 @@ class KeylessAgent:
         return await self._answered(conversation, steps, reply, text)
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
-        """Retract a key that no listening rule knows: "forget the opening hours"."""
-        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
+        """Retract a key that no rule knows: "forget the opening hours"."""
+        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # it must contain every word
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
@@ -434,19 +424,19 @@ class KeylessAgent:
     async def _answered(
         self, conversation: OpenConversation, steps: Steps, reply: Reply, said: str | None
     ) -> Reply:
-        """`reply`, kept in the conversation; `said` is the user's turn where it is not kept yet."""
+        """`reply`, stored in the conversation; `said` is the user's turn if it is not stored yet."""
         turns = [Turn(speaker="user", text=said)] if said is not None else []
         answer = Turn(speaker="agent", text=reply.text)
         try:
             with steps.step("append answer"):
                 kept = await conversation.append(*turns, answer)
-        except InvalidInput:  # forgotten while it was answered: nothing more of it is kept
+        except InvalidInput:  # forgotten while it was answered: store nothing more of it
             return replace(reply, timings=steps.timings_ms)
         heard = kept[0] if said is not None else reply.heard
         return replace(reply, heard=heard, timings=steps.timings_ms)
 
     async def _asked_last(self, conversation: OpenConversation, question: str) -> bool:
-        """Whether `question` is the last thing the caller heard of the agent, all of it."""
+        """Whether `question` ends what the caller last heard from the agent."""
         turns = await conversation.turns()
         return bool(turns) and turns[-1].speaker == "agent" and turns[-1].heard_text == question
 

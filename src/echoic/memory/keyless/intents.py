@@ -35,7 +35,7 @@ _ERASE: Final = re.compile(
 _FORGET: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)"
 )
-# The whole of it, for it may end a memory: "ok, I live in Rome" confirms nothing, "forget it" even less.
+# The whole utterance, since it may end a memory: "ok, I live in Rome" and "forget it" confirm nothing.
 _YES: Final = re.compile(
     r"(?:(?:yes|yeah|yep|sure|ok|okay|please|do it|do that|go ahead|absolutely|confirm|you shall"
     r"|(?:erase|delete) it(?: all)?|(?:erase|delete|forget) everything(?: about me)?) ?)+"
@@ -59,9 +59,9 @@ _ASKS: Final = re.compile(
     r"(?:what|where|when|who|whom|whose|which|how|why|do|does|did|am|is|are|was|were|have|has|can|could|will"
     r"|would|should|what's|where's|who's|when's|how's|tell me|remind me|any)\b"
 )
-# "Do you remember that …", "could you call me …": asked, but told.
+# "Do you remember that …", "could you call me …": questions that tell something.
 _TELLS: Final = re.compile(r"^(?:can|could|would|will) you (?:please )?(?:remember|note|call|keep|write)\b")
-# What a business says of itself. "Our daughter", "our flight" are somebody's own.
+# What a business says of itself. "Our daughter" and "our flight" are personal.
 _THINGS: Final = (
     r"(?:[^\W\d]+ ){0,3}?(?:hours|policy|policies|prices?|rates?|fees?|menu|special|password|website|warranty"
     r"|delivery|shipping|returns|refunds|parking|check-?in|check-?out|deadline|minimum|capacity|slogan|motto)"
@@ -85,15 +85,15 @@ class Intent:
     forget: str | None = None
     """What to forget, in the user's words; None if nothing."""
     ours: tuple[tuple[str, str], ...] = ()
-    """Keys and values the speaker gave for all: "we're open nine to five"."""
+    """Keys and values the speaker gives for everyone: "we're open nine to five"."""
     erase: bool = False
-    """Everything is to be forgotten."""
+    """Whether everything is to be forgotten."""
     yes: bool = False
     no: bool = False
     name: str | None = None
-    """A name and nothing else: what one says when asked for it. By itself it means nothing."""
+    """A name and nothing else, as one answers when asked for it."""
     courtesy: str | None = None
-    """"greeting", "thanks", "goodbye" or "who are you": nothing else was said."""
+    """"greeting", "thanks", "goodbye" or "who are you", if nothing else was said."""
 
 
 def intent_of(text: str) -> Intent:
@@ -155,7 +155,7 @@ _KIN: Final = (
     "|friend|roommate|flatmate|boss|manager|neighbou?r|doctor|dentist|therapist|colleague|assistant|lawyer|accountant"
     "|landlord|teacher"
 )
-# As the keys have it.
+# In the words of keys.
 _SAME_KIN: Final = {
     "mom": "mother",
     "mum": "mother",
@@ -218,12 +218,12 @@ _ROWS: Final = (
     (r"\bwhat do i need\b|\bmy (?:requirements|needs)\b", "requirement:"),
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
-# Who a question is about if not the user; "my doctor" and "my dog" are somebody else as well.
+# Others that a question may be about, such as "my doctor" and "my dog".
 _SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
 _ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
 _NESTED: Final = re.compile(rf"\bmy {_SOMEBODY}(?:'s|s'|s) {_SOMEBODY}\b")
-"""Somebody of somebody's: no slot holds them."""
+"""Relatives of relatives, which no slot holds."""
 _OF_OTHERS: Final = frozenset(["{}_name", "pet:", "child:"])
 _ABOUT_ME: Final = re.compile(
     r"\b(?:what|everything|anything|all) (?:do |that |else )*(?:you|i) (?:know|remember|have|told|tell"
@@ -249,13 +249,13 @@ class QuestionSubject:
     """The subject of a question."""
 
     key: str | None = None
-    """A slot's key, or with ":" at its end the beginning of several; None where no row fits."""
+    """The key of a slot, or a prefix ending in ":" for several; None if no row matches."""
     everything: bool = False
-    """All that is known is asked for."""
+    """Whether it asks for all that is known."""
     before: bool = False
-    """The question is about a past value, not the current one."""
+    """Whether it asks for a past value."""
     others: frozenset[str] = frozenset()
-    """Other people it is about ("my wife"): facts about the user are no answer then."""
+    """Other people it is about ("my wife"): facts about the user do not answer it."""
 
     def means(self, key: str | None) -> bool:
         """Whether a memory under `key` answers it."""
@@ -284,7 +284,7 @@ def asked_of(question: str) -> QuestionSubject:
 
 
 def somebody_in(text: str) -> frozenset[str]:
-    """The relatives, friends and animals that `text` speaks of, each by one word."""
+    """The relatives, friends and animals mentioned in `text`, each as one word."""
     return frozenset(map(_same, _ANYBODY.findall(fold(text))))
 
 
@@ -313,12 +313,12 @@ _IRREGULAR: Final = {
 _YOURS: Final = {"they": "you", "their": "your", "them": "you", "themselves": "yourself"}
 _ASKED: Final = "The user asked to remember: "
 _DIET: Final = "diet:"
-# A trade takes an article, a company or a field does not; what begins so has one, or needs none.
+# A trade takes an article, a company or a field does not; these beginnings have one or need none.
 _DETERMINED: Final = re.compile(r"(?:an?|the|my|your|our|self|unemployed|retired|freelance)\b", re.IGNORECASE)
 
 
 def said_back(memory: Memory) -> str:
-    """`memory` as a sentence to whom it is about, with its full stop, and with when it applies."""
+    """`memory` as a sentence to the user it is about, with when it applies and a full stop."""
     return with_context(_said_back(memory), _to_them(memory.context or ""))
 
 
@@ -336,12 +336,12 @@ def _said_back(memory: Memory) -> str:
 
 
 def acknowledged(memory: Memory) -> str:
-    """`memory`, repeated right after it was said: only the part that was to be remembered."""
+    """`memory`, repeated directly after it was said: only the part to remember."""
     return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
 def _to_them(context: str) -> str:
-    """A condition about whoever is spoken of, said to them: "when you are driving" of "they are driving"."""
+    """A condition in the second person: "when you are driving" for "they are driving"."""
     return " ".join(_YOURS.get(word.casefold(), word) for word in context.split())
 
 
@@ -359,9 +359,7 @@ def second_person(sentence: str) -> str:
 
 
 def listed(sentences: Iterable[str]) -> str:
-    """Several sentences joined into one, such as "your name is Pavel and you love jazz", to follow a
-    colon.
-    """
+    """Sentences joined into one to follow a colon, such as "your name is Pavel and you love jazz"."""
     parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
     if len(parts) < 2:
         return ended("".join(parts))
@@ -372,7 +370,7 @@ def listed(sentences: Iterable[str]) -> str:
 
 
 def receipt_in_words(receipt: Receipt) -> str:
-    """Say what an erasure removed, and whether that was verified."""
+    """What an erasure removed, and whether that was verified, as a sentence."""
     removed = [
         _counted(receipt.memories, "memory", "memories"),
         _counted(receipt.turns, "turn"),
@@ -391,7 +389,7 @@ def receipt_in_words(receipt: Receipt) -> str:
 
 
 def _own_words(memory: Memory) -> str:
-    """The user's own words, where the reworded sentence would be stiff."""
+    """The user's own words, if the reworded sentence would sound stiff."""
     key = memory.key or ""
     if key == "user_name":
         return ended(f"Your name is {memory.text}")
@@ -405,7 +403,7 @@ def _own_words(memory: Memory) -> str:
 
 
 def _statement(memory: Memory) -> str:
-    """A sentence for the slot that `memory.key` names, for a memory that was set directly."""
+    """A sentence for the slot of `memory.key`, for a memory that was set directly."""
     slot = SLOTS.get(memory.key or "")
     return slot.sentence.format(memory.text) if slot and "{}" not in slot.key else ""
 
@@ -428,7 +426,7 @@ def _with_article(trade: str) -> str:
 
 
 def _lowered(sentence: str) -> str:
-    """For the middle of a sentence; only words of ours lose their capital, a name never does."""
+    """The sentence with a small first letter, unless that may be a name."""
     first = sentence.split(" ", 1)[0]
     return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're", "The"} else sentence
 
@@ -440,14 +438,14 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 class Steps:
-    """Times named steps. A step that runs twice counts once, with the sum."""
+    """Times named steps; a step that runs twice is summed."""
 
     def __init__(self) -> None:
         self.timings_ms: dict[str, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time what happens inside as `name`."""
+        """Time the block as `name`."""
         started = time.perf_counter()
         try:
             yield
@@ -475,15 +473,9 @@ async def learn(
     before: Sequence[Memory],
     steps: Steps,
 ) -> TurnChanges:
-    """Learn from a turn that was kept.
+    """Learn from the stored turn `heard`.
 
-    Args:
-        memory: whose.
-        conversation: the one it was said in.
-        heard: the turn.
-        ours: keys and values given in it for everyone.
-        before: everything that held until then.
-        steps: where the time it takes is noted.
+    `ours` are keys and values it gives for everyone; `before` are the current memories before it.
     """
     with steps.step("distil"):
         await conversation.learn()
@@ -494,7 +486,7 @@ async def learn(
 
 
 async def learn_name(memory: UserMemory, name: str, steps: Steps) -> TurnChanges:
-    """Keep `name`, which was given as the bare answer to the agent's question for it."""
+    """Store `name`, the bare answer to the agent's question for it."""
     with steps.step("set"):
         kept = await memory.set("user_name", name, category="entity")
     return TurnChanges(stored=(kept,))
@@ -505,7 +497,7 @@ def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) 
     holds = {_name(memory) for memory in after}
     stored = tuple(memory for memory in after if _name(memory) not in held)
     gone = [memory for memory in before if _name(memory) not in holds]
-    # a correction may move a key from the user's own to everyone's, so it is the key that tells
+    # compare by key: a correction may turn the user's own memory into a global one
     corrected = {memory.key for memory in stored if memory.key is not None}
     said = {(item.key, item.text.casefold()) for item in listen(heard.text, []) if not item.retracts}
     return TurnChanges(
@@ -517,12 +509,12 @@ def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) 
 
 
 def _name(memory: Memory) -> tuple[bool, str]:
-    """A unique name of a memory: an id is unique only in its scope."""
+    """A unique name of a memory; ids are unique only within a scope."""
     return memory.visibility == "global", memory.id
 
 
 def learned_in_words(learned: TurnChanges) -> str:
-    """What was learned, read back for confirmation; empty if nothing was."""
+    """What was learned, to read back for confirmation; empty if nothing was."""
     parts = [_met(learned), _stored(learned), _known(learned), _retracted(learned)]
     return " ".join(part for part in parts if part)
 

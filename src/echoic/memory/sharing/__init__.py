@@ -1,6 +1,6 @@
 """The gate between a user's own memory and what all users of a deployment know. Pure: no I/O, no clock.
 
-`weigh` decides whether a text may become global and takes telephone numbers and addresses out of it. What it
+`weigh` decides whether a text may become global and removes telephone numbers and addresses from it. What it
 cannot judge stays private.
 """
 
@@ -13,7 +13,6 @@ from echoic.memory.sharing.gate import (
     Classifier,
     Shareable,
     Verdict,
-    share,
     weigh,
 )
 
@@ -27,6 +26,5 @@ __all__ = [
     "Shareable",
     "Verdict",
     "checked_kinds",
-    "share",
     "weigh",
 ]

@@ -1,10 +1,10 @@
 """Rules for statements that look like a business's, and for statements that are personal.
 
-`looks_like_business` finds statements that `evidence` does not understand and that an operator should still
+`looks_like_business` finds statements that `evidence` does not recognise and that an operator should still
 see. "We" may be a shop: the predicate decides. No family says "we ship worldwide"; "we open at nine" counts
 as a shop's only with a second sign of trade. A family speaks of particular things ("the car", "our boiler"),
-a business of all things of a kind ("all boilers", "bikes"). Nothing may overrule what is `personal_in` a
-text.
+a business of all things of a kind ("all boilers", "bikes"). What `personal_in` finds takes precedence over
+everything else.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from echoic.text import any_of, patterns
 _PATTERNS = patterns("echoic.memory.sharing", "business")
 
 _STRONG_VERBS = LISTS["strong verbs"]
-"""What a family hardly does, whatever the object."""
+"""Verbs that a family hardly uses, whatever the object."""
 _SOFT_VERBS = LISTS["soft verbs"]
-"""What families do as well."""
+"""Verbs that families use as well."""
 _COMPANY_TRAITS = LISTS["company traits"]
 _HAVING = LISTS["having"]
 _ORGANISATION = LISTS["organisation"]
-"""What a business calls its own, and a family hardly, or not with these verbs behind it."""
+"""What only a business calls its own, at least with these verbs."""
 _OF_BUSINESS = LISTS["of business"]
 _LASTING_VERBS = LISTS["lasting verbs"]
 _SIGNS = _PATTERNS["signs"]
-"""Signs of trade; each is weak alone. A bare amount is none: it may be somebody's bill."""
+"""Signs of trade; each is weak alone. A bare amount is not among them: it may be a private bill."""
 _SORTS = LISTS["sorts"]
 """What a business has many sorts of."""
 _TRADES = (
@@ -57,13 +57,13 @@ _TRADES = (
     )
 ) - stems("phone child children kid infant bag bike room ticket bed box people everyone anyone group age")
 _OF_ONE = stems(_PATTERNS["of one"])
-"""What "every" and "any" may stand before in somebody's own affairs."""
+"""Nouns with which "every" and "any" may be private."""
 _MASS = listed_stems("mass")
 _WHERE_ONE_IS_SERVED = listed_stems("trade_places") - stems(_PATTERNS["where one is served"]) | listed_stems(
     "where one is served"
 )
 _KEY_OF_BUSINESS = listed_stems("key of business") - stems("general info access process")
-"""What a key has that names a fact about a business."""
+"""Words of keys that name a fact about a business."""
 
 _SHORT: Final = (
     (re.compile(r"\b(we|you|they)'re\b"), r"\1 are"),
@@ -128,7 +128,7 @@ _SERVICE: Final = re.compile(_PATTERNS["service"])
 """What only a business has: a trial, a warranty, a helpline."""
 _WORKING_DAYS: Final = re.compile(_PATTERNS["working days"])
 _RULE: Final = re.compile(_PATTERNS["rule"])
-"""What holds of all things of a kind: "bicycles are allowed", "no reservation is needed"."""
+"""Statements about all things of a kind: "bicycles are allowed", "no reservation is needed"."""
 _THERE: Final = re.compile(r"there (?:is|are) ")
 _HAS: Final = re.compile(_PATTERNS["has"])
 _BREAK: Final = re.compile(
@@ -149,10 +149,10 @@ _HAPPENINGS: Final = re.compile(_PATTERNS["happenings"])
 
 
 def personal_in(words: Sequence[JudgedWord]) -> str | None:
-    """Why `words` are personal whatever a classifier thinks; None where they are not.
+    """Why `words` are personal, whatever a classifier says; None if they are not.
 
-    Less strict than `about_a_person`, which also keeps what is only doubtful: what passes here is not
-    shared without a classifier or an operator.
+    Less strict than `about_a_person`, which also keeps doubtful texts: what passes here still needs a
+    classifier or an operator to be shared.
     """
     text = _plain(words)
     texts = text.split()
@@ -169,9 +169,9 @@ def personal_in(words: Sequence[JudgedWord]) -> str | None:
 
 
 def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWord]) -> bool:
-    """Whether `words`, under a key whose words are `subject`, look like a fact about a business.
+    """Whether `words`, under a key with the words `subject`, look like a fact about a business.
 
-    Asked of what is not `personal_in`.
+    Called for texts that are not `personal_in`.
     """
     text = _plain(words)
     if _ONCE.search(text) or _AT_HOME.search(text):
@@ -191,7 +191,7 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
 
 
 def _serves(text: str) -> bool:
-    """Whether it speaks of what only a business has, or of a rule for all things of a kind."""
+    """Whether it mentions what only a business has, or a rule for all things of a kind."""
     return any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
 
 
@@ -204,7 +204,7 @@ def _plain(words: Sequence[JudgedWord]) -> str:
 
 
 def _explained(text: str) -> str:
-    """`text` without the pronouns that can only mean a business and whoever deals with it."""
+    """`text` without the pronouns that can only mean a business and its customers."""
     explained = text
     for frame in _STRONG:
         explained = frame.sub("~", explained)
@@ -232,13 +232,13 @@ def _explained(text: str) -> str:
 
 
 def _is_signed(text: str) -> bool:
-    """Whether it has a sign of trade that is none of a household: bread is organic at home as well."""
+    """Whether it has a sign of trade that no household has: bread is organic at home as well."""
     given = re.search(r"\b(?:for free|is free|free of charge)\b", text)
     return given is not None or any(not _HOMELY.fullmatch(sign) for sign in _SIGN.findall(text))
 
 
 def _of_somebody(text: str, explained: str) -> str | None:
-    """Other signs that `words` are personal: a relative, an illness, a wish, an order, an episode."""
+    """Other signs of a personal text: a relative, an illness, a wish, an order, an episode."""
     happening = _HAPPENINGS.sub("~", text)
     stems = frozenset(stem(one) for one in happening.split())
     if stems & person_names.RELATIONS or not person_names.TITLES.isdisjoint(text.split()):
@@ -279,7 +279,7 @@ def _is_company(text: str) -> bool:
 
 
 def _head(text: str) -> tuple[bool, str]:
-    """Whether a text speaks of a kind of thing of trade, and what it says of it."""
+    """Whether a text is about a kind of thing of trade, and what it says about it."""
     there = _THERE.match(text)
     begins = text.find(" ") + 1 if there is None else there.end()
     found = (_BREAK if there else _VERB).search(text, begins)

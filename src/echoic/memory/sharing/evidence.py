@@ -1,9 +1,9 @@
 """The kinds of fact about a business that a text states, by rules over English words.
 
 `fact_in` looks for one kind, which is enough for a text to be proposed. `kinds_stated` finds every kind,
-clause by clause, so that a deployment can say which need no operator: "Open from 9 to 5, and refunds are
-never given" states hours and a policy. What the rules do not understand is "other". Whether a text speaks
-of a person is asked elsewhere (`person_names`).
+clause by clause, so that a deployment can choose which need no operator: "Open from 9 to 5, and refunds are
+never given" states hours and a policy. What the rules do not recognise is "other". `person_names` decides
+whether a text is about a person.
 """
 
 from __future__ import annotations
@@ -78,22 +78,23 @@ _SILENT = frozenset({".", "!", '"', "(", ")"})
 
 @dataclass(frozen=True, slots=True)
 class _KeyedWords:
-    """Words and the key they are stored under, as the rules read them."""
+    """A text and its key, as the rules read them."""
 
     text: str
-    """All words in lower case, one space between."""
+    """All words in lower case, separated by single spaces."""
     key: frozenset[str]
     """The stems of the key."""
 
     def has(self, phrase: re.Pattern[str]) -> bool:
-        """Whether `phrase` is said."""
+        """Whether the text contains `phrase`."""
         return phrase.search(self.text) is not None
 
     def says(self, phrase: re.Pattern[str], things: frozenset[str]) -> bool:
-        """Whether `phrase` is said of one of `things`: the noun right before it, or the key if there is none.
+        """Whether `phrase` is said of one of `things`: of the noun directly before it, or of the key without
+        one.
 
-        "The cake for Saturday costs" is said of Saturday, "the bakery job starts" of a job: of no product and
-        of no bakery.
+        "The cake for Saturday costs" is said of Saturday, "the bakery job starts" of a job: neither is about
+        a product or a bakery.
         """
         return any(not things.isdisjoint(self._heads(found)) for found in phrase.finditer(self.text))
 
@@ -110,10 +111,10 @@ class _KeyedWords:
 
 
 def fact_in(words: Sequence[JudgedWord], key: frozenset[str], *, contact: bool = False) -> str | None:
-    """The kind of fact that `words` state, under a key with the stems `key`; None if none.
+    """The kind of fact that `words` state, under a key with the stems `key`; None without one.
 
-    `contact`: whether a phone number or an address was taken out of the text; then the fact can only be how
-    the business is reached.
+    `contact`: whether a phone number or an address was removed from the text; then the fact can only be how
+    to reach the business.
     """
     return next(_facts(words, key, contact=contact), None)
 
@@ -232,11 +233,11 @@ GLOBAL_KINDS: Mapping[str, str] = MappingProxyType(
         LESSON: "what an agent learned by serving people",
     }
 )
-"""What a deployment may let become global without an operator, and what each means. A text needs all the
-kinds that it states."""
+"""The kinds that a deployment may let become global without an operator, with their meaning. A text needs all
+the kinds that it states."""
 DEFAULT_GLOBAL_KINDS: Final = frozenset({"hours", "location"})
-"""What is global by itself in the mode "auto" unless the deployment says otherwise: a lie about it is a
-nuisance, where one about a price, a telephone number or a policy is worth telling."""
+"""The default kinds in "auto" mode: a lie about them is a nuisance, while one about a price, a telephone
+number or a policy is worth telling."""
 
 # Said anywhere in a text, whatever else it states.
 _TOUCHED_BY: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -256,9 +257,9 @@ _PLAIN: Final = listed_stems("plain")
 _PLACES: Final = listed_stems("trade_open", "trade_places", "trade_served", "trade_meals", "trade_begun")
 _AROUND: Final = listed_stems("around")
 _DESCRIBING: Final = 2
-"""Words at most that describe a place."""
+"""The most words that describe a place."""
 _KEY_WORDS: Final = 4
-"""A key of more words is a sentence, and everybody would read it."""
+"""The most words of a key; a longer one is a sentence, and everyone would read it."""
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
 
 
@@ -279,7 +280,7 @@ def kinds_stated(
 
 
 def _says_more(clause: Sequence[JudgedWord]) -> bool:
-    """Whether a clause about hours or a place holds a word that is of neither: "… for members only"."""
+    """Whether a clause about hours or a place contains a word about something else: "… for members only"."""
     described = 0
     for word in reversed(clause):
         if not word.stem or word.stem in _AROUND or _is_plain(word):
@@ -329,11 +330,7 @@ def _is_plain(word: JudgedWord) -> bool:
 
 
 def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
-    """`kinds` as a set.
-
-    Raises:
-        InvalidInput: one of them is none of `GLOBAL_KINDS`.
-    """
+    """`kinds` as a set; InvalidInput if one is not in `GLOBAL_KINDS`."""
     unknown = [kind for kind in kinds if kind not in GLOBAL_KINDS]
     if unknown:
         raise InvalidInput(

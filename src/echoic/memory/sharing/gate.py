@@ -3,10 +3,10 @@
 `weigh` decides by rules over English words, deterministically, and stores nothing. A text that states a known
 kind of fact entirely in words of trade (`evidence`), or that looks like a fact about a business (`business`),
 may be shared; everything else, and every doubtful case, stays private. Telephone numbers and addresses are
-removed from a shared text; any other long number keeps it private. Of 4,998 labelled calls these end
+removed from a shared text; any other long number keeps it private. Of 4,998 labelled calls this many end
 differently without a rule (`python -m benchmarks.sharing`): long numbers 6, e-mail addresses 2, streets 2,
-identifiers 1, spoken digits 1. A text that passes is a candidate: policy elsewhere decides who may promote
-it.
+identifiers 1, spoken digits 1. A text that passes is a candidate: the deployment's settings decide whether it
+needs approval.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View, readings, tokens, written
 
 Contact = Literal["PHONE", "EMAIL", "ADDRESS"]
-"""What is taken out of a text that is shared; "[PHONE]" and so on stand in its place."""
+"""The kinds of data removed from a shared text; placeholders such as "[PHONE]" replace them."""
 
 _EMAIL: Final = re.compile(r"[^\s@<>()\[\],;:\"]{1,320}@(?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_][\w-]{0,62}")
 # "ana at example dot com", but not "visit us online at example dot com".
@@ -49,18 +49,18 @@ _SAID_EMAIL: Final = re.compile(
     re.IGNORECASE,
 )
 _LONG: Final = re.compile(r"\+?(?:\((?=[0-9]{1,6}\)))?[0-9](?:[ .,/()\n*_|-]{0,3}[0-9]){5,}")
-"""Six digits with hardly a sign between them are some number of somebody's, whatever it is called."""
+"""Six digits with few separators are a private number, whatever it is called."""
 _NO_LONG: Final = re.compile(
     r"(?<![0-9.])(?:[01]?[0-9]|2[0-4])[.:][0-5][0-9](?![0-9]|[.][0-9])"  # 9.30
     r"|[$\u20ac\u00a3] ?[0-9]{1,3}(?:[.,]?[0-9]{3})?(?:[.,][0-9]{2})?(?![0-9])"  # $1,299.00
     r"|(?<![0-9.,])[0-9]{1,3}(?:[.,]?[0-9]{3})?(?:[.,][0-9]{2})? ?(?:[$\u20ac\u00a3]|dollars|euros|pounds)"
 )
-"""Hours and prices, in which a business tells of itself."""
+"""Hours and prices, which a business states in digits."""
 _IDENTIFIER: Final = re.compile(
     r"(?<!\w)(?:(?=\w*[^\W\d_])(?=(?:\w*\d){5})|(?=(?:\w*[A-Z]){2})(?=(?:\w*\d){4}))\w{6,}(?!\w)"
     r"|\bend(?:s|ed|ing)\s+(?:in|with)\s+[0-9]"
 )
-"""Letters and four digits in one word, and the last digits of a card: of somebody as well."""
+"""A word of letters and four digits, or the last digits of a card: private too."""
 _REACHED: Final = re.compile(
     START
     + any_of("(?:tele)?phones? tel call(?:ed|s|ing)? lines? hotline helpline numbers? fax contact reach text")
@@ -68,7 +68,7 @@ _REACHED: Final = re.compile(
     re.IGNORECASE,
 )
 _PHONE_DIGITS: Final = range(7, 16)
-"""ITU-T E.164: 15 digits at most."""
+"""ITU-T E.164: at most 15 digits."""
 
 _STREETS: Final = any_of(LISTS["streets"])
 _ADDRESS: Final = re.compile(
@@ -79,13 +79,13 @@ _ADDRESS: Final = re.compile(
 _POSTCODE: Final = re.compile(
     r"(?<!\w)(?:[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z]{2},? [0-9]{5}(?:-[0-9]{4})?)(?!\w)"
 )
-"""British and American ones."""
+"""British and American postcodes."""
 _NO_STREET_NAME: Final = frozenset(LISTS["no street name"].split())
 
 
 @dataclass(frozen=True, slots=True)
 class ContactSpan:
-    """A stretch of a text."""
+    """A span of a text."""
 
     kind: Contact | None
     """The kind of contact; None: a number that is not a telephone number."""
@@ -126,7 +126,7 @@ def _in_view(view: View) -> Iterator[ContactSpan]:
 
 
 def without_contacts(text: str) -> tuple[str, list[ContactSpan]]:
-    """`text` with a placeholder for each of its `contacts`, and these."""
+    """`text` with a placeholder in place of each of its `contacts`, and these."""
     found = contacts(text)
     pieces: list[str] = []
     done = 0
@@ -139,7 +139,8 @@ def without_contacts(text: str) -> tuple[str, list[ContactSpan]]:
 Shared = Literal["global", "private"]
 
 MAX_FACT_CHARACTERS = 1000
-"""A fact is a sentence or two. The limit also bounds what judging a hostile text costs an event loop."""
+"""A fact is a sentence or two. The limit also bounds the time for which a hostile text blocks the event loop.
+"""
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -173,7 +174,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "pending": "another classifier is still being asked about it",
     }
 )
-"""Every reason a verdict may give, and what it means."""
+"""Every reason of a verdict, with its meaning."""
 
 _KEY_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _PERSONAL_KEY = listed("personal key")
@@ -206,11 +207,7 @@ _TAGS: Final = re.compile("[\U000e0000-\U000e0fff]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who may see a text, and why.
-
-    Raises:
-        InvalidInput: the visibility or the reason is not one of the documented ones.
-    """
+    """Who may see a text, and why; InvalidInput for an unknown visibility or reason."""
 
     visibility: Shared
     reason: str
@@ -235,17 +232,17 @@ class Shareable:
     kinds: tuple[Contact, ...]
     """The kinds of contacts that were removed, without duplicates."""
     reason: str
-    """Why it may, one of `REASONS`."""
+    """Why it may be shared, one of `REASONS`."""
     states: frozenset[str] = field(default=frozenset({"other"}), compare=False)
-    """Each of `GLOBAL_KINDS` that it states."""
+    """The kinds of `GLOBAL_KINDS` that it states."""
 
 
 @runtime_checkable
 class Classifier(Protocol):
-    """Judges, in place of the rules, whether a text may become global. May raise: the text stays private."""
+    """Decides, in place of the rules, whether a text may become global. May raise: the text stays private."""
 
     async def classify(self, text: str, key: str | None) -> Verdict:
-        """The verdict on `text`, remembered under `key`."""
+        """The verdict on `text`, stored under `key`."""
         ...
 
 
@@ -259,8 +256,7 @@ def weigh(
     Args:
         text: the text, spoken or written.
         key: the key it is stored under.
-        verdict: the verdict of another classifier, which then replaces the rules. It cannot share personal
-            text.
+        verdict: another classifier's, used in place of the rules. It cannot share personal text.
         masked: whether secrets in the text were replaced by markers already.
     """
     if len(text) > MAX_FACT_CHARACTERS or hides_something(text) or (key is not None and hides_something(key)):
@@ -286,12 +282,6 @@ def weigh(
     return Shareable(said, key, kinds, judged.reason, states)
 
 
-def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shareable | None:
-    """`weigh`, with None where the text must stay private."""
-    weighed = weigh(text, key, verdict=verdict)
-    return weighed if isinstance(weighed, Shareable) else None
-
-
 def _judged(
     words: Sequence[JudgedWord],
     subject: Sequence[JudgedWord],
@@ -301,7 +291,7 @@ def _judged(
     *,
     contact: bool,
 ) -> Verdict:
-    """The rules' verdict, or `verdict` where the rules leave the decision to it."""
+    """The rules' verdict, or `verdict` if the rules leave the decision to it."""
     if verdict is not None and verdict.visibility == "private":
         return verdict
     known = _known_kind(words, subject, stems, parts, contact=contact)
@@ -323,7 +313,7 @@ def _known_kind(
     *,
     contact: bool,
 ) -> Verdict:
-    """Global only where nothing may be personal and the rules know what kind of fact is stated."""
+    """Global only if nothing can be personal and the rules know the kind of fact stated."""
     if parts and _is_personal_key(parts, subject):
         return Verdict("private", "key")
     against = about_a_person(words) or ("name" if names_among(words) else None)
@@ -334,19 +324,19 @@ def _known_kind(
 
 
 def key_parts(key: str) -> list[str]:
-    """The words of a key, in lower case: "storeHours" and "store_hours" are "store", "hours"."""
+    """The words of a key in lower case: "storeHours" and "store_hours" are "store", "hours"."""
     return [part.lower() for part in _KEY_PART.findall(key)]
 
 
 def _is_unreadable(key: str, parts: Sequence[str]) -> bool:
-    """Whether a key says nothing that can be read, or holds a long number or an address."""
+    """Whether a key has no readable word, or contains a long number or an address."""
     numbered = any(part.isdecimal() and len(part) > 4 for part in parts)
     numbered = numbered or sum(sign.isdecimal() for sign in key) > 5
     return not parts or not key.isascii() or numbered or "@" in key
 
 
 def _is_personal_key(parts: Sequence[str], subject: Sequence[JudgedWord]) -> bool:
-    """Whether a key speaks of a person or holds a name."""
+    """Whether a key is about a person or contains a name."""
     if not _PERSONAL_KEY.isdisjoint(parts):
         return True
     if not _CONTACT_KEY.isdisjoint(parts) and _BUSINESS_KEY.isdisjoint(parts):
@@ -367,12 +357,12 @@ def _is_about_somebody(
 
 
 def holds_secret(text: str, *, masked: bool = False) -> bool:
-    """Whether `text` contains a secret or the marker of one; if `masked`, only markers are looked for."""
+    """Whether `text` contains a secret or the marker of one; with `masked`, only markers are looked for."""
     return MARKER.search(text) is not None or (not masked and bool(mask(text).found))
 
 
 def says_something(words: Sequence[JudgedWord]) -> bool:
-    """Whether anything is said beyond words that lead up to a placeholder."""
+    """Whether there are words beyond those that lead up to a placeholder."""
     told = (word.text for word in words if word.text[0].isalnum())
     return any(text not in _LEADS and text not in STOP for text in told)
 

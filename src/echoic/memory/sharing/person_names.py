@@ -1,7 +1,7 @@
-"""Person names: which words of a text may be a person's name, and which speak of a person. No model.
+"""Person names: which words of a text may be a person's name, and which refer to a person. No model.
 
 Every word that is not known to be something else counts as a name. Unknown words pass only where they cannot
-be one: in lower case after an article, with a verb, a price or a trade word after them ("the risotto costs").
+be one: in lower case after an article and before a verb, a price or a word of trade ("the risotto costs").
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class JudgedWord:
     text: str
     """Folded."""
     stem: str
-    """Empty for what is no word."""
+    """Empty if it is not a word."""
     capital: bool
     opens: bool
-    """Whether a sentence begins with it, so that its capital says nothing."""
+    """Whether it begins a sentence, so that its capital means nothing."""
     initials: bool = False
-    """Whether it is two to five capitals and nothing else: "VAT"."""
+    """Whether it is two to five capitals: "VAT"."""
 
 
 _KNOWN = frozenset(map(stem, VOCABULARY)) | stems(LISTS["known function"].replace("'", ""))
@@ -136,19 +136,16 @@ def words_of(text: str) -> list[JudgedWord]:
 
 
 def names_among(words: Sequence[JudgedWord]) -> list[str]:
-    """The words that are names, or that may be."""
+    """The words that are, or may be, names."""
     return [word.text for place, word in enumerate(words) if word.stem and _may_be_name(words, place)]
 
 
 def unknown_names(words: Sequence[JudgedWord], company: bool) -> list[str]:
-    """The words that may be a person's name, if an operator reviews the text before anybody else sees it.
+    """The words that may be a person's name, if an operator reviews the text before it is shared.
 
     These are the known names and, of unknown words, only those capitalised in a text with capitals, or in the
-    position of a name.
-
-    Args:
-        words: the words of the text.
-        company: whether the text begins with a company's name, judged by what is said of it.
+    position of a name. `company`: whether the text begins with a company's name, judged by what is said of
+    it.
     """
     shouted = all(word.capital and word.initials for word in words if len(word.stem) > 1)
     written_out = any(word.capital for word in words) and not shouted
@@ -165,7 +162,7 @@ def unknown_names(words: Sequence[JudgedWord], company: bool) -> list[str]:
 
 
 def _is_of_trade(words: Sequence[JudgedWord], place: int, *, written_out: bool) -> bool:
-    """Whether a word nobody knows is a firm, a place, a model, or written as no name is."""
+    """Whether an unknown word is a firm, a place or a model, or written as no name is."""
     word, before = words[place], words[place - 1].text if place else ""
     bare = word.text.removesuffix("'s").removesuffix("'")
     if (bare in PLACES and before == "in") or (bare == "eve" and before in {"christmas", "year's"}):
@@ -178,7 +175,7 @@ def _is_of_trade(words: Sequence[JudgedWord], place: int, *, written_out: bool) 
 
 
 def _is_everyday(word: JudgedWord, bare: str) -> bool:
-    """Whether lists or its parts tell that it is no name."""
+    """Whether lists, or its parts, show that it is not a name."""
     if bare in _LANGUAGES or _CONTRACTED.fullmatch(bare):
         return True
     if bare.startswith("un") and (stem(bare[2:]) in _KNOWN or bare.endswith(("ed", "rn", "en"))):
@@ -189,7 +186,7 @@ def _is_everyday(word: JudgedWord, bare: str) -> bool:
 
 
 def _stands_as_no_name(words: Sequence[JudgedWord], place: int, bare: str, *, written_out: bool) -> bool:
-    """Whether its capital, its ending and its neighbours tell that it is no name."""
+    """Whether capital, ending and neighbours show that it is not a name."""
     word, before = words[place], words[place - 1].text if place else ""
     after = words[place + 1] if place + 1 < len(words) else None
     if word.capital and after is not None and after.text[0].isdecimal():  # "the Pixel 9"
@@ -220,7 +217,7 @@ def _is_known(part: str) -> bool:
 
 
 def _is_thing(words: Sequence[JudgedWord], place: int, bare: str) -> bool:
-    """Whether a word that is also a name is none here."""
+    """Whether a word that can be a name is not one here."""
     word = words[place]
     before = words[place - 1].text if place else ""
     after = words[place + 1] if place + 1 < len(words) else None
@@ -331,7 +328,7 @@ _AFTER_SUBJECT = frozenset(
 
 
 def about_a_person(words: Sequence[JudgedWord]) -> str | None:
-    """Why `words` are private; None where nothing in them speaks of a person."""
+    """Why `words` are private; None if nothing in them is about a person."""
     texts = [word.text for word in words]
     found = {word.stem for word in words}
     checks: tuple[tuple[str, Callable[[], bool]], ...] = (
@@ -357,7 +354,7 @@ def _after(texts: Sequence[str], place: int) -> str:
 
 
 def is_instruction(texts: Sequence[str], *, open_to: frozenset[str] = frozenset()) -> bool:
-    """Whether a text tells somebody what to do; it may begin with a word of `open_to`."""
+    """Whether a text gives an order; it may begin with a word of `open_to`."""
     opens = next((text for text in texts if text[0].isalpha()), "")
     markup = any(sign in texts for sign in ("<", ">", "{", "}", "`", "=", "\\", "@"))
     return (
@@ -368,7 +365,7 @@ def is_instruction(texts: Sequence[str], *, open_to: frozenset[str] = frozenset(
 
 
 def is_somebody(texts: Sequence[str]) -> bool:
-    """Whether one certain person is spoken of, or a number of them."""
+    """Whether it mentions one particular person, or a number of them."""
     if _lacks_subject(texts) or _is_reserved(texts) or not _ALWAYS_SOMEBODY.isdisjoint(texts):
         return True
     for place, text in enumerate(texts):
@@ -386,7 +383,7 @@ def is_somebody(texts: Sequence[str]) -> bool:
 
 
 def _is_reserved(texts: Sequence[str]) -> bool:
-    """Whether something is kept for someone, and not for guests or members in general."""
+    """Whether something is kept for a person, rather than for guests or members in general."""
     return any(
         text in _RESERVED and (_after(texts, place) != "for" or _after(texts, place + 1) not in _SOMEBODIES)
         for place, text in enumerate(texts)
@@ -394,7 +391,7 @@ def _is_reserved(texts: Sequence[str]) -> bool:
 
 
 def _lacks_subject(texts: Sequence[str]) -> bool:
-    """Whether the text opens with what someone does: "Earns 20 dollars", but not "Returns are accepted"."""
+    """Whether the text begins with what a person does: "Earns 20 dollars", but not "Returns are accepted"."""
     place = next((place for place, text in enumerate(texts) if text[0].isalpha()), None)
     if place is None:
         return False
@@ -428,7 +425,7 @@ def _is_limit(texts: Sequence[str], place: int) -> bool:
 
 
 def is_owned(texts: Sequence[str]) -> bool:
-    """Whether something is spoken of that belongs to somebody: a home, the order, an appointment."""
+    """Whether it mentions something that belongs to a person: a home, the order, an appointment."""
     own = (place for place, text in enumerate(texts) if text in _ALWAYS_OWN)
     if any(not _describes_trade(texts, place) for place in own):
         return True
@@ -450,7 +447,7 @@ def _describes_trade(texts: Sequence[str], place: int) -> bool:
 
 
 def is_episode(texts: Sequence[str]) -> bool:
-    """Whether something is told that happened or will happen once."""
+    """Whether it tells something that happened or will happen once."""
     for place, text in enumerate(texts):
         before = _before(texts, place)
         if text in _EPISODES and not _is_lasting(texts, place):

@@ -1,4 +1,4 @@
-"""The routes, grouped by resource; the models of requests and answers are beside them."""
+"""The routes, grouped by resource, with the models of requests and answers."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Calls as they went: a list of them, and one with its transcript, stages, and what the model was given."""
+"""Recorded calls: a list of them, and one with its transcript, stages, and what the model was given."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Scop
 router = APIRouter(tags=["calls"])
 
 _MOST_LOOKED_AT: Final = 1000
-"""Conversations whose channel is looked up for one page of a list."""
+"""Conversations examined for one page of a list at most."""
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
 
 
@@ -208,7 +208,7 @@ async def get_call(
     exchanges = await read_exchanges(store, scope, call)
     hits = await _HitsById.of(memory, exchanges)
     given: dict[int, list[dict[str, Any]]] = {}
-    if viewer.role != "user":  # the agent's instructions are the operator's
+    if viewer.role != "user":  # the agent's instructions are not for users
         for record in records:
             for each in await read_given(store, scope, call, record.id):
                 given.setdefault(each.exchange, []).append(
@@ -284,7 +284,7 @@ class _HitsById:
         if found:
             for scope in (own.everyone, own):
                 memories |= {r.id: memory_of(r) for r in await store.read(scope, MEMORY, sorted(found))}
-            # ids of turns are unique within a user: those of a global memory are another's
+            # ids of turns are unique within a user; those of a global memory belong to another user
             sources = {turn for each in memories.values() for turn in _sources(each)}
             wanted = sorted(sources | (found - memories.keys()))
             turns = {r.id: turn_of(r) for r in await store.read(own, TURN, wanted)} if wanted else {}
@@ -298,7 +298,7 @@ class _HitsById:
             said = turn or next((self._turns[one] for one in _sources(memory) if one in self._turns), None)
             text = (memory.statement or memory.text) if memory else turn.heard_text if turn else None
             if text is None and not self._whole:
-                continue  # it may be withheld, and that it is there is not told either
+                continue  # it may be withheld: do not reveal that it exists
             fate = hit.fate if text is not None else "forgotten"
             hits.append(
                 GivenHit(

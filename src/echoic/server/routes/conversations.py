@@ -131,8 +131,8 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> Conversa
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
-    """Destroys what was kept of it, with what was learned from it alone; nothing more of it is kept. It goes
-    on, but answers no longer know what was said in it before.
+    """Erases what was stored of it and learned from it alone, and stores nothing more of it. It continues,
+    but answers no longer know what was said in it before.
     """
     opened = await known_conversation(caller, conversation)
     return ReceiptView.of(await opened.off_the_record())
@@ -144,8 +144,8 @@ async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 async def remember_conversation(caller: AsCaller, conversation: str) -> ConversationView:
-    """The user agreed, under the consent `ask` or after `off-the-record`: what this process holds of it is
-    kept, and what is said from now on.
+    """Call this when the user agreed, under the consent `ask` or after `off-the-record`: stores what this
+    process holds of it, and what is said from now on.
     """
     opened = await known_conversation(caller, conversation)
     await opened.remember()
@@ -153,10 +153,8 @@ async def remember_conversation(caller: AsCaller, conversation: str) -> Conversa
 
 
 async def known_conversation(caller: RequestCaller, conversation: str) -> OpenConversation:
-    """The caller's conversation of that id.
-
-    Raises:
-        Refused: 404, there is none, or it was forgotten.
+    """The caller's conversation with that id; raises `Refused` (404) if there is none, or it was
+    forgotten.
     """
     opened = await caller.memory.conversation(conversation, begin=False)
     if not opened.silent and await caller.memory.find_conversation(conversation) is None:
@@ -272,7 +270,7 @@ async def _whole(caller: RequestCaller, shared: AppState, conversation: OpenConv
 async def _by_model(
     caller: RequestCaller, talker: Talker, conversation: OpenConversation, text: str
 ) -> AsyncIterator[Piece]:
-    """What the model's answer comes in. What happened is written down before the last piece."""
+    """The pieces of the model's answer; the turn is recorded before the last one."""
     from echoic.capability.talker import Sent, TextPiece, ToolAnswer, ToolCall
     from echoic.session.history import given_in
 
@@ -288,8 +286,6 @@ async def _by_model(
                 if run.call == piece.call:
                     run.ended_ms, run.outcome = typed.now_ms, piece.outcome
         elif isinstance(piece, Sent):
-            from echoic.session.history import given_in  # only where there is a model is its package, too
-
             typed.given, typed.recall = given_in(piece.messages), memory.recalled(piece.block)
         else:
             await _noted(caller, conversation, typed, piece, agent=talker.name, model=talker.model)
@@ -297,7 +293,7 @@ async def _by_model(
 
 
 def _by_rules(came_at: datetime, reply: Reply) -> TypedTurn:
-    """What happened at a turn that the rules answered."""
+    """The record of a turn that the rules answered."""
     typed, recall, at_ms = TypedTurn(came_at=came_at), reply.recall, 0.0
     for step, ms in reply.timings.items():
         at_ms += ms
@@ -323,7 +319,7 @@ async def _noted(
     agent: str,
     model: str = "",
 ) -> None:
-    """Write down what happened at a turn: GET /api/calls shows it."""
+    """Record a turn for GET /api/calls."""
     if reply.heard is None or reply.receipt is not None or conversation.silent:
         return
     provider, _, name = model.partition(":")
@@ -338,8 +334,8 @@ async def _noted(
             agents=[agent],
         )
         await note_typed(caller.memory, call, reply.heard, typed)
-    except EchoicError as error:  # the turn and its answer are kept
-        log.warning("what happened at a turn could not be written down: %s", type(error).__name__)
+    except EchoicError as error:  # the turn and its answer are stored
+        log.warning("a turn could not be recorded: %s", type(error).__name__)
 
 
 async def _at_once(said: AgentAnswer) -> AsyncIterator[bytes]:

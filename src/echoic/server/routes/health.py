@@ -1,14 +1,16 @@
-"""Liveness, readiness, version and the page, for anybody; how memory does, for operators. No contents."""
+"""Liveness, readiness, version and the page, for anybody; the health of memory, for operators. No
+contents.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from fastapi import APIRouter, Response
 from fastapi.responses import FileResponse, StreamingResponse
@@ -18,7 +20,6 @@ from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
 from echoic.server.event_stream import described, event, streamed
-from echoic.server.health_watch import Minute, quantile
 from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
 from echoic.server.request_callers import AppState, AsOperator, OperatedDeployment, Shared
@@ -115,25 +116,13 @@ class MinuteView(ResponseModel):
     at: datetime
     recalls: int
     silent: int = Field(description="Complete searches that found nothing likely to answer.")
-    incomplete: int = Field(description="Searches that ran out of time, or could not look everywhere.")
+    incomplete: int = Field(description="Searches that ran out of time, or could not search everything.")
     p50_ms: float | None
     p95_ms: float | None
 
-    @classmethod
-    def of(cls, noun: Minute) -> Self:
-        """`noun` with its quantiles."""
-        return cls(
-            at=datetime.fromtimestamp(60 * noun.number, UTC),
-            recalls=noun.recalls,
-            silent=noun.silent,
-            incomplete=noun.incomplete,
-            p50_ms=quantile(noun.times_ms, 0.5),
-            p95_ms=quantile(noun.times_ms, 0.95),
-        )
-
 
 class AlarmView(ResponseModel):
-    """Something that is not as it should be."""
+    """A problem."""
 
     severity: Literal["critical", "warning", "note"]
     what: str
@@ -144,14 +133,14 @@ class TurnsView(ResponseModel):
     """The spoken turns of the calls of the last hour."""
 
     count: int
-    ready: int = Field(description="Those whose recall was there when the caller stopped speaking.")
+    ready: int = Field(description="Turns whose recall was ready when the caller stopped speaking.")
     first_word_ms: float | None = Field(
         description="The median from the end of the caller's words to the first audio of the answer."
     )
 
 
 class HealthView(ResponseModel):
-    """How a deployment does now and did in the last hour, in this process since it started."""
+    """The health of a deployment now and in the last hour, in this process since it started."""
 
     at: datetime
     store: Literal["ok", "unavailable"]
@@ -168,15 +157,15 @@ class HealthView(ResponseModel):
 
 watched = APIRouter(tags=["operator"], dependencies=[AsOperator])
 _LISTENS_S = 600
-"""A page that listens longer asks again, and so shows its key again."""
+"""After this time a page must ask again, and so send its key again."""
 _BURST_S = 1.0
-"""What comes in a burst is told once."""
+"""Minimum time between two events."""
 
 
 @watched.get("/api/health", summary="Get the health of a deployment", responses=responses(401, 404, 422, 429))
 async def get_health(shared: Shared, deployment: OperatedDeployment) -> HealthView:
-    """Recalls by the minute, jobs, store and embedder, and what to do about what is not well."""
-    return await _health(shared, deployment)
+    """Recalls per minute, jobs, store and embedder, and what to do about problems."""
+    return HealthView.of(await shared.health.health(deployment))
 
 
 @watched.get(
@@ -193,27 +182,10 @@ async def watch_health(shared: Shared, deployment: OperatedDeployment) -> Stream
 async def _told(shared: AppState, deployment: str) -> AsyncIterator[bytes]:
     until = time.monotonic() + _LISTENS_S
     while not shared.health.closed and time.monotonic() < until:
-        yield event("health", await _health(shared, deployment))
+        yield event("health", HealthView.of(await shared.health.health(deployment)))
         await shared.health.changed(shared.settings.beat_s)
         if not shared.health.closed:
             await asyncio.sleep(_BURST_S)
-
-
-async def _health(shared: AppState, deployment: str) -> HealthView:
-    now = await shared.health.health(deployment)
-    return HealthView(
-        at=now.at,
-        store=now.store,
-        embedder=shared.memory.embedder.spec.model,
-        embedding_failure=now.embedding_failure,
-        waiting=now.waiting,
-        failing=now.failing,
-        parked=now.parked,
-        audit=shared.memory.audit is not None,
-        minutes=[MinuteView.of(minute) for minute in now.minutes],
-        turns=TurnsView.of(now.turns),
-        alarms=[AlarmView.of(alarm) for alarm in now.alarms],
-    )
 
 
 async def _store_works(memory: MemoryService) -> bool:

@@ -1,7 +1,7 @@
 """Identities, and the telephones linked to them.
 
-A signed token stands for a user of whom nothing else is known. The telephone may be served by another process
-on the same store, or by none; then a link code is never redeemed.
+An identity is a signed token of a user. Calls may be answered by another process on the same store, or by
+none; then a link code is never redeemed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from echoic.types import checked_name
 router = APIRouter(tags=["identity"])
 
 PERSON_S = 900
-"""How long an operator's page acts for a person before it asks again."""
+"""How long an operator's page may act for a person before it must ask again."""
 
 
 class AskIdentity(RequestBody):
@@ -198,7 +198,7 @@ async def keep_person(
     _page: PageHeader,
 ) -> CallerCookie:
     """As `POST /v1/tokens` does, for an operator's page."""
-    user = checked_name(asked.user.strip(), "user")
+    user = checked_name(asked.user, "user")
     return _kept(shared, request, response, shared.tokens.mint_for(user, deployment, PERSON_S))
 
 

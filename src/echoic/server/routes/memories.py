@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self, assert_never
 
 from fastapi import APIRouter, Body, Request
@@ -25,6 +24,7 @@ from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import (
     HitView,
     MemoryView,
+    MinRelevance,
     RecallView,
     ReceiptView,
     RequestBody,
@@ -115,13 +115,7 @@ class QueryOperation(MemoryOperation):
     operation: Literal["query"]
     query: str
     limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
-    min_relevance: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
-        "answer; 0 returns everything that was found.",
-    )
+    min_relevance: MinRelevance = None
     besides: list[str] | None = Field(
         default=None, description="Ids of conversations, turns and memories to leave out."
     )
@@ -307,19 +301,15 @@ async def _page(memory: UserMemory, past: bool, limit: int, cursor: str | None) 
     store, visible = memory.backing_store, memory.visible_store
     page = await newest_memories(store, visible, memory.scope, past=past, limit=limit, before=cursor)
     total = page.total
-    if not memory.sees_everything:  # how much is withheld is not told
+    if not memory.sees_everything:  # do not reveal how much is withheld
         total = len(await (memory.past() if past else memory.facts()))
     return Memories(
         memories=[MemoryView.of(each) for each in reversed(page.memories)], cursor=page.before, total=total
     )
 
 
-def _place(memory: Memory) -> tuple[datetime, str]:
-    return memory.valid_from, memory.id
-
-
 class Provenance(ResponseModel):
-    """A memory's life, and the sentences that it rests on."""
+    """The versions of a memory, and the turns that stated them."""
 
     versions: list[MemoryView] = Field(
         description="The memory, and every version that it replaced or that replaced it, oldest first."
@@ -348,7 +338,8 @@ async def get_provenance(caller: AsCaller, memory: str) -> Provenance:
         at = await caller.memory.find_memory(at.supersedes)  # corrected under another key
         if at is not None:
             versions[at.id] = at
-    shown = [MemoryView.of(each) for each in sorted(versions.values(), key=_place)]
+    by_time = sorted(versions.values(), key=lambda each: (each.valid_from, each.id))
+    shown = [MemoryView.of(each) for each in by_time]
     turns = await caller.memory.find_turns([name for each in shown for name in each.source])
     return Provenance(versions=shown, turns=[TurnView.of(turn) for turn in turns])
 
@@ -371,16 +362,16 @@ MAX_BUDGET_TOKENS = 8000
 
 
 class ChosenConsent(RequestBody):
-    """Whether anything the user says may be kept."""
+    """Whether anything the user says may be stored."""
 
     consent: Consent = Field(
-        description="keep; never: nothing is kept beyond the running conversation; ask: so it is in each "
-        "conversation until the user agrees to keep it."
+        description="keep: everything is stored. never: nothing is stored after the current conversation. "
+        "ask: nothing is stored until the user agrees, in each conversation."
     )
 
 
 class ConsentView(ResponseModel):
-    """Whether anything the user says is kept."""
+    """Whether anything the user says is stored."""
 
     consent: Consent
 
@@ -395,8 +386,8 @@ async def get_consent(caller: AsCaller) -> ConsentView:
     "/api/consent", summary="Set the user's consent", responses=responses(401, 403, 413, 422, 429, 503)
 )
 async def set_consent(caller: AsCaller, asked: ChosenConsent) -> ConsentView:
-    """With `never`, nothing of what the user says is kept from now on; what is kept already stays until it is
-    forgotten.
+    """With `never`, nothing that the user says is stored from now on; what is stored already stays until it
+    is forgotten.
     """
     await caller.memory.set_consent(asked.consent)
     return ConsentView(consent=asked.consent)
@@ -544,11 +535,11 @@ async def export(caller: AsCaller) -> JSONResponse:
 
 
 _SHOWN = 2000
-"""The characters shown of a model's input."""
+"""Characters of a model's input that are shown."""
 
 
 def _short(text: str | None) -> str | None:
-    """The start of a model's input, as valid text: it may be of any length and hold anything."""
+    """The start of a model's input, as valid text."""
     if text is None:
         return None
     sound = text[: _SHOWN + 1].encode(errors="replace").decode()
@@ -661,7 +652,7 @@ async def _events(caller: RequestCaller, shared: AppState, place: str) -> AsyncI
     async for told in shared.live.listen(scope, beat_s=beat_s, address=place):
         if not await _is_told(caller, shared):
             return
-        # what was learned or looked up is told as it is: to those alone who may be told everything
+        # what was learned or looked up is unfiltered, so only callers who may see everything get it
         withheld = isinstance(told, Extraction | ToolUsed) and not caller.memory.sees_everything
         yield BEAT if told is None or withheld else _event(told)
 

@@ -1,7 +1,7 @@
 """Memory for a backend that has users, calls and an agent of its own: docs/http.md.
 
-The backend exchanges its key for a token of one of its users. Every other route takes that token, so whose
-memory is meant never comes from a path or a body.
+The backend exchanges its key for a token of one of its users. Every other route takes that token, so a user
+is never named by a path or a body.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
@@ -17,20 +17,28 @@ from pydantic import AwareDatetime, Field
 from echoic.errors import InvalidInput
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.models import ConversationView, MemoryView, RequestBody, ResponseModel, TurnView
+from echoic.server.models import (
+    ConversationView,
+    FoundHit,
+    MemoryView,
+    MinRelevance,
+    RequestBody,
+    ResponseModel,
+    TurnView,
+)
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
-from echoic.types import Category, Cut, Hit, Outcome, Recall, Sharing, Turn, checked_name
+from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
 
 router = APIRouter(prefix="/v1", tags=["v1"])
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
-"""What a backend writes most, and nobody speaking waits for: it gives way to recalls."""
+"""The most frequent writes of a backend, which nobody waits for: recalls take precedence."""
 
 TOKEN_S = 3600
-"""How long a token for a user lasts by default: longer than a call."""
+"""Default lifetime of a user's token: longer than a call."""
 _MOST_TURNS = 200
 _READS = responses(401, 404, 422, 429, 503)
 _ASKS = responses(401, 413, 422, 429, 503)
@@ -79,7 +87,7 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequ
     most_s = shared.settings.token_lifetime_s
     if asked.expires_in_s > most_s:
         raise InvalidInput(f"expiresInS is {most_s} at most")
-    user = checked_name(asked.user.strip(), "user")
+    user = checked_name(asked.user, "user")
     minted = shared.tokens.mint_for(user, deployment, asked.expires_in_s)
     return UserToken(
         token=minted.token,
@@ -110,7 +118,7 @@ class NewConversation(RequestBody):
 async def begin(
     caller: AsCaller, asked: Annotated[NewConversation | None, Body()] = None, key: IdempotencyKey = None
 ) -> ConversationView:
-    """Nothing is said and nothing is kept but the conversation itself. An id that exists is continued."""
+    """Stores only the conversation itself, without a greeting. An existing id continues that conversation."""
     asked = asked or NewConversation()
     name = asked.id if asked.id is not None else _derived(key)
     if asked.id is not None:
@@ -211,7 +219,7 @@ router.post(
 
 
 def _derived(key: str | None, *more: str) -> str:
-    """An id that follows from an idempotency key; empty without one."""
+    """An id derived from an idempotency key; empty without one."""
     if key is None:
         return ""
     return hashlib.sha256("\0".join((key, *more)).encode(errors="replace")).hexdigest()[:32]
@@ -221,26 +229,20 @@ def _derived(key: str | None, *more: str) -> str:
 
 
 class RecallOptions(RequestBody):
-    """What to look for, and how long that may take."""
+    """What to search for, and how long that may take."""
 
     query: str = Field(examples=["what am I allergic to?"])
     deadline_ms: float | None = Field(
-        default=None, gt=0, description="Answer by then with what was found; null waits for all of it."
+        default=None, gt=0, description="Answer within this time with what was found; null: no limit."
     )
-    min_relevance: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
-        "answer; 0 returns everything that was found.",
-    )
+    min_relevance: MinRelevance = None
     besides: list[str] | None = Field(
         default=None,
         max_length=1000,
         description="Ids of conversations, turns and memories to leave out: the running conversation.",
     )
     timezone: str | None = Field(
-        default=None, description="The user's, for “last Tuesday”.", examples=["Europe/Lisbon"]
+        default=None, description="The user's time zone, for “last Tuesday”.", examples=["Europe/Lisbon"]
     )
 
 
@@ -254,38 +256,13 @@ class RecallRequest(RecallOptions):
 
 
 class RecallCompleteness(ResponseModel):
-    """Whether everything was looked at. Where the store cannot be read at all the status is 503."""
+    """Whether everything was searched. If the store cannot be read at all, the status is 503."""
 
     outcome: Outcome = Field(
         description="complete: everything was searched, so no hits means that nothing is known. deadline: "
         "what was found in time. unavailable: part of the search failed."
     )
     cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
-
-
-class FoundHit(ResponseModel):
-    """A hit. How each channel ranked it is not worked out here; `POST /api/memory` shows it."""
-
-    text: str
-    relevance: float = Field(description="How likely it is to answer the query, 0 to 1.", examples=[0.62])
-    scope: Literal["user", "global"]
-    memory: MemoryView | None = None
-    turn: TurnView | None = Field(default=None, description="At least one of `memory` and `turn` is set.")
-    also: list[MemoryView] = Field(
-        default_factory=list, description="Other hits that were learned from the same turn."
-    )
-
-    @classmethod
-    def of_hit(cls, hit: Hit) -> FoundHit:
-        """`hit`, without its ranks."""
-        return cls(
-            text=hit.text,
-            relevance=hit.relevance,
-            scope="global" if hit.scope.user is None else "user",
-            memory=None if hit.memory is None else MemoryView.of(hit.memory),
-            turn=None if hit.turn is None else TurnView.of(hit.turn),
-            also=[MemoryView.of(memory) for memory in hit.also],
-        )
 
 
 class RecallAnswer(RecallCompleteness):
@@ -299,7 +276,7 @@ class BriefAnswer(RecallCompleteness):
 
     text: str = Field(description="It says so if nothing is known, or if not everything could be searched.")
     tokens: int
-    hits: list[FoundHit] = Field(description="The hits that stand in the text, best first.")
+    hits: list[FoundHit] = Field(description="The hits in the text, best first.")
 
     @classmethod
     def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
@@ -309,7 +286,7 @@ class BriefAnswer(RecallCompleteness):
             cut=list(recall.cut),
             text=packed.text,
             tokens=packed.tokens,
-            hits=[FoundHit.of_hit(hit) for hit in packed.shown],
+            hits=[FoundHit.of(hit) for hit in packed.shown],
         )
 
 
@@ -317,7 +294,7 @@ class BriefAnswer(RecallCompleteness):
 async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
     found = await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"}))
-    hits = [FoundHit.of_hit(hit) for hit in found.hits]
+    hits = [FoundHit.of(hit) for hit in found.hits]
     return RecallAnswer(outcome=found.outcome, cut=list(found.cut), hits=hits)
 
 
@@ -344,7 +321,9 @@ class BlockRequest(RequestBody):
 
     agent: str | None = Field(default=None, description="Whose experience to include.")
     conversation: str | None = Field(default=None, description="The running one, for its directives.")
-    moment: str | None = Field(default=None, description="What the user just said, to recall for.")
+    moment: str | None = Field(
+        default=None, description="What the user just said, to recall related memories."
+    )
     budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
     deadline_ms: float | None = Field(default=None, gt=0, description="Of the recall for `moment`.")
     besides: list[str] | None = Field(
@@ -353,7 +332,7 @@ class BlockRequest(RequestBody):
 
 
 class BlockText(ResponseModel):
-    """The memory a session starts with, as text for a prompt: the same bytes while nothing changed."""
+    """The memory a session starts with, as text for a prompt; identical bytes while nothing changes."""
 
     text: str
     tokens: int
@@ -381,8 +360,8 @@ class InterimTranscript(RequestBody):
         default=None,
         strict=True,
         ge=0,
-        description="Counts the transcripts of the conversation, finals included: one that was overtaken is "
-        "ignored.",
+        description="The transcript's number in the conversation, finals included: one that arrives after a "
+        "later one is ignored.",
     )
 
 
@@ -403,8 +382,8 @@ class TranscriptTaken(ResponseModel):
 async def partial(
     caller: AsCaller, shared: Shared, conversation: str, asked: InterimTranscript
 ) -> TranscriptTaken:
-    """Send interim transcripts while the user speaks, and memory is searched before they end. Answers at
-    once; nothing is kept. Ask for the result with the final transcript.
+    """Send interim transcripts while the user speaks, so that memory is searched before they stop. Answers at
+    once; nothing is stored. Request the result with the final transcript.
     """
     taken = await shared.speculations.partial(caller.memory, conversation, **asked.model_dump())
     return TranscriptTaken(taken=taken)
@@ -414,8 +393,8 @@ async def partial(
     "/conversations/{conversation:path}/final", summary="Recall what was found ahead", responses=_ASKS
 )
 async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> BriefAnswer:
-    """The brief for the whole utterance, from a partial transcript if one asked the same, else searched for
-    now. Turns of this conversation are left out. Ask before you append the utterance.
+    """The brief for the whole utterance: found ahead if a partial transcript asked the same, otherwise
+    searched now. Turns of this conversation are left out. Call this before you append the utterance.
     """
     said = asked.model_dump(exclude={"budget_tokens"})
     found = await shared.speculations.final(caller.memory, conversation, **said)

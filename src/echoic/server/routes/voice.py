@@ -1,4 +1,4 @@
-"""Voice calls: whether there are any, opening one, its socket, and its WebRTC offer."""
+"""Voice calls: what the server offers, opening a call, its socket, and its WebRTC offer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def switchboard(memory: MemoryService, settings: ServerSettings) -> Switchboard 
     """The switchboard that `settings` configure; None without voice calls. Contacts no provider.
 
     Raises:
-        InvalidInput: the model is unknown, lacks its key or packages, or has no WebRTC although set.
+        InvalidInput: the model is unknown, lacks its key or packages, or does not support WebRTC although
+            set.
     """
     if settings.voice_model is None:
         return None
@@ -95,7 +96,7 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["voice"])
 sockets = APIRouter()
-"""Sockets are opened with a ticket; they are not part of the OpenAPI description."""
+"""Sockets, opened with a ticket; not part of the OpenAPI description."""
 
 _BUSY_S = 5
 """Retry-After when there are too many calls."""
@@ -206,14 +207,15 @@ async def open_call(
 async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "", caller: str = "") -> None:
     """The call's events, and its audio unless that goes over WebRTC; see docs/voice_page.md.
 
-    A ticket that the page got by a cookie opens a socket that brings this cookie, from a page of this server.
+    A ticket that the page got with a cookie opens only a socket that sends the same cookie, from a page of
+    this server.
     """
     if caller and not await _brings_cookie(socket, shared, caller):
         await socket.close(1008)
         return
     call = shared.voice.redeem(ticket, caller) if shared.voice is not None else None
     if call is None:
-        await socket.close(1008)  # before it is accepted, so the client sees 403
+        await socket.close(1008)  # before it is accepted, so that the client gets 403
         return
     from echoic.adapters.browser import SUBPROTOCOL
 
@@ -223,7 +225,7 @@ async def voice_socket(socket: WebSocket, shared: Shared, ticket: str = "", call
 
 
 async def _brings_cookie(socket: WebSocket, shared: AppState, caller: str) -> bool:
-    """Whether the cookie of that name is there and good. Its origin was compared before, if it named one."""
+    """Whether the cookie with that name is valid. The request's origin, if any, was checked before."""
     kept = shared.cookies.credentials(socket, caller) if "origin" in socket.headers else None
     try:
         await recognise(shared, socket, kept.credentials if kept else None)

@@ -33,14 +33,14 @@ from echoic.types import Outcome, Scope
 
 router = APIRouter(tags=["operator"], dependencies=[AsOperator])
 _KEY_LOOKED_AT_S: Final = 5.0
-"""How often it is looked up whether the listener's key is still good."""
+"""How often the listener's key is checked again."""
 
 
 class WatchedRecall(ResponseModel):
     """How the recall for a turn went."""
 
     outcome: Outcome
-    ready: bool = Field(description="Whether it was there when the turn ended.")
+    ready: bool = Field(description="Whether it was ready when the turn ended.")
     delay_ms: float = Field(description="From the end of the turn to the answer.")
     found: int
     shown: int = Field(description="How many of those the model was given for this turn.")

@@ -1,13 +1,12 @@
 """The files store: one JSON or Markdown file per user, which people and other programs can read and edit.
 
-It suits tens of thousands of users with some thousand records each: a write replaces the user's file whole,
-so it takes as long as the file is large. Nothing needs to run; several processes of one machine may share a
-folder.
+It suits tens of thousands of users with some thousand records each: a write replaces the user's whole file,
+so its duration grows with the file. It needs no server; several processes of one machine may share a folder.
 
 It is as durable as SQLite: a write that returned survives a crash and a power cut, and a file is never half
-written. Another program may read the files at any time, and write them while nobody else does; what it writes
-is found at the next read. In the JSON layout the directives of such a program are the user's, and ours are
-where it looks for them; other fields that are not ours are kept, not used.
+written. Another program may read the files at any time, and write them while nobody else does; its changes
+are found at the next read. In the JSON layout the directives of such a program are the user's, and ours are
+stored where it looks for them; other fields are kept, not used.
 """
 
 from __future__ import annotations
@@ -44,25 +43,25 @@ from echoic.types import EmbeddingSpec, Scope
 T = TypeVar("T")
 Format = Literal["json", "markdown"]
 CACHE_BYTES = 256 << 20
-"""The size of the cache of scopes."""
+"""Memory limit of loaded scopes."""
 _THREADS = 8
-"""Writes wait for the disk, each for its own file; more would wait no less."""
+"""Writes wait for the disk, each for its own file; more threads would not make them faster."""
 
 
 class _ThreadRunner(Protocol):
-    """Runs blocking work in a thread of the store's."""
+    """Runs blocking work in one of the store's threads."""
 
     def __call__(self, work: Callable[[], T]) -> asyncio.Future[T]: ...
 
 
 class _ScopeQueue:
-    """One scope's files, and whose turn it is to write them: tasks queue here, so that no thread has to."""
+    """One scope's files and the lock for writing them: tasks wait for it, so that no thread has to."""
 
     def __init__(self, files: ScopeFiles) -> None:
         self.files = files
         self.turn = asyncio.Lock()
         self.nbytes = 0
-        """What was counted for it when it was last used."""
+        """Its size when it was last used."""
 
 
 class FilesStore:
@@ -70,9 +69,9 @@ class FilesStore:
 
     `erase` overwrites the user's file, its vectors and leftovers of a crash with zeros, syncs and removes
     them, and then searches the folder for their content; a partial erasure does the same to the file that it
-    replaces. What it cannot promise: every earlier write left the replaced bytes to the file system, and a
-    copy-on-write file system, a journal, a snapshot or a flash disk keeps "overwritten" bytes until it needs
-    the space. Use an encrypted disk against those.
+    replaces. It cannot reach bytes that earlier writes left to the file system: a copy-on-write file system,
+    a journal, a snapshot or a flash disk keeps "overwritten" bytes until it needs the space. Use an encrypted
+    disk against those.
 
     Args:
         folder: the folder of the files; created if it does not exist.
@@ -145,7 +144,7 @@ class FilesStore:
         async with self._using() as run:
             for since, known in await run(self._register.waiting):
                 if found and len(found) >= limit and since > found[limit - 1][0]:
-                    break  # nobody from here on has waited as long
+                    break  # no later file has waited as long
                 assert known.scope is not None
                 waits = await self._waiting(known.scope, limit)
                 asked[known.path] = (known, waits[0][0] if waits else None)
@@ -219,7 +218,7 @@ class FilesStore:
         async with self._at(scope) as (place, run):
             try:
                 return await run(lambda: place.files.waiting(limit))
-            except (StoreCorrupt, StoreTooNew):  # its user is told, and `check` tells
+            except (StoreCorrupt, StoreTooNew):  # its user gets an error, and `check` reports it
                 return []
 
     async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
@@ -228,7 +227,7 @@ class FilesStore:
 
     @contextlib.asynccontextmanager
     async def _using(self) -> AsyncIterator[_ThreadRunner]:
-        """A way to run blocking work in a thread; `aclose` waits until nobody uses it."""
+        """A function to run blocking work in a thread; `aclose` waits until this block ends."""
         pool = self._pool
         if pool is None:
             raise not_open()
@@ -245,7 +244,7 @@ class FilesStore:
                 files = await run(
                     functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
                 )
-                if spec is self._spec:  # no reindex happened meanwhile
+                if spec is self._spec:  # not replaced by a reindex meanwhile
                     place = self._places.setdefault(scope, _ScopeQueue(files))
                     break
             try:
@@ -259,9 +258,9 @@ class FilesStore:
         self._bytes = 0
 
     def _used(self, scope: Scope, place: _ScopeQueue) -> None:
-        """`scope` is the most recently used one; others go until the bound holds."""
+        """Mark `scope` as the most recently used; others are evicted to stay within the limit."""
         if self._places.get(scope) is not place:
-            return  # of before a reindex
+            return  # from before a reindex
         self._bytes += place.files.nbytes - (place.nbytes if scope in self._recent else 0)
         place.nbytes = place.files.nbytes
         self._recent[scope] = place

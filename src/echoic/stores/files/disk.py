@@ -1,14 +1,13 @@
-"""Files that are there whole or not at all: replaced atomically, locked across processes, overwritten when
-they go. Blocking; knows nothing of what is in them.
+"""Files that are replaced atomically, locked across processes, and overwritten when they are removed; and a
+file of vectors. Blocking; independent of their content.
 
-A process that is killed at any instant leaves the file as it was before or after, at worst with a temporary
-one beside it, which `sweep` removes. Readers need no lock.
+A process killed at any instant leaves a file as it was before or after, at worst with a temporary file beside
+it, which `sweep` removes. Readers need no lock.
 
-The vectors of a user lie in a file beside the memory: a cache that may be lost, but is never wrong.
-
-A header names the model; then row after row, each at its own place, with a digest of the text it was made of
-and a checksum. A row is written in place and is there whole or not at all: one that was cut short fails its
-check, one of another text or model is not ours to use, and the record waits for a vector again.
+The vectors of a user are in a file beside the memory: a cache that may be lost, but is never wrong. A header
+names the model; then each row follows at its own offset, with a digest of its text and a checksum. A row is
+written in place. One that was cut short fails its check, one of another text or model is ignored, and the
+record waits for a vector again.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from echoic.types import EmbeddingSpec
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, only this process's own turns are kept apart
+except ImportError:  # not on Windows, where only threads of this process are excluded
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".tmp"
 LOCK_TIMEOUT_S = 10.0
-"""How long a process may hold a user's file before another gives up: a write takes milliseconds."""
+"""Seconds to wait for another process's lock on a user's file: a write takes milliseconds."""
 _STEP_NS = 1000
-"""A write is dated later than the one before by at least this; file systems keep 100 ns or better."""
+"""The least difference between the dates of two writes; file systems keep 100 ns or better."""
 _CHUNK = 1 << 20
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -59,12 +58,7 @@ class FileStamp(NamedTuple):
 
 @contextlib.contextmanager
 def translated(path: Path, doing: str) -> Iterator[None]:
-    """Errors of the operating system as ours, naming `path`.
-
-    Raises:
-        StoreFull: there is no space left.
-        StoreUnavailable: any other.
-    """
+    """Translate operating system errors into StoreFull (no space left) or StoreUnavailable, naming `path`."""
     try:
         yield
     except OSError as error:
@@ -79,7 +73,7 @@ def translated(path: Path, doing: str) -> Iterator[None]:
 
 
 def seen(path: Path | str) -> FileStamp | None:
-    """The state `path` is in; None where there is no such file."""
+    """The state of `path`; None if there is no such file."""
     try:
         found = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - one system call, on the way of every read
     except (FileNotFoundError, NotADirectoryError):
@@ -88,12 +82,7 @@ def seen(path: Path | str) -> FileStamp | None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of `path`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        StoreCorrupt: it is not an ordinary file, such as a link that leads out of the folder.
-    """
+    """The bytes of `path`; FileNotFoundError without it, StoreCorrupt for a link or device."""
     try:
         fd = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
     except OSError as error:
@@ -108,12 +97,9 @@ def read(path: Path) -> bytes:
 
 
 def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> FileStamp:
-    """Put `data` in the place of what `path` holds, durable when it returns: wholly or not at all.
+    """Replace the content of `path` by `data` atomically; durable when it returns. Its folder must exist.
 
-    Args:
-        path: the file; its folder must exist.
-        data: all of it.
-        overwrite_old: whether the former bytes are overwritten once they are out of reach.
+    `overwrite_old`: overwrite the previous bytes once nobody can open them any more.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     before = seen(path)
@@ -144,7 +130,7 @@ def replace(path: Path, data: bytes, *, overwrite_old: bool = False) -> FileStam
 
 
 def patch(path: Path, pieces: dict[int, bytes]) -> FileStamp:
-    """Write `pieces` at their offsets into `path`, which exists, durable when it returns. Not atomic."""
+    """Write `pieces` at their offsets into the existing `path`, durable when it returns. Not atomic."""
     fd = os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
     try:
         for offset, data in pieces.items():
@@ -159,7 +145,7 @@ def patch(path: Path, pieces: dict[int, bytes]) -> FileStamp:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Add `data` to `path`, created if need be, whoever else does so too. Not synced."""
+    """Append `data` to `path`, created if needed, concurrently with others. Not synced."""
     fd = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_BINARY"), 0o600
     )
@@ -170,9 +156,9 @@ def append(path: Path, data: bytes) -> None:
 
 
 def shred(path: Path) -> None:
-    """Remove `path` after overwriting it with zeros. Nothing happens if it is not there.
+    """Overwrite `path` with zeros and remove it, if it exists.
 
-    It is renamed first, so that nobody reads it half overwritten, and after a crash `sweep` goes on with it.
+    It is renamed first, so that nobody reads it half overwritten, and `sweep` finishes it after a crash.
     """
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     if not path.name.endswith(TEMPORARY):
@@ -193,8 +179,8 @@ def shred(path: Path) -> None:
 
 
 def leftovers(folder: Path, name: str = "") -> list[Path]:
-    """Temporary files in `folder`, those of the file `name` if one is given."""
-    # the whole name: one user may be called what the file of another is called, "ana" and "ana.json"
+    """Temporary files in `folder`, only those of the file `name` if given."""
+    # the whole name: the users "ana" and "ana.json" have similar file names
     whose = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}" if name else r"\..*")
     with contextlib.suppress(FileNotFoundError):
         return [
@@ -217,7 +203,7 @@ def make_folder(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` durable."""
-    if os.name == "nt":  # a folder cannot be opened there, and its names are journaled
+    if os.name == "nt":  # Windows cannot open a folder, and journals its names
         return
     fd = os.open(folder, os.O_RDONLY)
     try:
@@ -228,10 +214,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
-    """Hold `path`, created if need be, among all processes of this machine. A process that dies lets go.
+    """Hold the lock file `path` among all processes of this machine; a process that dies releases it.
 
-    Raises:
-        StoreUnavailable: another process held it for `timeout_s`, or `LOCK_TIMEOUT_S`.
+    Raises StoreUnavailable if another process holds it for `timeout_s`, or `LOCK_TIMEOUT_S`.
     """
     fd = _acquire(path, time.monotonic() + (LOCK_TIMEOUT_S if timeout_s is None else timeout_s))
     try:
@@ -248,7 +233,7 @@ def _acquire(path: Path, until: float) -> int:
             if fcntl is not None:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             state = seen(path)
-            # an erasure removes the lock as well: whoever waited for it then holds nobody's
+            # an erasure removes the lock file: a waiting process would then hold a deleted one
             if fcntl is None or (state is not None and state.inode == os.fstat(fd).st_ino):
                 return fd
         except BlockingIOError:
@@ -264,7 +249,7 @@ def _acquire(path: Path, until: float) -> int:
 
 
 def folds_case(folder: Path) -> bool:
-    """Whether `folder` takes capitals and small letters for the same name."""
+    """Whether the file system of `folder` ignores case in names."""
     probe = folder / f".echoic-{secrets.token_hex(4)}-case{TEMPORARY}"
     os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
@@ -274,7 +259,7 @@ def folds_case(folder: Path) -> bool:
 
 
 def _open_old(path: Path) -> int | None:
-    if os.name == "nt":  # there, a file that is open cannot be replaced
+    if os.name == "nt":  # Windows cannot replace an open file
         return None
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
@@ -305,19 +290,19 @@ def _date(fd: int, before: FileStamp | None) -> FileStamp:
 
 
 def _flag(name: str) -> int:
-    """A flag of `os.open`; nothing where the system has none of the name."""
+    """A flag of `os.open`; 0 if the system has none of that name."""
     flag: int = getattr(os, name, 0)
     return flag
 
 
 class Stored(NamedTuple):
-    """What is stored for one text."""
+    """The vector stored for one text."""
 
     text: bytes
-    """Its digest, 16 bytes."""
+    """The text's digest, 16 bytes."""
     vector: NDArray[np.float32]
     tokens: bytes | None = None
-    """Its word pieces, packed, where there are any."""
+    """Its packed word pieces, if there are any."""
 
 
 _MAGIC = b"ECV2"
@@ -326,7 +311,7 @@ _CHECK = struct.Struct("<II")  # checksum, bytes of word pieces
 
 
 class VectorFile:
-    """Vectors of one model at `path`. Blocking; the holder of the user's lock alone may write."""
+    """Vectors of one model at `path`. Blocking; only the holder of the user's lock may write."""
 
     def __init__(self, path: Path, spec: EmbeddingSpec) -> None:
         self.path = path
@@ -343,7 +328,7 @@ class VectorFile:
         )
 
     def read(self) -> dict[int, Stored]:
-        """Every vector that is whole, by row; none where the file is missing or of another model."""
+        """Every valid vector by row; empty if the file is missing or of another model."""
         try:
             data = read(self.path)
         except FileNotFoundError:
@@ -393,7 +378,7 @@ class VectorFile:
         tokens = stored.tokens or b""
         check = _CHECK.pack(_checksum(stored), len(tokens))
         used = stored.text + check + np.ascontiguousarray(stored.vector, "<f4").tobytes() + tokens
-        # the whole place: what lay there before may have been longer
+        # the whole slot: its previous content may have been longer
         return used.ljust(self._row.itemsize, b"\0")
 
     def _whole(self, pieces: Mapping[int, bytes]) -> bytes:
@@ -405,4 +390,4 @@ class VectorFile:
 
 def _checksum(stored: Stored) -> int:
     said = stored.text + np.ascontiguousarray(stored.vector, "<f4").tobytes() + (stored.tokens or b"")
-    return zlib.crc32(said) or 1  # 0 is what an empty row holds
+    return zlib.crc32(said) or 1  # an empty row has 0

@@ -1,12 +1,12 @@
-"""A memory file in memory: its facts, its other records, and what other programs put there. Pure.
+"""A memory file in memory: its facts, its other records, and fields of other programs. Pure.
 
-A record of kind "memory" that has a text is a fact: its text, category and `valid_from` are shown to people.
-Our own fields hold the rest: id, key, version, seq, when it began to wait for its vector, a mark, and the
-rest of its data. The mark tells whether a person changed the fact since we wrote it: then it is at a new
-version. A fact without our fields is somebody's own; it becomes a memory, and gets our fields at the next
-write. What we do not know is kept as it is.
+A record of kind "memory" with a text is a fact: its text, category and `valid_from` are shown to people. Our
+own fields hold the rest: id, key, version, seq, when it began to wait for its vector, a mark, and the rest of
+its data. The mark tells whether a person changed the fact since we wrote it: then it gets a new version. A
+fact without our fields was added by a person or another program; it becomes a memory, and gets our fields at
+the next write. Unknown fields are kept unchanged.
 
-`layouts` lays the document out as text.
+`layouts` converts the document to text.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
+from echoic.stores.apply import Name
 from echoic.stores.base import FIRST_UNSEARCHABLE, Index, Record
-from echoic.stores.scope_state import Name
 from echoic.types import CATEGORIES, Scope, checked_text
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentOrigin:
-    """The origin of a document, for messages and for what the file leaves unsaid."""
+    """The origin of a document, for messages and for what the file does not say itself."""
 
     path: Path
     mtime_ns: int
 
     def corrupt(self, what: str) -> StoreCorrupt:
-        """The error that says what is wrong with the file."""
+        """An error that names the file and what is wrong with it."""
         return StoreCorrupt(
             f"{str(self.path)!r} cannot be read: {what}. It is left untouched: mend it, or move it away"
         )
@@ -47,14 +47,15 @@ class DocumentOrigin:
 
     @property
     def moment(self) -> str:
-        """When it was last changed: what it says was said by then."""
+        """When it was last changed, which stands for facts without a time."""
         return datetime.fromtimestamp(self.mtime_ns // 10**9, UTC).isoformat()
 
 
 def moment(value: Any) -> str | None:
-    """A timestamp as ISO 8601 with its zone, from that or from milliseconds since 1970; None if neither.
+    """A timestamp as ISO 8601 with its zone, from that or from milliseconds since 1970; None if it is
+    neither.
 
-    0 is what a program writes that does not know when, and a time without a zone is taken as UTC.
+    0 counts as unknown, and a time without a zone as UTC.
     """
     try:
         if isinstance(value, str):
@@ -73,28 +74,20 @@ def known_category(value: Any) -> str | None:
 
 
 def json_of(value: Any, what: str) -> str:
-    """`value` on one line.
-
-    Raises:
-        InvalidInput: JSON cannot say it; the message names `what`.
-    """
+    """`value` as JSON on one line; if that is impossible, InvalidInput names `what`."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} holds what JSON cannot say: {error}. Nothing was written.") from error
     try:
         line.encode()
-    except UnicodeEncodeError:  # half a character that somebody wrote as an escape
+    except UnicodeEncodeError:  # a lone surrogate written as an escape
         return json.dumps(value, allow_nan=False)
     return line
 
 
 def json_from(text: str, source: DocumentOrigin) -> Any:
-    """The value in `text`.
-
-    Raises:
-        StoreCorrupt: it is not JSON, or contains a number that JSON does not allow.
-    """
+    """The JSON value in `text`, or StoreCorrupt."""
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -104,7 +97,7 @@ def json_from(text: str, source: DocumentOrigin) -> Any:
 
 
 def listed(lines: Iterable[str], indent: int) -> str:
-    """JSON values as a list, each on a line of its own, `indent` spaces in."""
+    """JSON values as a list, each on its own line, indented by `indent` spaces."""
     inside = ",\n".join(f"{' ' * indent}{line}" for line in lines)
     return f"[\n{inside}\n{' ' * (indent - 2)}]" if inside else "[]"
 
@@ -127,14 +120,14 @@ class FileEntry:
     """One entry of a file."""
 
     raw: dict[str, Any]
-    """The object it was read from, with whatever others put there."""
+    """The object it was read from, including fields of others."""
     record: Record
     since: int = 0
     """When it began to wait for its vector, in microseconds."""
     touched: bool = True
     """Whether it was written since, so that its text in the file must be generated again."""
     noted: bool = True
-    """Whether the file tells its version and place, or will once it is written."""
+    """Whether the file states its version and position, or will once it is written."""
     line: str = ""
     """Its text in the file; empty if it must be generated again."""
 
@@ -148,7 +141,7 @@ class FactCandidate(NamedTuple):
     """Our fields; None if it has none."""
     raw: dict[str, Any]
     where: str
-    """Its place in the file, for messages."""
+    """Its position in the file, for messages."""
 
 
 class EntryReader:
@@ -161,11 +154,7 @@ class EntryReader:
         self._contents: Counter[str] = Counter()
 
     def others(self, entries: Any, where: str) -> list[FileEntry]:
-        """Records that are no facts.
-
-        Raises:
-            StoreCorrupt: one of them is none of ours.
-        """
+        """Records that are not facts; StoreCorrupt if an entry is no record."""
         if not isinstance(entries, list):
             raise self._source.corrupt(f"{where} is not a list")
         items = []
@@ -177,12 +166,8 @@ class EntryReader:
         return items
 
     def facts(self, found: Sequence[FactCandidate]) -> list[FileEntry | None]:
-        """Facts, in their order; None for what has no content that can be kept.
-
-        Raises:
-            StoreCorrupt: our fields are not what we wrote there.
-        """
-        # those with a name of their own first, so that none is given away
+        """Facts in order, None without usable content; StoreCorrupt if our fields were changed."""
+        # first those with ids, so that no other fact gets one of these
         items = [None if entry.own is None else self._ours(entry, kind=MEMORY) for entry in found]
         return [item or self._somebodys(entry) for item, entry in zip(items, found, strict=True)]
 
@@ -209,7 +194,7 @@ class EntryReader:
                 checked_text(data["text"], "a fact")
             except InvalidInput as error:
                 raise self._source.corrupt(f"{where} has no text, or one that cannot be kept") from error
-            data.pop("statement", None)  # a sentence made of the former words
+            data.pop("statement", None)  # a sentence made from the previous text
         return replace(record, data=data)
 
     def _somebodys(self, found: FactCandidate) -> FileEntry | None:
@@ -222,9 +207,9 @@ class EntryReader:
         return FileEntry(found.raw, record, self._source.moment_us, touched=False, noted=False)
 
     def _named(self, text: str) -> str:
-        """An id made of the text, so that it is the same each time the file is read.
+        """An id derived from the text, so that it is the same each time the file is read.
 
-        The same words again are another fact, told apart by how often they were there before.
+        A repeated text is another fact, distinguished by how often it occurred before.
         """
         while True:
             self._contents[text] += 1
@@ -250,18 +235,11 @@ class EntryReader:
             raise self._source.corrupt(f"{where} has no version and seq of ours")
         if not isinstance(data, dict):
             raise self._source.corrupt(f"the data of {where} is not an object")
-        # what people see goes before what we noted
+        # the visible text overrides our fields
         data = {**data, **found.shown}
         if known is not None and not isinstance(data.get("text"), str):
             raise self._source.corrupt(f"{where} has no text")
-        record = Record(
-            kind=kind,
-            id=name,
-            key=key,
-            data=data,
-            version=int(version or 0),
-            seq=int(seq or 0),
-        )
+        record = Record(kind=kind, id=name, key=key, data=data, version=int(version or 0), seq=int(seq or 0))
         return record, since
 
 
@@ -271,9 +249,9 @@ def is_fact(record: Record) -> bool:
 
 
 def own_fields(item: FileEntry, shown: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Our fields beside what is `shown` of a record, and whatever else stood among them `before`.
+    """Our fields beside what is `shown` of a record, plus other fields that were among them `before`.
 
-    What is shown has to be what the record says.
+    What is shown must equal what the record says.
     """
     record = item.record
     found: dict[str, Any] = {} if is_fact(record) else {"kind": record.kind}
@@ -291,7 +269,7 @@ def own_fields(item: FileEntry, shown: Mapping[str, Any], before: Mapping[str, A
 
 
 def marks(record: Record) -> tuple[str, str]:
-    """Two eight-letter digests: of what `record` says, and of all of it."""
+    """Two eight-letter digests: of the text of `record`, and of all of it."""
     return _mark(record.data.get("text")), _mark([record.key, record.data])
 
 
@@ -305,7 +283,7 @@ def _counts(value: Any, least: int) -> bool:
 
 
 FORMAT = 1
-"""Version of the files; a higher one is left untouched."""
+"""Version of the files; files of a higher version are left unchanged."""
 _HEADER = ("format", "deployment", "user", "began", "next_row", "next_other")
 
 
@@ -314,22 +292,17 @@ class Header:
     """The metadata in a file."""
 
     began: int = 0
-    """When its scope was first written, in microseconds: the order of scopes. 0: before we knew it."""
+    """When its scope was first written, in microseconds, which orders scopes; 0 if unknown."""
     next_row: int = 0
     next_other: int = FIRST_UNSEARCHABLE
     owner: Scope | None = None
-    """The scope it belongs to, where the file's name does not tell."""
+    """The scope it belongs to, if the file's name does not tell."""
     others: dict[str, Any] = field(default_factory=dict)
-    """Fields that are not ours."""
+    """Fields of other programs."""
 
     @classmethod
     def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:
-        """The metadata in our own object of a file.
-
-        Raises:
-            StoreCorrupt: it is not ours.
-            StoreTooNew: a newer version wrote it.
-        """
+        """The metadata in our own object of a file; raises StoreCorrupt or StoreTooNew."""
         version = own.get("format", FORMAT)
         if type(version) is not int:
             raise source.corrupt("its format is not a number")
@@ -362,7 +335,7 @@ class Header:
 
 
 class Document(ABC):
-    """A file in memory. `changed` and `to_bytes` are the way back."""
+    """A file in memory. `changed` and `to_bytes` write it back."""
 
     def __init__(self) -> None:
         self.header = Header()
@@ -382,41 +355,27 @@ class Document(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, text: str, source: DocumentOrigin) -> Document:
-        """The document that `text` is.
-
-        Raises:
-            StoreCorrupt: it is none, or not ours.
-            StoreTooNew: a newer version wrote it.
-        """
+        """The document in `text`; raises StoreCorrupt or StoreTooNew."""
 
     @property
     @abstractmethod
     def holds_more(self) -> bool:
-        """Whether the file contains anything that is neither a record nor ours."""
+        """Whether the file contains anything besides records and our fields."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """The file.
-
-        Raises:
-            InvalidInput: a record holds what JSON cannot say.
-        """
+        """The file; raises InvalidInput if JSON cannot represent a record."""
 
     @abstractmethod
     def added(self, item: FileEntry) -> None:
-        """A new fact takes its place in the layout."""
+        """Place a new fact in the layout."""
 
     @abstractmethod
     def removed(self, item: FileEntry) -> None:
-        """A fact leaves the layout."""
+        """Remove a fact from the layout."""
 
     def changed(self, records: Mapping[Name, Record | None], since: Callable[[int], int]) -> None:
-        """Take in what became of some records.
-
-        Args:
-            records: what each touched one is now; None: removed.
-            since: by row, when it began to wait.
-        """
+        """Update the given records (None: removed); `since` tells by row when each began to wait."""
         items = {(item.record.kind, item.record.id): item for item in self.items}
         for name, record in records.items():
             item = items.get(name)
@@ -433,11 +392,7 @@ class Document(ABC):
             item.noted = True
 
     def number(self, index: Index, source: DocumentOrigin) -> None:
-        """Number the records that have no position, in the order of the file.
-
-        Raises:
-            StoreCorrupt: a record is not valid for its kind.
-        """
+        """Number new records in the order of the file; StoreCorrupt if one is not valid for its kind."""
         header, taken = self.header, [item.record.seq for item in self.items]
         header.next_row = max(
             header.next_row, 1 + max((n for n in taken if n < FIRST_UNSEARCHABLE), default=-1)

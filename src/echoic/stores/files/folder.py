@@ -1,6 +1,6 @@
-"""The folder of a files store: which file is whose, and the settings that all of them share. Blocking.
+"""The folder of a files store: which file belongs to whom, and the shared settings. Blocking.
 
-    <folder>/.echoic.json             the layout, and whose vectors are kept
+    <folder>/.echoic.json             the layout, and the model of the vectors
     <folder>/ana.json                 user "ana" of the default deployment
     <folder>/ana.vectors, ana.lock    beside it
     <folder>/%everyone.json           what is global in the default deployment
@@ -8,13 +8,13 @@
 
 Ids become file names reversibly. A safe id (letters, digits, `_-.@+`) is its own name. Everything else is
 percent-encoded in UTF-8: separators, control characters, spaces, letters beyond a-z (which some systems store
-in another normal form), a leading or trailing dot, the first letter of a name that Windows reserves. Where
-the file system takes "Ana" and "ana" for one name, capitals are encoded too. A name that becomes too long is
-cut and hashed; such a file says inside whose it is.
+in another normal form), a leading or trailing dot, the first letter of a name that Windows reserves. On file
+systems that ignore case, capitals are encoded too. A name that becomes too long is cut and hashed; such a
+file contains its owner.
 
-Each process adds a byte to one small file after each write (`Register`). A file that grew otherwise than by
-our own writes says: look at everything again. What a person does with an editor is told by nobody; for that
-everything is looked at again once in a while.
+Each process adds a byte to one small file after each write (`Register`). If that file grew by more than our
+own writes, every file is checked again. Edits by hand are not announced; for those every file is checked once
+in a while.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from echoic.stores.scope_state import Clock, Listings
 from echoic.types import EmbeddingSpec, Scope
 
 LOOK_AGAIN_S = 2.0
-"""How long a change by hand may go unseen by those who ask for all users at once. Who asks for that user sees
-it at once."""
+"""Seconds for which queries over all users may miss a change by hand. A query for that user sees it at once.
+"""
 _SHARE = 20
-"""Looking at everything takes at most one part in so many of the time."""
+"""Checking every file takes at most one part in so many of the time."""
 _CHANGES = ".echoic.changes"
 _CHANGES_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A user's file as it was when it was last looked at."""
+    """A user's file as it was last seen."""
 
     path: Path
     scope: Scope | None
-    """None where the file should tell, and cannot be read."""
+    """None if only the file can tell, and it cannot be read."""
     states: tuple[disk.FileStamp | None, disk.FileStamp | None]
     """The states of the memory file and of its vectors."""
     began: int = 0
@@ -62,39 +62,38 @@ class FileState:
     failure: str | None = None
     """Why it cannot be read; None if it can."""
     told: int = 0
-    """How often it was announced: a write in progress answers with the old state while its file is new
-    already.
-    """
+    """How often it was announced: a write in progress answers with the old state while its file is already
+    new."""
 
 
 class Register:
-    """What is known about each file of `folder`. Thread-safe."""
+    """The known state of each file of `folder`. Thread-safe."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._changes = folder.root / _CHANGES
-        self._lock = threading.Lock()  # held while files are looked at
+        self._lock = threading.Lock()  # held while files are checked
         self._known: dict[Path, FileState] = {}
         self._listings = Listings()
         self._waits: dict[Path, int] = {}
-        """Files in which something may wait, and since when; 0: not asked yet as they are now."""
-        self._telling = threading.Lock()  # short: a writer has to wait for it
+        """Files that may have pending records, and since when; 0: not checked in their current state."""
+        self._telling = threading.Lock()  # held briefly: writers wait for it
         self._touched: dict[Path, Scope] = {}
         self._own_writes = 0
         self._other_writes: int | None = None
-        """The writes of other processes when every file was last looked at; None if that never happened."""
+        """The writes of other processes when every file was last checked; None if that never happened."""
         self._look_again = 0.0
 
     def touched(self, path: Path, scope: Scope) -> None:
-        """The file of `scope` was seen to be another than it was."""
+        """Note that the file of `scope` was found changed."""
         with self._telling:
             self._touched[path] = scope
 
     def wrote(self, path: Path, scope: Scope) -> None:
-        """This process changed the file of `scope`; others are told."""
+        """Note that this process changed the file of `scope`, and announce it to others."""
         with self._telling:
             self._touched[path] = scope
-            with contextlib.suppress(OSError):  # they will find out by themselves
+            with contextlib.suppress(OSError):  # other processes will find out themselves
                 disk.append(self._changes, b".")
                 self._own_writes += 1
 
@@ -110,24 +109,24 @@ class Register:
         return sorted(found, key=lambda known: (known.began, known.path))
 
     def holding(self, deployment: str | None = None) -> list[Scope]:
-        """Every scope that holds a record. A file that cannot be read is passed over: `check` tells."""
+        """Every scope that has a record. A file that cannot be read is skipped: `check` reports it."""
         return [known.scope for known in self.all(deployment) if known.scope is not None and known.records]
 
     def listed(self, wanted: Wanted) -> dict[Scope, list[str]]:
-        """The ids of the records that are `wanted`, by scope, without reading a file that did not change."""
+        """The ids of the records that are `wanted`, by scope; unchanged files are not read."""
         with self._lock:
             self._look()
             return self._listings.find(wanted)
 
     def waiting(self) -> list[tuple[int, FileState]]:
-        """Files in which something may wait, and since when, the longest-waiting first; 0: not known."""
+        """Files that may have pending records, and since when, the oldest first; 0: not known."""
         with self._lock:
             self._look()
             found = [(since, self._known[path]) for path, since in self._waits.items()]
         return sorted((f for f in found if f[1].scope is not None), key=lambda item: item[0])
 
     def noted(self, asked: Mapping[Path, tuple[FileState, int | None]]) -> None:
-        """Since when records have been waiting in files in the state known here; None if none are."""
+        """Note since when records have been pending in files in the given state; None if none are."""
         with self._lock:
             for path, (known, since) in asked.items():
                 if self._known.get(path) != known:
@@ -153,7 +152,7 @@ class Register:
                     self._look_at(path, scope)
                     self._ask_again(path)
             except BaseException:
-                with self._telling:  # nobody else will tell of these
+                with self._telling:  # nothing else announces these
                     self._touched = touched | self._touched
                 raise
 
@@ -178,7 +177,7 @@ class Register:
         self._waits[path] = 0
 
     def _ask_again(self, path: Path) -> None:
-        """Have what waits in `path` asked for again, and no earlier answer noted."""
+        """Have pending records in `path` looked up again, ignoring earlier answers."""
         if (known := self._known.get(path)) is not None:
             self._known[path] = replace(known, told=known.told + 1)
             self._waits[path] = 0
@@ -214,11 +213,11 @@ class Register:
 
 
 EVERYONE = "%everyone"
-"""The name of what is global in a deployment: no id is encoded so, for "%ev" is no byte."""
+"""The name of the global scope: no id is encoded like this, since "%ev" is not a byte."""
 MAX_NAME = 150
-"""Characters of a name before it is hashed; 255 bytes are allowed nearly everywhere, endings included."""
+"""Characters of a name before it is hashed; nearly every system allows 255 bytes, endings included."""
 ENDINGS = (".json", ".md", ".vectors", ".lock")
-"""What the files of a user end in. A deployment's folder never does."""
+"""Endings of a user's files. The name of a deployment's folder has none of them."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_\-.@+]")
 _ENCODED = re.compile(r"(?:[^%]|%[0-9A-F]{2})*")
@@ -228,12 +227,10 @@ _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNO
 
 
 def encode(name: str, *, folder: bool = False, folds_case: bool = False) -> str:
-    """The file name of `name`, without an ending.
+    """The file name of `name`, an id of 1 to 256 characters, without an ending.
 
-    Args:
-        name: an id of 1 to 256 characters.
-        folder: whether it will name a folder, which must not look like a user's file.
-        folds_case: whether the file system takes capitals and small letters for the same.
+    `folder`: it will name a folder, which must not look like a user's file. `folds_case`: the file system
+    ignores case.
     """
     found = "".join(
         char if _SAFE.match(char) and not (folds_case and char.isupper()) else _percent(char) for char in name
@@ -251,9 +248,7 @@ def encode(name: str, *, folder: bool = False, folds_case: bool = False) -> str:
 
 
 def decode(stem: str, *, folder: bool = False, folds_case: bool = False) -> str | None:
-    """The id whose file name is `stem`; None if it is nobody's, or hashed, so that only the file has
-    the id.
-    """
+    """The id whose file name is `stem`; None if there is none, or if it is hashed."""
     if not _ENCODED.fullmatch(stem):
         return None
     try:
@@ -266,14 +261,14 @@ def decode(stem: str, *, folder: bool = False, folds_case: bool = False) -> str 
 
 
 def is_hashed(stem: str) -> bool:
-    """Whether `stem` was cut and hashed, so that only the file has the id."""
+    """Whether `stem` was cut and hashed, so that only the file contains the id."""
     return _HASHED.search(stem) is not None
 
 
 def plain(name: str) -> str | None:
-    """The name another program may have given the file of `name` by putting nothing but an ending behind it.
+    """The file name that another program may have made of `name` by adding an ending.
 
-    None where that would be somebody else's name here, or no name within the folder at all.
+    None if that would be another user's name here, or a path outside the folder.
     """
     odd = any(char in name for char in "/\\\0") or name.startswith((".", "%")) or name.endswith(".")
     if odd or is_hashed(name) or len(name.encode()) > MAX_NAME:
@@ -286,7 +281,7 @@ def _percent(char: str) -> str:
 
 
 DEFAULT_DEPLOYMENT = "default"
-"""Its users' files lie in the folder itself, as those of a program that knows no deployments."""
+"""Its users' files are in the folder itself, like those of a program without deployments."""
 LAYOUTS: dict[str, type[Document]] = {"json": JsonDocument, "markdown": MarkdownDocument}
 _SUFFIXES = {"json": JsonDocument.suffix, "markdown": MarkdownDocument.suffix}
 _SETTINGS, _LOCK = ".echoic.json", ".echoic.lock"
@@ -297,16 +292,11 @@ class UserFile(NamedTuple):
 
     path: Path
     scope: Scope | None
-    """The scope it belongs to; None where only the file itself can tell."""
+    """The scope it belongs to; None if only the file itself can tell."""
 
 
 class Folder:
-    """The folder of the files. Call `open` before use.
-
-    Args:
-        root: the folder; created if need be.
-        layout: one of `LAYOUTS`.
-    """
+    """The folder of the files, created if needed. Call `open` before use."""
 
     def __init__(self, root: Path, layout: str) -> None:
         self.root = root
@@ -319,13 +309,13 @@ class Folder:
         self._settings: dict[str, Any] = {}
 
     def open(self, spec: EmbeddingSpec) -> None:
-        """Make ready, and remove what a crash left behind.
+        """Prepare the folder, and remove what a crash left behind.
 
         Raises:
-            EmbeddingMismatch: vectors of another model are kept here; nothing was changed.
+            EmbeddingMismatch: it holds vectors of another model; nothing was changed.
             InvalidInput: the files here have the other layout.
-            StoreCorrupt: the settings cannot be read, or this is not a folder; left untouched.
-            StoreTooNew: a newer version wrote them; left untouched.
+            StoreCorrupt: the settings cannot be read, or this is not a folder; left unchanged.
+            StoreTooNew: a newer version wrote them; left unchanged.
         """
         if self.root.exists() and not self.root.is_dir():
             raise StoreCorrupt(f"{str(self.root)!r} is not a folder; it is left untouched")
@@ -344,11 +334,7 @@ class Folder:
                     self._encode_capitals(folder)
 
     def check_model(self, spec: EmbeddingSpec) -> None:
-        """Whether vectors of `spec` are the ones kept here.
-
-        Raises:
-            EmbeddingMismatch: they are not.
-        """
+        """Raise EmbeddingMismatch if the vectors here are not of `spec`."""
         settings = self._read_settings()
         found = EmbeddingSpec(settings.get("model", ""), settings.get("dimensions", 0))
         check_model(found, spec, repr(str(self.root)))
@@ -359,7 +345,7 @@ class Folder:
             self._write_settings(spec)
 
     def path_of(self, scope: Scope) -> Path:
-        """The file of `scope`, whether it exists or not."""
+        """The file of `scope`, which may not exist."""
         folder = self.root
         if scope.deployment != DEFAULT_DEPLOYMENT:
             folder /= encode(scope.deployment, folder=True, folds_case=self._folds_case)
@@ -370,7 +356,7 @@ class Folder:
         if theirs is None or f"{theirs}{self.suffix}" == path.name or path.exists():
             return path
         other = folder / f"{theirs}{self.suffix}"
-        # listed, for some file systems find a name in another case or normal form
+        # listed, since some file systems find a name in another case or normal form
         return other if other.exists() and other.name in os.listdir(folder) else path  # noqa: PTH208
 
     def lock_of(self, scope: Scope) -> Path:
@@ -420,13 +406,7 @@ class Folder:
         return None
 
     def read(self, source: DocumentOrigin) -> Document:
-        """The file of one scope.
-
-        Raises:
-            FileNotFoundError: there is none.
-            StoreCorrupt: it cannot be read; it is left untouched.
-            StoreTooNew: a newer version wrote it; likewise.
-        """
+        """The file of one scope; raises FileNotFoundError, StoreCorrupt or StoreTooNew."""
         data = disk.read(source.path)
         try:
             text = data.decode("utf-8-sig")
@@ -437,12 +417,12 @@ class Folder:
         return self.document.parse(text, source)
 
     def is_somebodys(self, stem: str) -> bool:
-        """Whether `stem` is a name that the file of a scope may have."""
+        """Whether `stem` may be the name of a scope's file."""
         known = decode(stem, folds_case=self._folds_case) or plain(stem)
         return stem == EVERYONE or is_hashed(stem) or known is not None
 
     def is_hashed(self, path: Path) -> bool:
-        """Whether the name of `path` does not tell whose it is."""
+        """Whether the name of `path` does not tell its scope."""
         return is_hashed(path.name.removesuffix(self.suffix)) or (
             path.parent != self.root and is_hashed(path.parent.name)
         )
@@ -455,7 +435,7 @@ class Folder:
                 yield self.root / name
 
     def _encode_capitals(self, folder: Path) -> None:
-        """Give the files of another program names that stay apart where "Ana" and "ana" are one."""
+        """Rename other programs' files where "Ana" and "ana" would be one name."""
         for name in os.listdir(folder):  # noqa: PTH208 - likewise
             user = plain(name.removesuffix(self.suffix)) if name.endswith(self.suffix) else None
             if user is not None and user != user.lower() and decode(user, folds_case=True) is None:
@@ -464,7 +444,7 @@ class Folder:
                     os.rename(folder / name, path)  # noqa: PTH104 - beside the other calls of its kind
 
     def _sweep(self, folder: Path) -> None:
-        """Remove what a process left behind that died while it wrote. One that lives holds the lock."""
+        """Remove temporary files of a process that died while writing. A live one holds the lock."""
         for path in disk.leftovers(folder):
             stem = path.name[1:].rsplit(".", 2)[0].rpartition(".")[0] or path.name[1:]
             user = decode(stem, folds_case=self._folds_case) or plain(stem)

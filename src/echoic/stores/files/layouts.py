@@ -1,4 +1,4 @@
-"""The two layouts of a user's file: JSON, as other programs write it too, and Markdown, as people read it.
+"""The two layouts of a user's file: JSON, as other programs write it too, and Markdown, for people.
 
 JSON: facts as a list of content, category and timestamp.
 
@@ -10,12 +10,12 @@ JSON: facts as a list of content, category and timestamp.
       "echoic": {"format": 1, …, "records": [{"kind": "turn", "id": "…", …}]}
     }
 
-What stands under "echoic", at either level, is ours; everything else is kept, in its order. The directives
-that hold in every session are read from where they are shown, and changed there; what is no directive of
-ours, such as an object or a long text, is left as it is. A timestamp may be ISO 8601 or milliseconds since
-1970, and stays what it was while its fact does.
+The objects under "echoic", at either level, are ours; everything else is kept, in its order. The directives
+that apply in every session are read and changed under "directives"; entries that cannot be one, such as an
+object or a long text, are kept unchanged. A timestamp may be ISO 8601 or milliseconds since 1970, and keeps
+its form while its fact is unchanged.
 
-Markdown: a heading for each category, a line for each fact, and at the end what is ours.
+Markdown: a heading for each category, a line for each fact, and our fields at the end.
 
     # Memory of ana
 
@@ -69,7 +69,7 @@ def is_directives(record: Record) -> bool:
 
 
 def directives_in(shown: Any) -> dict[str, str]:
-    """Return those of `shown` that can be directives, in order."""
+    """The entries of `shown` that can be directives, in order."""
     found: dict[str, str] = {}
     for name, value in shown.items() if isinstance(shown, Mapping) else ():
         free = [other for other in found if other not in _NAMED]
@@ -79,7 +79,7 @@ def directives_in(shown: Any) -> dict[str, str]:
 
 
 def data_of(directives: Mapping[str, str]) -> dict[str, Any]:
-    """The data of the record that says the same."""
+    """The record data for these directives."""
     named = {name: directives[name] for name in _NAMED if name in directives}
     return {**named, "free": {name: text for name, text in directives.items() if name not in _NAMED}}
 
@@ -92,7 +92,7 @@ def shown_by(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changed_in(shown: Any, data: Mapping[str, Any] | None) -> Any:
-    """`shown` once it says what the record's `data` says, the rest of it as it was; None: no record."""
+    """`shown`, updated to the record's `data` (None: no record); other entries stay."""
     before, now = directives_in(shown), shown_by(data or {})
     if before == now or not isinstance(shown, Mapping | None):
         return shown
@@ -114,7 +114,7 @@ def _is_directive(name: str, value: Any) -> bool:
 
 _OURS = ("facts", "directives", "echoic")
 _SHOWN = "shows_directives"
-"""Whether directives stand where they are shown; earlier versions kept them among the records alone."""
+"""Whether directives are shown in the file; earlier versions kept them only among the records."""
 
 
 class JsonDocument(Document):
@@ -125,7 +125,7 @@ class JsonDocument(Document):
     def __init__(self) -> None:
         super().__init__()
         self._top: dict[str, Any] = {"directives": {}, "facts": [], "echoic": {}}
-        # facts, and what stands among them but is none
+        # facts, and other entries among them
         self._entries: list[FileEntry | str] = []
 
     @classmethod
@@ -163,7 +163,7 @@ class JsonDocument(Document):
                 record = Record(kind=DIRECTIVES, id=DIRECTIVES, data=data_of(theirs), version=1)
                 self.others.append(FileEntry({}, record, touched=False, noted=False))
             return
-        # before they were shown there, what we kept was said later than what stands there
+        # written by a version that did not show them: our record is newer
         said = theirs if shown else theirs | shown_by(item.record.data)
         if isinstance(there, Mapping) and said != shown_by(item.record.data):
             record = replace(item.record, data=data_of(said), version=item.record.version + 1)
@@ -243,14 +243,16 @@ def _fact_line(item: FileEntry) -> str:
 
 
 def _show(raw: dict[str, Any], item: FileEntry) -> None:
-    """Let `raw` say what the record says now; what it says already stays in the form it has."""
+    """Update `raw` to the record; unchanged values keep their form."""
     data = item.record.data
     raw["content"] = data["text"]
     for name, field in (("category", "category"), ("valid_from", "timestamp")):
         value = data.get(name)
         if _shown(raw).get(name) != value:
             raw[field] = value
-            if _shown(raw).get(name) != value:  # not in a form that is read back: it stands among our fields
+            if (
+                _shown(raw).get(name) != value
+            ):  # not in a form that can be read back, so it is kept among our fields
                 del raw[field]
 
 
@@ -286,11 +288,11 @@ _MISSING = "its last part, which says what belongs to its lines, is missing"
 
 @dataclass(slots=True, eq=False)
 class _MarkdownLine:
-    """A line of the file; a fact may go on over several."""
+    """A line of the file; a fact may span several."""
 
     text: str
     section: str | None = None
-    """The title of the category, of a heading and of what is listed below it."""
+    """The category title of a heading and of the items below it."""
     item: FileEntry | None = None
 
     @property
@@ -398,7 +400,7 @@ class MarkdownDocument(Document):
 
 
 def _settle(line: _MarkdownLine, item: FileEntry) -> None:
-    """Write a fact's line, and our fields of it."""
+    """Write a fact's line, and our fields for it."""
     record = item.record
     name = f"<!-- id={quote(record.id, safe='')} -->"
     if item.touched or not line.text:
@@ -411,12 +413,9 @@ def _settle(line: _MarkdownLine, item: FileEntry) -> None:
 
 
 def _shown_line(said: str, section: str | None, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory in a line, without our fields.
+    """The memory in a line with the words `said`, without our fields.
 
-    Args:
-        said: its words.
-        section: the title of its section.
-        data: its stored metadata, or everything if the line does not contain the text.
+    `data` is its stored metadata, or everything if the line does not contain the text.
     """
     text = data.get("text")
     noted = isinstance(text, str) and text != said and _on_one_line(text) == said
@@ -425,7 +424,7 @@ def _shown_line(said: str, section: str | None, data: Mapping[str, Any]) -> dict
 
 
 def _on_one_line(text: str) -> str:
-    """`text` as a line that no reader of Markdown takes for anything else."""
+    """`text` as a line without Markdown markup."""
     sound = text.encode("utf-8", "replace").decode()
     return " ".join(sound.split()).replace("<!--", "&lt;!--")
 
@@ -451,7 +450,7 @@ def _apart(lines: list[str], source: DocumentOrigin) -> tuple[list[str], dict[st
 
 
 def _grouped(lines: list[str]) -> Iterator[_MarkdownLine]:
-    """The lines of a file, those of one list item together, each with its section."""
+    """The lines of a file, those of one list item joined, each with its section."""
     section: str | None = None
     fence: str | None = None
     fact: _MarkdownLine | None = None
@@ -476,7 +475,7 @@ def _grouped(lines: list[str]) -> Iterator[_MarkdownLine]:
 
 
 def _fenced(line: str, fence: str | None) -> tuple[str | None, bool]:
-    """The fence that is open behind `line`, and whether `line` is inside it or part of it."""
+    """The code fence that is open after `line`, and whether `line` belongs to one."""
     match = _FENCE.match(line)
     if fence is None:
         return (match[1], True) if match else (None, False)

@@ -1,5 +1,5 @@
-"""The files of one scope, cached in memory: read again after somebody changed them, and rewritten as a whole
-under a lock that all processes respect. Blocking; one instance per scope and process, thread-safe.
+"""The files of one scope, cached in memory: read again after they changed, and rewritten as a whole under a
+lock shared by all processes. Blocking; one thread-safe instance per scope and process.
 
 A write is complete once the memory file was replaced. Vectors that belong to it are written before, and
 vectors that it invalidates are overwritten afterwards: their digests decide which are valid, so a crash in
@@ -44,9 +44,9 @@ from echoic.types import EmbeddingSpec, Scope
 T = TypeVar("T")
 _States = tuple[disk.FileStamp | None, disk.FileStamp | None]
 _SAMPLES = 200
-"""The most texts, and vectors, that are looked for after an erasure."""
+"""The most texts, and vectors, searched for after an erasure."""
 _READS = 5
-"""How often a file that changes while it is read is read again."""
+"""Attempts to read a file that changes meanwhile."""
 
 
 class ScopeFiles:
@@ -58,7 +58,7 @@ class ScopeFiles:
         self.scope = scope
         self._register = register
         self.nbytes = 0
-        """About how much memory this takes."""
+        """Approximate memory it takes."""
         self._folder, self._spec, self._index = folder, spec, index
         self._writer = threading.Lock()  # one write at a time; reads go on meanwhile
         self._guard = threading.Lock()  # held in memory: short
@@ -67,7 +67,7 @@ class ScopeFiles:
         self._states: _States = (None, None)
         self._document: Document | None = None
         self._void: set[int] = set()
-        """Rows whose vector in the file is of no text that is there."""
+        """Rows whose vector in the file belongs to no current text."""
         self._lock = folder.lock_of(scope)
         self._place()
 
@@ -78,24 +78,18 @@ class ScopeFiles:
         self._vectors = VectorFile(self.path.with_name(f"{stem}.vectors"), self._spec)
 
     def ask(self, question: Callable[[HeldScope], T]) -> T:
-        """The answer to `question`, asked of what the files say now.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read; it is left untouched.
-            StoreTooNew: a newer version wrote it; likewise.
-            StoreUnavailable: the operating system would not read it.
-        """
+        """The answer to `question` from the current files; raises StoreCorrupt or StoreTooNew."""
         with self._guard, disk.translated(self.path, "read"):
             return question(self._current())
 
     def write(self, changes: Sequence[Change]) -> None:
         """Apply `changes`, all or none, durable when it returns.
 
-        A vector that came with a write that failed may have been kept, where it is of the record's text.
+        A vector from a write that failed may be kept, if it belongs to the record's text.
 
         Raises:
-            EmbeddingMismatch: a vector of another model than is kept here now.
-            InvalidInput: a record holds what JSON cannot say.
+            EmbeddingMismatch: a vector of another model than the current one.
+            InvalidInput: JSON cannot represent a record.
             StoreFull: there is no space left; nothing was written.
             StoreUnavailable: it could not be made durable; nothing is acknowledged.
             WriteConflict: a `Put.expect` did not hold; nothing was written.
@@ -110,7 +104,7 @@ class ScopeFiles:
                 return
             with self._alone(), self._changing() as held:
                 if attaches:
-                    self._folder.check_model(self._spec)  # another process may have reindexed
+                    self._folder.check_model(self._spec)  # another process may have reindexed the folder
                 staged = held.stage(changes)
                 self._keep(staged)
                 with self._guard:
@@ -118,10 +112,10 @@ class ScopeFiles:
                     self._weigh()
 
     def waiting(self, limit: int) -> list[tuple[int, Waiting]]:
-        """At most `limit` records without a vector and since when they wait, the longest-waiting first.
+        """At most `limit` records without a vector, and since when they wait, the oldest first.
 
-        The file tells their versions from now on. Otherwise nobody could say later of which words a vector
-        was made.
+        The file states their versions from now on; otherwise it would be unknown which text a vector was made
+        from.
         """
         if not self.waits():
             return []
@@ -143,12 +137,7 @@ class ScopeFiles:
                 self._keep_records(held.stage([]))
 
     def erase(self, changes: Sequence[Erasable] | None) -> Erased:
-        """Destroy what `changes` drop and replace, or everything, and look whether any of it is left.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read, so nobody knows what is in it; left untouched.
-            StoreUnavailable: it could not be written.
-        """
+        """Destroy what `changes` drop and replace, or everything, and check that nothing is left."""
         with disk.translated(self.path, "erased"):
             if self._look() == (None, None) and not self._leftovers():
                 return Erased(verified=True)
@@ -164,7 +153,7 @@ class ScopeFiles:
         old = [*gone, *(record for record, _ in rewritten)]
         vectors = [vector.copy() for vector in held.vectors(old)]
         wanted = _needles([*gone, *(removed(*both) for both in rewritten)], vectors)
-        # with the last record goes the file, unless others keep something in it
+        # remove the file with its last record, unless other programs keep data in it
         nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
         if everything or nothing_left:
             disk.shred(self.path)
@@ -202,7 +191,7 @@ class ScopeFiles:
             try:
                 held = self._read(states[0])
             except FileNotFoundError:
-                self._held = None  # erased between looking and reading
+                self._held = None  # erased between the check and the read
                 continue
             except StoreCorrupt:
                 self._held = None
@@ -215,7 +204,7 @@ class ScopeFiles:
 
     def _look(self) -> _States:
         if self._states[0] is None:
-            self._place()  # another program may just have given it another name
+            self._place()  # another program may just have renamed it
         return disk.seen(self.path), disk.seen(self._vectors.path)
 
     def _holding(self) -> HeldScope:
@@ -256,14 +245,14 @@ class ScopeFiles:
         return held
 
     def _weigh(self) -> None:
-        # a record takes some six times the bytes of its line; vectors are held in segments and side by side
+        # a record takes about six times the bytes of its line; vectors are held in segments and concatenated
         size = self._states[0].size if self._states[0] else 0
         if self._held is not None:
-            with self._held.partition.lock:  # a reader keeps there what it derived
+            with self._held.partition.lock:  # data that readers derived
                 self.nbytes = 2 * self._held.partition.nbytes + 6 * size
 
     def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
-        """The index entries of those that are not cached in their current state."""
+        """The index entries of records that are not cached in their current state."""
         entries = {}
         for record in records:
             if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
@@ -289,7 +278,7 @@ class ScopeFiles:
         new, void = _vectors_of(staged, self._holding())
         if new:
             self._vectors.write(new)
-            # such a row may be one that a process left which died before its record was there
+            # a process that died before writing the record may have left a vector in this row
             self._void.difference_update(new)
         if any(not isinstance(step.change, Attach) and (step.old or step.left) for step in staged.steps):
             self._keep_records(staged)
@@ -313,9 +302,9 @@ class ScopeFiles:
         self._states = (state, disk.seen(self._vectors.path))
 
     def _clear(self, void: set[int]) -> None:
-        """Overwrite vectors that no longer count. The caller holds the lock."""
+        """Overwrite invalid vectors. The caller holds the lock."""
         self._void |= void
-        # the records are durable and their digests void the rest; what fails here is done by the next write
+        # the records are durable and their digests invalidate the rest; the next write retries
         with contextlib.suppress(OSError):
             self._vectors.clear(self._void)
             self._void = set()
@@ -326,7 +315,7 @@ class ScopeFiles:
         return [path for name in both for path in disk.leftovers(self.path.parent, name)]
 
     def _is_suspect(self, name: str) -> bool:
-        """Whether a file of this name may hold something of this scope: it is not another scope's."""
+        """Whether a file of this name may contain data of this scope, because it is not another scope's."""
         for ending in (self._folder.suffix, ".vectors", ".lock"):
             stem = name.removesuffix(ending)
             if stem not in {name, self._stem} and self._folder.is_somebodys(stem):
@@ -335,7 +324,7 @@ class ScopeFiles:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Our turn among this process's threads and among the processes."""
+        """Hold the lock among this process's threads and among processes."""
         with self._writer:
             disk.make_folder(self.path.parent)
             with disk.locked(self._lock):
@@ -345,11 +334,11 @@ class ScopeFiles:
                     self._register.wrote(self.path, self.scope)
                     if disk.seen(self.path) is None:
                         with contextlib.suppress(OSError):
-                            self._lock.unlink()  # it names somebody of whom nothing is kept
+                            self._lock.unlink()  # its name reveals a user without data
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[HeldScope]:
-        """The cached state, while the files are changed: readers get it without looking at the files."""
+        """The cached state while the files are changed; readers get it without checking the files."""
         with self._guard:
             held = self._current()
             self._writing = True
@@ -358,7 +347,7 @@ class ScopeFiles:
         except WriteConflict:
             raise
         except BaseException:
-            with self._guard:  # the files may be before or after: they are read again
+            with self._guard:  # the files may be in either state: read them again
                 self._held, self._document, self._states = None, None, (None, None)
             raise
         finally:
@@ -366,7 +355,7 @@ class ScopeFiles:
 
 
 def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) -> list[bytes]:
-    """What to search for after `records` and `vectors` were removed."""
+    """The bytes to search for after `records` and `vectors` were removed."""
     found = [needle for record in sample(records, _SAMPLES) for needle in text_needles(record.data, _forms)]
     found += [needle for vector in sample(vectors, _SAMPLES) if (needle := vector_needle(vector))]
     return list(dict.fromkeys(found))
@@ -375,14 +364,14 @@ def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) 
 def _without_living(
     wanted: Iterable[bytes], records: Iterable[Record], vectors: Iterable[NDArray[np.float32]]
 ) -> list[bytes]:
-    """Those of `wanted` that no living record says as well, and no living vector holds."""
+    """Those of `wanted` that no remaining record or vector contains."""
     texts = b"\0".join(form for record in records for text in strings(record.data) for form in _forms(text))
     same = {vector_needle(vector) for vector in vectors}
     return [needle for needle in wanted if needle not in texts and needle not in same]
 
 
 def _forms(text: str) -> tuple[bytes, bytes]:
-    """A text as JSON has it, and as a line of Markdown has it."""
+    """A text as written in JSON, and in a line of Markdown."""
     return as_json(text), text.encode("utf-8", "replace")
 
 
@@ -391,16 +380,16 @@ def _search(
 ) -> tuple[set[bytes], int]:
     """Which of `wanted` the suspect files of `folder` still contain, and how many bytes were searched.
 
-    Suspect are the files of the scope itself, temporary ones included, and every file in its folder that is
-    nobody's, such as an editor's backup. Another user's file is skipped: it is written from that user's
-    records alone, and they may well live in the same town.
+    Suspect are the files of the scope itself, temporary ones included, and every file in its folder that
+    belongs to no user, such as an editor's backup. Another user's file is skipped: it is written from that
+    user's records alone, which may contain the same words.
     """
     found: set[bytes] = set()
     read = 0
     for name in filter(is_suspect, os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
         try:
             data = (folder / name).read_bytes()
-        except OSError:  # a folder, or gone meanwhile
+        except OSError:  # a folder, or removed meanwhile
             continue
         read += len(data)
         found.update(needle for needle in wanted if needle in data)
@@ -408,9 +397,9 @@ def _search(
 
 
 def _numbered_on(record: Record, held: HeldScope) -> Record:
-    """A record whose version the file does not tell, at a version above the one it had with other words.
+    """A record whose file states no version, with a version above that of its previous text.
 
-    Who is embedding those must not attach their vector to these.
+    A vector being made for the previous text is then not attached to it.
     """
     before = held.records.get((record.kind, record.id))
     if before is None or before.version < record.version:
@@ -420,7 +409,7 @@ def _numbered_on(record: Record, held: HeldScope) -> Record:
 
 
 def _vectors_of(staged: Staged, held: HeldScope) -> tuple[dict[int, Stored], set[int]]:
-    """The vectors that `staged` makes valid, by row, and the rows whose vector it makes void."""
+    """The vectors that `staged` makes valid, by row, and the rows whose vector it invalidates."""
     new: dict[int, Stored] = {}
     void: set[int] = set()
     for step in staged.steps:

@@ -1,8 +1,8 @@
-"""The MongoDB store: a replica set, Atlas or a sharded cluster that many processes share.
+"""The MongoDB store: a replica set, Atlas or a sharded cluster shared by many processes.
 
-`schema` has the layout; a write is one transaction (`changes`). The store needs the extra
-`mongodb`. It does not know what a record means, except for the collections of one published demo that it
-takes over (`article`).
+`schema` has the layout; a write is one transaction (`changes`). The store needs the extra `mongodb`. It does
+not know what a record means, except for the collections of one published demo that it adopts
+(`changes.Adoption`).
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20
-"""The size of the cache of partitions: about 50,000 memories with 384-dimension vectors and word pieces."""
+"""Memory limit of loaded scopes: about 50,000 memories with 384-dimension vectors and word pieces."""
 NARROW_ABOVE = 50_000
-"""Rows of a scope from which on the database searches: about what `CACHE_BYTES` hold, so that one large scope
-does not drive out all others. That loading pays up to there was measured on PostgreSQL (docs/scale.md)."""
+"""Rows of a scope from which the database searches: about what `CACHE_BYTES` hold, so that one large scope
+does not evict all others. That loading is faster up to there was measured on PostgreSQL (docs/scale.md)."""
 TIMEOUT_S = 10.0
 _NEVER = sys.maxsize
 _LOOK_S, _LONGEST_LOOK_S = 0.5, 30.0
-"""Between two looks at search indexes that are being built, which takes minutes: at first, and in the end."""
+"""First and longest pause between two checks of search indexes being built, which takes minutes."""
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class _OpenStore:
     locks: WeakValueDictionary[Scope, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def lock(self, scope: Scope) -> asyncio.Lock:
-        """Held while this process writes to a scope: who would only meet in the database waits here."""
+        """Held while this process writes to a scope, to avoid conflicts in the database."""
         return self.locks.setdefault(scope, asyncio.Lock())
 
     @property
@@ -106,10 +106,10 @@ class MongoDBStore:
 
     Args:
         url: "mongodb://…" or "mongodb+srv://…", with the database in its path, else "echoic".
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
-        narrow_above: rows of a scope from which on the database searches, where it can.
-        timeout_s: how long one verb may take.
-        clock: nanoseconds since 1970.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
+        narrow_above: rows of a scope from which the database searches, if it can.
+        timeout_s: time limit of one operation.
+        clock: returns nanoseconds since 1970.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class MongoDBStore:
         self._cache_bytes, self._narrow_above, self._timeout_s = cache_bytes, narrow_above, timeout_s
         self._clock, self._ticked = clock, 0
         self.narrow_above: int = _NEVER
-        """The given threshold once the search indexes answer; until then, or without any, never."""
+        """The given threshold once the search indexes answer; infinite before, and without search."""
         self._live: _OpenStore | None = None
         self._opening = asyncio.Lock()
         self._closing: asyncio.Future[None] | None = None
@@ -154,7 +154,7 @@ class MongoDBStore:
         async with connection.used():
             meta = await settle(collections, live.embedding, connection.where)
             await make_indexes(collections)
-        # what may take long has no limit in time
+        # work that may take long has no time limit
         if meta.get("unfinished") or meta.get("analysis") != ANALYSIS:
             async with connection.used(limited=False):
                 await index_again(connection, live.wanted, live.index, self._tick)
@@ -236,7 +236,7 @@ class MongoDBStore:
         query: Document = {"kind": kind}
         if key is not None:
             query["key"] = key
-        # always bounded: an index that leaves out what has no place serves no other query
+        # always bounded: a partial index serves no other query
         query["seq"] = (
             {"$lt": after} if newest_first and after >= 0 else {"$gt": -1 if newest_first else after}
         )
@@ -313,7 +313,7 @@ class MongoDBStore:
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         live = self._opened()
-        live.cache.drop(scope)  # so that no copy in this process outlives the receipt
+        live.cache.drop(scope)  # no copy in this process may outlive the receipt
         await live.connection.ask()
         async with live.connection.used(limited=False), live.lock(scope):
             erased = await erase(live.connection, scope, changes, live.index, self._tick)
@@ -335,7 +335,7 @@ class MongoDBStore:
             wanted = {"analysis": ANALYSIS, **model_fields(embedding)}
             try:
                 await index_again(live.connection, wanted, live.index, self._tick, detach=True)
-            finally:  # the database says whose vectors it wants, whether or not all of it was done
+            finally:  # the database names the wanted model, whether or not all scopes are done
                 meta = await collections.meta.find_one({"_id": "store"}) or {}
                 if all(meta.get(name) == value for name, value in wanted.items()):
                     live.embedding = embedding
@@ -371,14 +371,14 @@ class MongoDBStore:
         return partition
 
     async def until_searchable(self, timeout_s: float) -> bool:
-        """Wait for the search indexes; whether they answer now. False at once where there is no search."""
+        """Wait for the search indexes; returns whether they answer, False without search."""
         live = self._opened()
         if live.searching is not None:
             await asyncio.wait([live.searching], timeout=timeout_s)
         return self.narrow_above != _NEVER
 
     async def _await_search(self, live: _OpenStore) -> None:
-        """Have the search indexes made, and search in the database once they answer."""
+        """Create the search indexes, and search in the database once they answer."""
         collections, pause_s = live.connection.collections, _LOOK_S
         while True:
             with contextlib.suppress(EchoicError):
@@ -410,7 +410,7 @@ class MongoDBStore:
         live = self._opened()
         async with live.connection.used(limited=False):
             missing = await not_allowed(live.connection)
-            if "createSearchIndexes" not in missing:  # else nobody builds what would be waited for
+            if "createSearchIndexes" not in missing:  # otherwise the search indexes would never be built
                 await self.until_searchable(BUILT_S)
             return await examined(live.connection, live.embedding.dimensions, missing)
 
@@ -420,7 +420,7 @@ class MongoDBStore:
         return self._live
 
     def _tick(self) -> int:
-        """The time, later at each call: what waits since then has an order."""
+        """The time, increasing with each call, which orders pending records."""
         self._ticked = max(self._ticked + 1, self._clock())
         return self._ticked
 

@@ -1,13 +1,13 @@
-"""Changes to one scope, in a transaction somebody else began: records, words, vectors, what waits.
+"""Changes to one scope, in a transaction that the caller began: records, words, vectors, pending records.
 
-`index_again` brings every scope to other words or to another model's vectors, scope by scope and in parts.
-The database says that it is unfinished until the last scope is done, so that whoever opens it goes on. A
-scope says whose vectors it holds: until it is done it is loaded without, and nobody attaches any.
+`index_again` updates every scope to another analysis or model, scope by scope and in parts. The database is
+marked unfinished until the last scope is done, so that the next process that opens it goes on. Each scope
+names the model of its vectors: until it is done it is loaded without vectors, and none are attached.
 
-Collections of the published MongoDB voice-memory demo are taken over where they lie. Their documents have no
-kind and no place: `deploymentId`, `key`, `value`, `userCookie`, `isGlobal`, `embedding`, `createdAt`,
-`updatedAt`. They become records and keep every field but the vector, which is kept only if it is of the
-model the store is opened with. What is blank or belongs to nobody is left alone.
+Collections of the published MongoDB voice-memory demo are adopted in place. Their documents have no kind and
+no position: `deploymentId`, `key`, `value`, `userCookie`, `isGlobal`, `embedding`, `createdAt`, `updatedAt`.
+They become records and keep every field except the vector, which is kept only if it is of the store's model.
+Documents that are blank or have no owner are left unchanged.
 """
 
 from __future__ import annotations
@@ -47,21 +47,16 @@ from echoic.types import EmbeddingSpec, Scope, checked_name, checked_text
 Clock = Callable[[], int]
 """Nanoseconds since 1970, never the same twice."""
 WITHOUT_VECTORS = dict.fromkeys(VECTOR_FIELDS, 0)
-"""A projection: what a record says, without the bytes that nobody here looks at."""
+"""A projection: a record without its vector."""
 
 
 async def claim(
     collections: Collections, session: Session, scope: Scope, *, begin: Document | None
 ) -> Document | None:
-    """The scope's document at its next version, held until the transaction ends; None if it is not there.
+    """The scope's document at its next version, held until the transaction ends; None if there is none.
 
-    Every change to a scope passes here first, so that two never interleave.
-
-    Args:
-        collections: where.
-        session: of the transaction.
-        scope: which.
-        begin: its first counters if it is to be made, else None.
+    Every change to a scope starts here, so that no two interleave. `begin`: its first counters if it may be
+    created, else None.
     """
     update: Document = {"$inc": {"version": 1}}
     if begin is not None:
@@ -78,7 +73,7 @@ async def claim(
 
 @dataclass(slots=True)
 class ChangedRecord:
-    """A record in the middle of a batch, and the fields of its document that must be written."""
+    """A record in the middle of a batch, with the fields of its document to write."""
 
     record: Record
     place: Any
@@ -94,7 +89,7 @@ class ChangedRecord:
         self.unsets -= fields.keys()
 
     def unset(self, names: Iterable[str]) -> None:
-        """Be without these fields."""
+        """Remove these fields."""
         for name in names:
             self.sets.pop(name, None)
             if not self.fresh:
@@ -111,15 +106,7 @@ class ChangedRecord:
 
 
 class MongoScopeChanges(Changing):
-    """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit.
-
-    Args:
-        collections: where.
-        session: of the transaction.
-        head: the scope's document, from `claim`.
-        index: how records are found.
-        clock: says since when a record waits.
-    """
+    """One scope being changed: `gather` what the changes touch, `apply` them, `finish` before the commit."""
 
     def __init__(
         self, collections: Collections, session: Session, head: Document, index: Index, clock: Clock
@@ -142,7 +129,7 @@ class MongoScopeChanges(Changing):
 
     @property
     def left(self) -> int:
-        """How many records the scope will hold."""
+        """How many records the scope will have."""
         return self._count
 
     async def gather(self, changes: Sequence[Change]) -> None:
@@ -196,7 +183,7 @@ class MongoScopeChanges(Changing):
 
     def _let_wait(self, kept: ChangedRecord) -> None:
         kept.unset(VECTOR_FIELDS)
-        if not kept.waits:  # who waits already keeps its place
+        if not kept.waits:  # a pending record keeps its place
             kept.waits = True
             kept.set(waitsSince=self._clock())
 
@@ -223,11 +210,7 @@ class MongoScopeChanges(Changing):
         self._segment(kept.record.seq).attach(kept.record.seq % SEGMENT_ROWS, attach.vector)
 
     def adopt(self, place: Any, record: Record, vector: NDArray[np.float32] | None) -> None:
-        """Make a record of the document at `place`, which is none of ours yet, where it lies.
-
-        Raises:
-            InvalidInput: it cannot be indexed.
-        """
+        """Turn a foreign document at `place` into a record; InvalidInput if it cannot be indexed."""
         entry = self._index(record)
         if entry is None:
             return
@@ -254,7 +237,7 @@ class MongoScopeChanges(Changing):
         operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
         written = [kept.operation() for kept in self._kept.values() if kept]
         operations += [operation for operation in written if operation is not None]
-        if operations:  # in order: a name that is given anew is free by then
+        if operations:  # in order: a reused id is free by then
             await self._collections.records.bulk_write(operations, session=self._session)
         if self._touched:
             await self._collections.segments.bulk_write(
@@ -266,7 +249,7 @@ class MongoScopeChanges(Changing):
         )
 
     def _segment_operation(self, number: int) -> UpdateOne:
-        # an emptied segment stays, as no words: who loaded it must see that it is empty
+        # keep an emptied segment without words: processes that loaded it must see that it is empty
         fields = {
             "version": self._version,
             "words": Binary(self._segments[number].to_bytes()),
@@ -276,20 +259,21 @@ class MongoScopeChanges(Changing):
 
 
 ROWS = 32 * SEGMENT_ROWS
-"""Done in one transaction: well within the minute a server gives one."""
+"""Rows per transaction: well within the minute that a server allows."""
 _DERIVED = ("entryText", "isPast")
 
 
 async def index_again(
     connection: DatabaseClient, wanted: Mapping[str, Any], index: Index, clock: Clock, *, detach: bool = False
 ) -> None:
-    """Bring every scope to `wanted`: its analysis, its model and dimensions.
+    """Update every scope to `wanted`: analysis, model and dimensions.
 
-    Where the model changes, or with `detach`, the vectors go, and every searchable record waits.
+    If the model changes, or with `detach`, vectors are removed and every searchable record waits for a new
+    one.
     """
     collections = connection.collections
     await collections.meta.update_one({"_id": "store"}, {"$set": {**wanted, "unfinished": True}})
-    if detach:  # from now on each is of no model, also should this process die here
+    if detach:  # from now on no scope has a model, even if this process dies here
         await collections.scopes.update_many({}, {"$set": {"model": ""}})
     other: Document = {"$or": [{name: {"$ne": value}} for name, value in wanted.items()]}
     for head in await collections.scopes.find(other).sort("begun", 1).to_list():
@@ -334,9 +318,7 @@ class _RowBatch:
         self._rows = {**self._own, "seq": {"$gte": first, "$lt": first + ROWS}}
 
     async def index_again(self, index: Index, clock: Clock, waits_since: int | None) -> None:
-        """Index the words again; with `waits_since`, vectors are removed, and those records wait from then
-        on.
-        """
+        """Index the words again; with `waits_since`, remove vectors: those records are pending since then."""
         segments: dict[int, Segment] = {}
         updates: list[UpdateOne] = []
         numbers = {"$gte": self._first // SEGMENT_ROWS, "$lt": (self._first + ROWS) // SEGMENT_ROWS}
@@ -344,7 +326,7 @@ class _RowBatch:
             {**self._own, "number": numbers}, {"number": 1}, session=self._session
         )
         async for document in stored:
-            segments[document["number"]] = Segment()  # also one that is empty now
+            segments[document["number"]] = Segment()  # including segments that are empty now
         async for document in self._collections.records.find(
             self._rows, WITHOUT_VECTORS, session=self._session
         ):
@@ -393,14 +375,14 @@ class _RowBatch:
 
 
 THEIR_MODEL = "voyage-3.5-lite"
-"""The model whose vectors the demo keeps, made of "key: value". They stay where the store uses it too."""
+"""The model of the demo's vectors, made from "key: value". They are kept if the store uses it too."""
 _PAGE = 200
 _UNADOPTED = {"kind": {"$exists": False}, "deploymentId": {"$exists": True}, "value": {"$exists": True}}
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Makes records of the documents that are none yet."""
+    """Turns foreign documents into records."""
 
     connection: DatabaseClient
     embedding: EmbeddingSpec
@@ -410,7 +392,7 @@ class Adoption:
     """The model and analysis version of a scope that begins with these documents."""
 
     async def run(self) -> int:
-        """Go through the collection; how many became records."""
+        """Adopt the documents of the collection; returns how many."""
         adopted, after = 0, None
         while True:
             query: Document = {**_UNADOPTED, **({"_id": {"$gt": after}} if after is not None else {})}
@@ -433,7 +415,7 @@ class Adoption:
             query = {"_id": {"$in": places}, "kind": {"$exists": False}}
             found = await collections.records.find(query, session=session).sort("_id", 1).to_list()
             if not found:
-                return 0  # another process was first
+                return 0  # another process adopted them first
             begin = {**self.begin, "begun": self.clock()}
             head = await claim(collections, session, scope, begin=begin)
             if head is None:
@@ -450,11 +432,11 @@ class Adoption:
 
 
 def _whose(document: Mapping[str, Any]) -> Scope | None:
-    """The scope of a document; None if it cannot be a memory of anybody."""
+    """The scope of a document; None if it cannot be a memory."""
     try:
         checked_text(document["value"], "value")
         checked_name(document.get("key"), "key")
-        # what does not plainly say that it is everyone's is somebody's
+        # only an explicit flag makes it global
         user = None if document.get("isGlobal") is True else document.get("userCookie")
         if user is None and document.get("isGlobal") is not True:
             return None
@@ -472,7 +454,7 @@ def _record_of(document: Mapping[str, Any]) -> Record:
     if document.get("isGlobal") is True:
         data["visibility"] = "global"
     else:
-        data["author"] = document["userCookie"]  # so that its owner corrects it, and not only adds to it
+        data["author"] = document["userCookie"]  # so that its owner can correct it, not only add to it
     return Record(kind="memory", id=str(document["_id"]), key=document["key"], data=data)
 
 
@@ -486,7 +468,7 @@ def _said_at(document: Mapping[str, Any]) -> datetime:
 
 
 def _vector_of(document: Mapping[str, Any], embedding: EmbeddingSpec) -> NDArray[np.float32] | None:
-    """[dimensions] Its vector at unit length, if it is one of the store's model."""
+    """[dimensions] Its vector at unit length, if it is of the store's model."""
     vector = unpacked(document.get("embedding"))
     if vector is None or len(vector) != embedding.dimensions or THEIR_MODEL not in embedding.model:
         return None

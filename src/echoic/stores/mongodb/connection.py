@@ -1,8 +1,8 @@
 """One open database: the client, its collections, transactions, and the change stream.
 
-A transaction is repeated where that is safe. The driver's errors become ours here. What a server says of a
-document is never repeated: it may quote it. `ChangeStream` keeps loaded scopes current before anybody asks;
-it only saves time, for every load compares versions anyway.
+A transaction is repeated if that is safe. The driver's errors are translated here; a server's error message
+is never repeated, since it may quote a document. `ChangeStream` refreshes loaded scopes before they are asked
+for; it only saves time, since every load compares versions anyway.
 """
 
 from __future__ import annotations
@@ -41,34 +41,25 @@ from echoic.types import Scope
 
 _NO_SPACE = {14031}
 _NOT_ALLOWED = {13, 18, 8000}
-"""Unauthorized, AuthenticationFailed, and Atlas' own for both."""
+"""Unauthorized, AuthenticationFailed, and Atlas's own code for both."""
 _TOO_LARGE = {10334, 17419, 17420}
 _TOO_LARGE_MESSAGE = "a record is larger or deeper than a MongoDB document may be, 16 MB: split it"
 
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Raise what the driver raises as ours.
-
-    Args:
-        where: which server and database, without user and password.
-
-    Raises:
-        StoreUnavailable: it could not be reached, or refused; likewise `StoreFull`.
-        NotOpen: the client was closed meanwhile.
-        InvalidInput: a record is larger than a document may be.
-    """
+    """Translate the driver's errors; `where` names server and database, without credentials."""
     try:
         yield
     except EchoicError:
         raise
     except (PyMongoError, RecursionError) as error:
-        # not chained: the text of a server's error may hold what was to be written
+        # not chained: a server's error message may contain the data
         raise ours(error, where) from None
 
 
 def ours(error: BaseException, where: str) -> EchoicError:
-    """The error of ours that says what `error` says."""
+    """Our exception for the driver's `error`."""
     if isinstance(error, OperationFailure) and not isinstance(error, ExecutionTimeout):
         return _refused(error, where)
     if isinstance(error, (DocumentTooLarge, RecursionError)):
@@ -88,16 +79,13 @@ def ours(error: BaseException, where: str) -> EchoicError:
 def not_found(
     error: PyMongoError, tried: TopologyDescription, now: TopologyDescription
 ) -> EchoicError | None:
-    """The error message if no server of a URL could be reached: which servers, and why; None for other
+    """Our exception if no server of a URL could be reached, naming the servers and causes; None for other
     errors.
 
-    Args:
-        error: the driver's exception.
-        tried: the servers in the URL.
-        now: their current state.
+    `tried` are the servers in the URL, `now` their current state.
     """
     servers = tried.server_descriptions()
-    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
+    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers are listed in DNS
         why = {host: f"{type(error.__cause__).__name__}: {error.__cause__}" for host, _ in servers}
     elif isinstance(error, ConnectionFailure):
         left = now.server_descriptions()
@@ -110,7 +98,7 @@ def not_found(
 
 def _address(server: ServerDescription) -> str:
     host, port = server.address
-    return host if port is None else f"{host}:{port}"  # a socket has no port
+    return host if port is None else f"{host}:{port}"  # a Unix socket has no port
 
 
 def _why(server: ServerDescription | None) -> str:
@@ -120,7 +108,7 @@ def _why(server: ServerDescription | None) -> str:
         return (
             "no answer" if server.server_type_name == "Unknown" else f"no primary: {server.server_type_name}"
         )
-    # what failed on our side of the line begins with the address; what a server said is not repeated
+    # errors on our side begin with the address; a server's own message is not repeated
     address, _, failed = str(server.error).partition(": ")
     return failed.partition(" (configured")[0] if address == _address(server) else type(server.error).__name__
 
@@ -150,20 +138,20 @@ def _code_of(error: OperationFailure) -> tuple[int | None, str]:
 
 
 def is_duplicate(error: PyMongoError) -> bool:
-    """Whether another document has the same unique entry: somebody else was first."""
+    """Whether another document has the same unique entry, because another writer was first."""
     return isinstance(error, OperationFailure) and _code_of(error)[0] == 11000
 
 
 T = TypeVar("T")
 DATABASE = "echoic"
-"""The database that is used where a URL names none."""
+"""The database used if the URL names none."""
 _SELECTION_MS = 5000
-"""How long to look for a server, where the URL does not say: the driver's 30 s are too long for a caller."""
+"""Time to look for a server if the URL does not say; the driver's 30 s are too long for a caller."""
 _ATTEMPTS = 12
 
 
 class DatabaseClient:
-    """A client of one database. Made by `connect`.
+    """A client of one database. Created by `connect`.
 
     Attributes:
         where: server and database, for messages: never user or password.
@@ -181,20 +169,12 @@ class DatabaseClient:
 
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
-        """The collections, for work that has to be done in time unless it is not `limited`; errors are ours.
-
-        Raises:
-            StoreUnavailable: a server could not be reached or refused, or did not answer in time.
-        """
+        """The collections, for work within the time limit if `limited`; errors are translated."""
         with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
             yield self.collections
 
     async def ask(self) -> None:
-        """Make sure that somebody answers, in the time a verb may take: before work that has no limit.
-
-        Raises:
-            StoreUnavailable: nobody does. The driver would try a transaction again for two minutes.
-        """
+        """Check that a server answers: the driver would retry a transaction for two minutes."""
         async with self.used():
             await self.client.admin.command("ping")
 
@@ -220,23 +200,18 @@ class DatabaseClient:
             await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 - not to meet again
 
     async def aclose(self) -> None:
-        """Wait for what is under way, then let go of the server."""
+        """Wait for operations in progress, then close the client."""
         await self._uses.ended()
         await self.client.close()
 
 
 async def connect(url: str, timeout_s: float) -> DatabaseClient:
-    """Look for the server of `url`.
-
-    Raises:
-        InvalidInput: the URL cannot be read. It is not repeated: it may hold a password.
-        StoreUnavailable: nobody answers there, or a server that cannot be used.
-    """
+    """Connect to the server of `url`, which errors do not repeat: it may hold a password."""
     chosen: dict[str, Any] = {"appname": "echoic", "tz_aware": True}
     if "serverselectiontimeoutms" not in url.lower():
         chosen["serverSelectionTimeoutMS"] = _SELECTION_MS
     try:
-        # beside the event loop: it reads certificates, and looks whether it runs in a container
+        # in a thread: it reads certificates, and checks whether it runs in a container
         client: AsyncMongoClient[Document] = await asyncio.to_thread(AsyncMongoClient, url, **chosen)
     except (ConfigurationError, ValueError, TypeError) as error:
         raise InvalidInput(
@@ -244,7 +219,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
         ) from None
     try:
         connection = DatabaseClient(client, timeout_s)
-        async with connection.used(limited=False):  # how long to look for a server is the URL's to say
+        async with connection.used(limited=False):  # the URL may set how long to look for a server
             await _found(client)
         async with connection.used():
             connection.facts = await look_at_server(client, connection.where)
@@ -258,7 +233,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
 
 
 async def _found(client: AsyncMongoClient[Document]) -> None:
-    """Wait until a server answers; where none does, say which were asked, and what failed."""
+    """Wait until a server answers; otherwise raise an error that names the servers and causes."""
     tried = client.topology_description
     try:
         await client.admin.command("ping")
@@ -271,25 +246,19 @@ async def _found(client: AsyncMongoClient[Document]) -> None:
 _PAUSE_S = 1.0
 _AWAIT_MS = 1000
 _CANCEL_S = 0.05
-# Not allowed to this user, or not offered by this server: trying again would not help.
+# Not permitted to this user, or not supported by this server: retrying would not help.
 _NEVER = {13, 59, 115, 40324, 40573}
 
 
 async def stopped(task: asyncio.Task[None]) -> None:
-    """Cancel `task` until it has ended: the driver may take a cancellation for a broken connection."""
+    """Cancel `task` until it has ended: the driver may mistake a cancellation for a broken connection."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_S)
 
 
 class ChangeStream:
-    """One change stream over the scopes' documents.
-
-    Args:
-        collections: where.
-        wanted: whether a change to a scope is of interest.
-        refresh: brings what is loaded of it up to date.
-    """
+    """Calls `refresh` for changes of scopes that are `wanted`."""
 
     def __init__(
         self,
@@ -302,9 +271,9 @@ class ChangeStream:
         self._waking = asyncio.Event()
         self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._work())]
         self.following = False
-        """Whether changes are seen at the moment."""
+        """Whether changes are currently received."""
         self.failure: str | None = None
-        """Why there is no change stream here at all."""
+        """Why the server has no change stream."""
 
     async def aclose(self) -> None:
         """Stop following."""
@@ -320,7 +289,7 @@ class ChangeStream:
                 if error.code in _NEVER:
                     self.failure = f"no change stream: code {error.code}"
             except PyMongoError:
-                pass  # whatever was missed meanwhile, the next load finds
+                pass  # the next load finds what was missed meanwhile
             self.following = False
             await asyncio.sleep(_PAUSE_S)
 
@@ -329,7 +298,7 @@ class ChangeStream:
         async with await self._collections.scopes.watch(pipeline, max_await_time_ms=_AWAIT_MS) as stream:
             self.following = True
             async for event in stream:
-                with contextlib.suppress(KeyError, EchoicError):  # a document that is no scope of ours
+                with contextlib.suppress(KeyError, EchoicError):  # a document that is not a scope
                     scope = scope_of(event["documentKey"]["_id"])
                     if self._wanted(scope):
                         self._changed[scope] = None
@@ -342,5 +311,5 @@ class ChangeStream:
             while self._changed:
                 scope = next(iter(self._changed))
                 del self._changed[scope]
-                with contextlib.suppress(EchoicError):  # the next load says what is the matter
+                with contextlib.suppress(EchoicError):  # the next load raises the error
                     await self._refresh(scope)

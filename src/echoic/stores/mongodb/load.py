@@ -1,11 +1,11 @@
 """Scopes read into partitions: the segments that changed, or the likely ones of a large scope. Read-only.
 
-Several reads make one picture without a transaction: the version of the scope is read before and after, and
-what changed in between is read again. Only that, so that loading ends however much is written meanwhile.
+Several reads give one consistent state without a transaction: the version of the scope is read before and
+after, and only what changed in between is read again, so that loading ends however much is written meanwhile.
 
 For a scope too large to load, the search indexes choose likely rows, by meaning and by words; the ranking
-that all stores share orders the segments they lie in. Search indexes follow the data with a delay, so
-segments that changed in the last minute are looked at as well.
+shared by all stores orders the segments that contain them. Search indexes lag behind the data, so segments
+that changed in the last minute are included as well.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from echoic.types import Scope
 
 _BATCH = 2000
 _MANY_ROWS = 4000
-"""From here on a range of rows is asked for instead of each by its number."""
+"""From this many rows on, a range is requested instead of row numbers."""
 _AT_A_TIME = 64
-"""Segments decoded or put in place before the event loop gets its turn: about a millisecond."""
+"""Segments processed before the event loop gets its turn: about a millisecond."""
 _HEAD = {"version": 1, "begun": 1, "nextRow": 1, "model": 1, "dimensions": 1}
 
 
@@ -44,24 +44,17 @@ class Moved(Exception):
 
 
 async def head_of(collections: Collections, scope: Scope) -> Document | None:
-    """The scope's version and counters; None where it holds nothing."""
+    """The scope's version and counters; None if it is empty."""
     return await collections.scopes.find_one({"_id": scope_fields(scope)}, _HEAD)
 
 
 async def catch_up(
     collections: Collections, scope: Scope, partition: Partition, head: Document, model: Mapping[str, Any]
 ) -> None:
-    """Bring `partition` to the scope's present version.
+    """Update `partition`, at any earlier version of this scope (0: empty), to its current version.
 
-    Args:
-        collections: where.
-        scope: which.
-        partition: of this scope, at any earlier version; 0 for nothing yet.
-        head: the scope's document, read just now.
-        model: whose vectors are wanted; a scope that holds others' is loaded without.
-
-    Raises:
-        Moved: it is another scope of the same name by now.
+    `head` is the scope's document, just read. A scope with vectors of another model than `model` is loaded
+    without them. Raises Moved if the scope was erased and created again.
     """
     changed: dict[int, Segment] = {}
     since = partition.version
@@ -85,7 +78,7 @@ async def catch_up(
 
 
 async def put_in_place(partition: Partition, segments: list[tuple[int, Segment]]) -> None:
-    """Patch `partition`; many segments are copied beside the event loop."""
+    """Patch `partition`, in a thread if there are many segments."""
 
     def work() -> None:
         with partition.lock:
@@ -100,7 +93,7 @@ async def put_in_place(partition: Partition, segments: list[tuple[int, Segment]]
 async def read_segments(
     collections: Collections, scope: Scope, query: Document, *, newest: int = 0
 ) -> dict[int, Segment]:
-    """The segments of `scope` that `query` finds, by number and without vectors; at most `newest` of them."""
+    """The segments of `scope` found by `query`, by number, without vectors; at most the `newest` ones."""
     cursor = collections.segments.find(
         {**scope_fields(scope), **query}, {"_id": 0, "number": 1, "words": 1}, batch_size=_BATCH
     )
@@ -117,10 +110,10 @@ async def read_segments(
 async def read_vectors(
     collections: Collections, scope: Scope, segments: Mapping[int, Segment], dimensions: int
 ) -> None:
-    """Give `segments` the vectors and word pieces of their rows.
+    """Add the vectors and word pieces of their rows to `segments`.
 
-    A row that says it has a vector, and has none of these dimensions, is left without: another program
-    changed the document. It is found by its words.
+    A row whose vector is missing or has other dimensions, because another program changed the document, stays
+    without and is found by its words.
     """
     wanted = set(_embedded(segments))
     if not wanted:
@@ -156,15 +149,15 @@ def _embedded(segments: Mapping[int, Segment]) -> Iterable[int]:
 
 
 VECTOR_WEIGHT, TEXT_WEIGHT = 0.7, 0.3
-"""The weights of the published voice memory demo; they decide what is chosen, not how it is ordered."""
+"""The weights of the published voice memory demo; they select candidates and do not order them."""
 LAG = timedelta(seconds=60)
-"""How far behind the data a search index may be: usually about a second, more while much is written."""
+"""The longest expected lag of a search index: usually about a second, more under heavy writing."""
 YOUNG_SEGMENTS = 32
-"""The newest segments changed within `LAG` that are looked at: a thousand rows."""
+"""The most segments changed within `LAG` that are included: a thousand rows."""
 MAX_WORDS = 64
-"""The words of a question that are searched for."""
+"""Words of a question that are searched for."""
 _FUZZY = {"maxEdits": 1, "prefixLength": 0, "maxExpansions": 50}
-"""Misheard names differ in their first letter as often as elsewhere, so no prefix is asked for."""
+"""No common prefix is required: misheard names often differ in their first letter."""
 _ASKED = {"_id": 0, "seq": 1, "deploymentId": 1, "userCookie": 1, "isGlobal": 1}
 
 
@@ -236,7 +229,7 @@ def pipelines(
 
 
 def shown(asked: Iterable[list[Document]]) -> tuple[list[Document], ...]:
-    """A pipeline as JSON for people, with the length of a vector in its place."""
+    """A pipeline as JSON for people, with a vector's length in its place."""
     return tuple([_shown(stage) for stage in pipeline] for pipeline in asked)
 
 
@@ -250,7 +243,7 @@ def _shown(value: Any) -> Any:
 
 
 async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[list[Document]]) -> list[int]:
-    """The rows that `asked` find. Each is held against the scope again: a mistake in a filter is no leak."""
+    """The rows that the pipelines find, each checked against the scope again."""
     own = scope_fields(scope)
 
     async def found(pipeline: list[Document]) -> list[Document]:
@@ -264,7 +257,7 @@ async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[li
 async def narrowed(
     collections: Collections, scope: Scope, rows: Iterable[int], dimensions: int, now: datetime
 ) -> Partition:
-    """A partition of the segments around `rows` and of those changed just now, one behind the other."""
+    """A partition of the segments around `rows` and those that just changed, concatenated."""
     found = await read_segments(collections, scope, {"number": {"$in": segments_around(rows)}})
     young = {"changedAt": {"$gte": now - LAG}}
     found |= await read_segments(collections, scope, young, newest=YOUNG_SEGMENTS)

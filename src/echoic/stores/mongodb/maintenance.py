@@ -1,11 +1,11 @@
-"""Erasure: deleted in one transaction, then read back, and what is left looked through.
+"""Erasure, and checks of a server.
 
-It ends at what a client can read. The server's journal, its log of operations, the files of a search process
-and every backup keep what was deleted until they roll over; docs/mongodb.md says for how long.
+Erasure deletes in one transaction, reads back, and searches what is left. It covers what a client can read.
+The server's journal, its oplog, the files of a search process and every backup keep deleted data until they
+roll over; docs/mongodb.md says for how long.
 
-`examine` is what `echoic doctor` tells of a server. No server says how far its search indexes are behind.
-So a document is written, searched for until it is found, and removed. It belongs to nobody: no search ever
-meets it.
+`examine` is for `echoic doctor`. No server reports the lag of its search indexes, so a document is written,
+searched for until it is found, and removed. It belongs to no scope, so no other search finds it.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _LOOKS = 10
 
 @dataclass(slots=True)
 class DeletedDocuments:
-    """What was deleted, for the receipt and for verifying that it is gone."""
+    """What was deleted, for the receipt and the verification."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     vectors: int = 0
     places: list[Any] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     rewritten: dict[Any, int] = field(default_factory=dict)
-    """The former versions of the records that were replaced, by place."""
+    """The previous versions of replaced records, by position."""
 
 
 async def erase(
     connection: DatabaseClient, scope: Scope, erased: Sequence[Erasable] | None, index: Index, clock: Clock
 ) -> Erased:
-    """Destroy what is dropped and replaced, or the whole scope, and look whether it is gone."""
+    """Destroy what is dropped and replaced, or the whole scope, and verify that it is gone."""
 
     async def work(session: Session) -> DeletedDocuments | None:
         head = await claim(connection.collections, session, scope, begin=None)
@@ -103,7 +103,7 @@ async def _delete_scope(collections: Collections, session: Session, scope: Scope
     gone.vectors = await collections.records.count_documents(
         {**records, "embedding": {"$exists": True}}, session=session
     )
-    # without a kind: also what another program left there meanwhile is this person's
+    # whatever the kind: documents that another program added are this user's too
     await collections.records.delete_many(own, session=session)
     await _end_scope(collections, session, scope)
     return gone
@@ -136,7 +136,7 @@ async def _drop(
     changes.apply(erased)
     await changes.finish()
     if not changes.left:
-        await _end_scope(collections, session, scope)  # nobody's name stays for nothing
+        await _end_scope(collections, session, scope)  # no user's name stays without data
     return gone
 
 
@@ -154,9 +154,9 @@ async def _nothing_left(collections: Collections, scope: Scope) -> bool:
 
 
 async def _rows_gone(collections: Collections, scope: Scope, gone: DeletedDocuments) -> tuple[bool, int]:
-    """Whether neither a document nor a word of its row is left, and how many bytes were looked through."""
+    """Whether neither a document nor a word of its row is left, and how many bytes were searched."""
     left = await collections.records.count_documents({"_id": {"$in": gone.places}, **scope_fields(scope)})
-    for place, version in gone.rewritten.items():  # as it was before
+    for place, version in gone.rewritten.items():  # the record before the erasure
         left += await collections.records.count_documents({"_id": place, "version": version})
     numbers = sorted({row // SEGMENT_ROWS for row in gone.rows})
     begun = await head_of(collections, scope)
@@ -171,20 +171,15 @@ async def _rows_gone(collections: Collections, scope: Scope, gone: DeletedDocume
 
 
 _NEEDED = ("find", "insert", "update", "remove", "createIndex", "changeStream", "createSearchIndexes")
-"""Actions on the database's collections; the role readWrite holds them all."""
+"""Required actions on the database's collections; the role readWrite has them all."""
 
 
 UNKNOWN, ANYBODY = "unknown", "none: the server lets anybody in"
-"""Instead of the permissions that are missing."""
+"""Results in place of the list of missing permissions."""
 
 
 async def facts(connection: DatabaseClient, now: datetime) -> dict[str, Any]:
-    """The state of the database and of its server. Writes a mark, to see whether it can be written.
-
-    Args:
-        connection: to it.
-        now: for the mark.
-    """
+    """The state of the database and of its server. Writes a mark to test whether it can write."""
     collections = connection.collections
     await collections.meta.update_one({"_id": "checked"}, {"$set": {"at": now}}, upsert=True)
     waiting = {"waitsSince": {"$exists": True}}
@@ -205,7 +200,7 @@ async def facts(connection: DatabaseClient, now: datetime) -> dict[str, Any]:
 
 
 async def missing_indexes(collections: Collections) -> list[str]:
-    """The names of the regular indexes that are not there."""
+    """The names of missing regular indexes."""
     missing: list[str] = []
     for collection, wanted in (
         (collections.records, RECORD_INDEXES),
@@ -223,10 +218,10 @@ def _told(states: Mapping[str, Document] | None) -> Mapping[str, str] | str:
 
 
 async def not_allowed(connection: DatabaseClient) -> list[str] | str:
-    """The actions this user lacks; a sentence where that cannot be told."""
+    """The actions this user lacks, or a sentence if that is unknown."""
     try:
         found = await connection.client.admin.command("connectionStatus", showPrivileges=True)
-    except OperationFailure:  # some hosts keep privileges to themselves
+    except OperationFailure:  # some hosts do not show privileges
         return UNKNOWN
     told = found.get("authInfo", {})
     if not told.get("authenticatedUsers"):
@@ -241,21 +236,15 @@ async def not_allowed(connection: DatabaseClient) -> list[str] | str:
 
 
 BUILT_S = 120.0
-"""How long search indexes that are being built are waited for."""
+"""Seconds to wait for search indexes being built."""
 LAG_S = 10.0
-"""Up to here a lag is nothing to worry about: segments changed within a minute are looked at anyway."""
+"""An acceptable lag: segments changed within a minute are searched anyway."""
 _LOOK_S = 0.05
 _ROLE = "grant the user the role readWrite on the database"
 
 
 async def examined(connection: DatabaseClient, dimensions: int, missing: list[str] | str) -> list[Finding]:
-    """Version, indexes, lag and permissions.
-
-    Args:
-        connection: to the database.
-        dimensions: of the vectors kept there.
-        missing: the permissions, from `not_allowed`.
-    """
+    """Version, indexes, lag and permissions; `missing` comes from `not_allowed`."""
     collections = connection.collections
     states = await search_states(collections)
     found = [await timed(_version(connection)), await timed(_indexes(collections, states))]
@@ -275,10 +264,7 @@ async def _version(connection: DatabaseClient) -> Finding:
 async def _indexes(collections: Collections, states: Any) -> Finding:
     missing = await missing_indexes(collections)
     if missing:
-        detail, advice = (
-            f"missing: {', '.join(missing)}",
-            "open it once with a role that may make them",
-        )
+        detail, advice = (f"missing: {', '.join(missing)}", "open it once with a role that may make them")
     elif states is None:
         detail, advice = "all are there; no search on this server, large scopes are loaded", ""
     else:
@@ -290,7 +276,7 @@ async def _indexes(collections: Collections, states: Any) -> Finding:
 
 
 async def _replicas(connection: DatabaseClient) -> Finding:
-    """How far the majority of the members, which every write waits for, is behind the primary."""
+    """How far the majority of members, which every write waits for, is behind the primary."""
     written = (await connection.client.admin.command("hello")).get("lastWrite", {})
     own, most = written.get("lastWriteDate"), written.get("majorityWriteDate")
     if not isinstance(own, datetime) or not isinstance(most, datetime):
@@ -341,7 +327,7 @@ def _searches(mark: str, vector: Any) -> list[Document]:
 
 
 async def _found_after(collections: Collections, stages: list[Document], began: float) -> float | None:
-    """Seconds since `began` when the search first found something; None: not within `LAG_S`."""
+    """Seconds from `began` until the search found something; None if not within `LAG_S`."""
     while (passed := time.monotonic() - began) <= LAG_S:
         if await (await collections.search.aggregate([*stages, {"$limit": 1}])).to_list():
             return time.monotonic() - began

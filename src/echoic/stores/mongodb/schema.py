@@ -1,7 +1,7 @@
-"""The database schema: collections, indexes, search indexes, documents, and the metadata of the whole.
+"""The database schema: collections, indexes, search indexes, documents, and the metadata of the database.
 
-A searchable record has the shape of MongoDB's published voice-memory demo, so that its collections open as
-they are and its tools can read ours. Echoic's own fields are added to these.
+A searchable record has the shape of MongoDB's published voice-memory demo, so that its collections open
+unchanged and its tools can read ours. Echoic's own fields are added to these.
 
 `memories` holds every record; `echoic_scopes` one document for each scope, with its version and counters;
 `echoic_segments` the words of 32 rows each; `echoic_meta` one document about the database.
@@ -37,22 +37,20 @@ from echoic.types import EmbeddingSpec, Scope
 Document = dict[str, Any]
 
 EVERYONE = "global"
-"""The `userCookie` of what is everyone's; a user of that name is told apart by `isGlobal`."""
+"""The `userCookie` of the global scope; `isGlobal` distinguishes a user of that name."""
 OPTIONAL_FIELDS = ("key", "value", "data", "dataJson", "entryText", "isPast")
-"""The fields a record may be without; what a new version of it lacks is removed."""
+"""Optional fields of a record; those missing in a new version are removed."""
 VECTOR_FIELDS = ("embedding", "tokens")
 _VECTOR_SUBTYPE = 9
 _FLOAT32 = b"\x27\x00"
-"""Opens a binary vector: 32-bit floats, no padding. https://bsonspec.org, subtype 9."""
+"""The prefix of a binary vector: 32-bit floats, no padding. https://bsonspec.org, subtype 9."""
 _MAX_DEPTH = 40
-"""The deepest nested data kept as documents; BSON ends at 100, and a document of ours adds a few levels."""
+"""The deepest nested data stored as documents; BSON ends at 100, and a document of ours adds a few levels."""
 _INT64 = 1 << 63
 
 
 def scope_fields(scope: Scope) -> Document:
-    """The fields that identify a document's scope; also, in this order, the `_id` of the scope's own
-    document.
-    """
+    """The fields of a document's scope and, in this order, the `_id` of the scope's document."""
     user = EVERYONE if scope.user is None else scope.user
     return {"deploymentId": scope.deployment, "userCookie": user, "isGlobal": scope.user is None}
 
@@ -63,12 +61,7 @@ def scope_of(fields: Mapping[str, Any]) -> Scope:
 
 
 def fields_of(record: Record, entry: Entry | None) -> Document:
-    """The fields of a record that a write sets; those of `OPTIONAL_FIELDS` only where there is something.
-
-    Args:
-        record: with the version and place it is kept at.
-        entry: how it is found; None: by kind, id and key only.
-    """
+    """The fields of a record that a write sets, with `OPTIONAL_FIELDS` only if they have a value."""
     fields: Document = {"kind": record.kind, "id": record.id, "seq": record.seq, "version": record.version}
     if record.key is not None:
         fields["key"] = record.key
@@ -91,7 +84,7 @@ def fields_of(record: Record, entry: Entry | None) -> Document:
 
 
 def _fits(value: Any, depth: int) -> bool:
-    """Whether BSON keeps `value` exactly, and a server takes its names for nothing but names."""
+    """Whether BSON stores `value` exactly, and a server gives its names no special meaning."""
     match value:
         case None | bool() | float():
             return True
@@ -118,17 +111,13 @@ def _is_name(name: str) -> bool:
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which JSON keeps and BSON does not
+    except UnicodeEncodeError:  # a lone surrogate, which JSON stores and BSON does not
         return False
     return True
 
 
 def record_of(document: Mapping[str, Any]) -> Record:
-    """The inverse of `fields_of`.
-
-    Raises:
-        StoreCorrupt: these are not the fields of a record.
-    """
+    """The inverse of `fields_of`, or StoreCorrupt."""
     try:
         data: dict[str, Any] = {}
         if "value" in document and document["seq"] < FIRST_UNSEARCHABLE:
@@ -151,7 +140,7 @@ def record_of(document: Mapping[str, Any]) -> Record:
 
 
 def _plain(value: Any) -> Any:
-    """Without the driver's own kinds of numbers."""
+    """`value` without the driver's own number types."""
     match value:
         case bool():
             return value
@@ -165,12 +154,12 @@ def _plain(value: Any) -> Any:
 
 
 def packed(vector: NDArray[np.float32]) -> Binary:
-    """[dimensions] A vector as the binary vector that search indexes read: 4 bytes a number."""
+    """[dimensions] A vector in the binary form that search indexes read: 4 bytes a number."""
     return Binary(_FLOAT32 + np.ascontiguousarray(vector, "<f4").tobytes(), _VECTOR_SUBTYPE)
 
 
 def unpacked(value: Any) -> NDArray[np.float32] | None:
-    """[dimensions] The inverse of `packed`, also of a plain array of numbers; None where it is neither."""
+    """[dimensions] The inverse of `packed`, also for an array of numbers; None if it is neither."""
     if isinstance(value, bytes) and getattr(value, "subtype", None) == _VECTOR_SUBTYPE:
         data = bytes(value)
         if data[:2] != _FLOAT32 or len(data) % 4 != 2:
@@ -182,18 +171,18 @@ def unpacked(value: Any) -> NDArray[np.float32] | None:
 
 
 def moment(clock_ns: int) -> datetime:
-    """A clock's nanoseconds as a date, which is exact to the millisecond in a document."""
+    """A clock's nanoseconds as a date, which a document keeps to the millisecond."""
     return datetime.fromtimestamp(clock_ns // 1_000_000 / 1000, UTC)
 
 
 VERSION = 1
 OLDEST_SERVER = (6, 0)
-"""Older ones are out of support, and nothing here was written for them."""
+"""Older versions are out of support."""
 FUSING_SERVER = (8, 0)
-"""From here on there is `$rankFusion`; before it, the two searches are made one beside the other."""
+"""The first version with `$rankFusion`; before it, the two searches are separate."""
 
 DURABLE = WriteConcern(w="majority", j=True)
-"""Acknowledged means: on the disks of most members, and so outliving the loss of any one."""
+"""Acknowledged means written to the disks of a majority, so it survives the loss of any one."""
 SETTLED = ReadConcern("majority")
 
 _SCOPE = [("deploymentId", ASCENDING), ("userCookie", ASCENDING), ("isGlobal", ASCENDING)]
@@ -211,11 +200,11 @@ RECORD_INDEXES = (
         unique=True,
         partialFilterExpression={"seq": {"$exists": True}},
     ),
-    # not partial: an erasure takes whatever is there of somebody, also what is not a record
+    # not partial: an erasure removes all documents of a user, even those that are not records
     IndexModel([*_SCOPE, ("kind", ASCENDING), ("key", ASCENDING), ("seq", ASCENDING)], name="echoic_key"),
-    # finds what has no kind yet, without looking at everything at each opening
+    # finds foreign documents on opening without a full scan
     IndexModel([("kind", ASCENDING), ("_id", ASCENDING)], name="echoic_kind"),
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     *(
         IndexModel(
             [("deploymentId", ASCENDING), *((f"data.{field}", ASCENDING) for field in fields)],
@@ -247,7 +236,7 @@ FILTERS = ("deploymentId", "userCookie", "isGlobal", "isPast")
 
 
 def vector_index(dimensions: int) -> SearchIndexModel:
-    """The index `$vectorSearch` reads, for vectors of `dimensions`."""
+    """The index that `$vectorSearch` reads."""
     vector = {"type": "vector", "path": "embedding", "numDimensions": dimensions, "similarity": "cosine"}
     filters = [{"type": "filter", "path": path} for path in FILTERS]
     return SearchIndexModel({"fields": [vector, *filters]}, name=VECTOR_INDEX, type="vectorSearch")
@@ -274,12 +263,12 @@ def text_index() -> SearchIndexModel:
     )
 
 
-# The server says in several ways that no search process stands beside it.
+# Error codes of servers without a search process.
 _WITHOUT_SEARCH = {59, 115, 31082, 40324, 6047401}
 
 
 class Collections:
-    """One database's collections, each with the concerns that durability and freshness rest on."""
+    """One database's collections, with the read and write concerns that durability and freshness need."""
 
     def __init__(self, database: AsyncDatabase[Document]) -> None:
         concerns: dict[str, Any] = {
@@ -289,7 +278,7 @@ class Collections:
         }
         self.database = database
         self.records: AsyncCollection[Document] = database.get_collection("memories", **concerns)
-        # the search process has no read concern: a server refuses any other than "local" for its stages
+        # the search process has no read concern: its stages accept only "local"
         self.search: AsyncCollection[Document] = self.records.with_options(read_concern=ReadConcern("local"))
         self.scopes: AsyncCollection[Document] = database.get_collection("echoic_scopes", **concerns)
         self.segments: AsyncCollection[Document] = database.get_collection("echoic_segments", **concerns)
@@ -297,11 +286,7 @@ class Collections:
 
 
 async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Document:
-    """The kind of server.
-
-    Raises:
-        StoreUnavailable: it is too old, or does not support transactions.
-    """
+    """The kind of server; StoreUnavailable if it is too old or has no transactions."""
     hello = await client.admin.command("hello")
     version = (await client.admin.command("buildInfo"))["version"]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
@@ -318,7 +303,7 @@ async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Docu
 
 
 async def settle(collections: Collections, embedding: EmbeddingSpec, where: str) -> Document:
-    """Check that the database holds vectors of this model, or claim an empty database. Returns its metadata.
+    """Check that the database holds vectors of this model, or claim an empty one; returns its metadata.
 
     Raises:
         EmbeddingMismatch: it holds vectors of another model.
@@ -334,11 +319,9 @@ async def settle(collections: Collections, embedding: EmbeddingSpec, where: str)
 
 
 def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) -> Document:
-    """The database's facts, if they are those of `embedding`; raises as `settle` does."""
+    """The database's metadata, if it matches `embedding`; raises as `settle`."""
     if meta is None or not isinstance(meta.get("schema"), int) or not isinstance(meta.get("model"), str):
-        raise StoreCorrupt(
-            f"what MongoDB on {where} says of itself in echoic_meta cannot be read; left as it is"
-        )
+        raise StoreCorrupt(f"the metadata of MongoDB on {where} (echoic_meta) cannot be read; left unchanged")
     if meta["schema"] > VERSION:
         raise StoreTooNew(
             f"MongoDB on {where} has schema {meta['schema']}, this Echoic knows {VERSION}: "
@@ -354,14 +337,14 @@ def model_fields(embedding: EmbeddingSpec) -> Document:
 
 
 async def make_indexes(collections: Collections) -> None:
-    """Make the collections and their indexes; what is there stays."""
+    """Create the missing collections and indexes."""
     await collections.records.create_indexes(list(RECORD_INDEXES))
     await collections.segments.create_indexes(list(SEGMENT_INDEXES))
     await collections.scopes.create_indexes(list(SCOPE_INDEXES))
 
 
 async def search_states(collections: Collections) -> Mapping[str, Document] | None:
-    """The search indexes of the records by name; None where the server has no search."""
+    """The search indexes of the records by name; None if the server has no search."""
     try:
         listed = await collections.search.list_search_indexes()
         return {index["name"]: dict(index) async for index in listed}
@@ -372,9 +355,9 @@ async def search_states(collections: Collections) -> Mapping[str, Document] | No
 
 
 async def make_search_indexes(collections: Collections, dimensions: int) -> bool:
-    """Ask for the search indexes, or for what became of them; False where the server has no search.
+    """Create or update the search indexes; False if the server has no search.
 
-    They are built afterwards; `searchable` says when they are.
+    They are built in the background; `searchable` tells when they are ready.
     """
     states = await search_states(collections)
     if states is None:
@@ -390,7 +373,7 @@ async def make_search_indexes(collections: Collections, dimensions: int) -> bool
 
 
 def _same(there: Any, wanted: Any) -> bool:
-    """Whether a definition says at least what is wanted: servers add their defaults."""
+    """Whether a definition contains at least `wanted`: servers add their defaults."""
     if isinstance(wanted, Mapping):
         return isinstance(there, Mapping) and all(
             _same(there.get(name), value) for name, value in wanted.items()

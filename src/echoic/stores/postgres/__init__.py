@@ -1,8 +1,8 @@
 """The store for many processes: PostgreSQL with pgvector. Writers of a scope queue at the lock of its row.
 
-`schema` has the tables, `database` the connections and their loss, `cache_invalidation` the
-cache of partitions, `maintenance` erasure and what it can promise. The store works through PgBouncer in
-transaction mode: it detects it, and then prepares no statements and listens to nothing.
+`schema` has the tables, `database` the connections and their recovery, `load` the cache of partitions,
+`maintenance` erasure and what it can promise. The store detects PgBouncer in transaction mode, and then uses
+no prepared statements and no notifications.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,21 +42,22 @@ from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_a
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
-from echoic.stores.scope_state import copied
+from echoic.stores.scope_state import own_copy
 from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20
-"""The size of the cache of partitions, with their records."""
+"""Memory limit of loaded partitions, with their records."""
 POOL = 10
-"""Connections at most; with the one that listens, eleven a process."""
+"""The most connections; with the listening one, eleven a process."""
 WAIT_S = 10.0
-"""How long a write or a read waits for a server that restarts."""
+"""Seconds a write or read waits for a server that restarts."""
 STALE_S = 300.0
-"""How long loaded scopes answer while the server is out of reach."""
+"""Seconds for which loaded scopes answer while the server is unreachable."""
 NARROW_ABOVE = 50_000
-"""Rows of a scope from which on the database searches: as many as `CACHE_BYTES` hold, for within a call
-loading pays at every size measured. Source: "threshold" of benchmarks/results/stores.json; docs/scale.md."""
+"""Rows of a scope from which the database searches: as many as `CACHE_BYTES` hold, since within a call
+loading is faster at every size measured. Source: "threshold" of benchmarks/results/stores.json;
+docs/scale.md."""
 
 _OF = "from {s}.records where scope = (select id from {s}.scopes where deployment = $1 and usr = $2)"
 _READ = f"select {RECORD} {_OF} and kind = $3 and name = any($4::text[])"
@@ -89,7 +89,7 @@ class PostgresStore:
 
     Args:
         dsn: a DSN for asyncpg, "postgresql://user:password@host/database".
-        name: the schema that everything is kept in; created if it does not exist.
+        name: the schema of the tables; created if it does not exist.
         cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
         pool: maximum number of connections.
         wait_s: how long to wait for a lost server before raising `StoreUnavailable`.
@@ -97,7 +97,7 @@ class PostgresStore:
         fence: enable row-level security on the tables, as a second barrier between users. It must apply to
             the role that connects. A store that has it keeps it, whatever is passed here.
         listen: receive notifications of other processes' writes; only latency depends on it.
-        notify: send notifications of writes. Commits that notify wait for one another.
+        notify: send notifications of writes. Commits that notify wait for each other.
         narrow_above: number of rows from which the database searches a scope; raise it with `cache_bytes`.
     """
 
@@ -127,7 +127,7 @@ class PostgresStore:
 
     @property
     def failure(self) -> str | None:
-        """Why the server could not be asked the last time; answers may be old then. None while it can."""
+        """Why the server could not be reached last time, so that answers may be old; None if it was."""
         return self._fresh.failure
 
     async def open(self, embedding: EmbeddingSpec, index: Index) -> None:
@@ -160,21 +160,21 @@ class PostgresStore:
             async def work(connection: Connection) -> int:
                 made = PostgresScopeChanges(connection, self._database.names, index, self._channel)
                 if not await made.begin(scope, changes):
-                    return 0  # a scope begins with its first record
+                    return 0  # a scope is created with its first record
                 if attaches:
                     check_model(model_from(made.model), self._spec, "the store")
                 made.apply(changes)
                 await made.finish()
                 return made.version
 
-            # in a queue of this process first: a scope that many write to must not hold every connection
+            # queue in this process first: writers of one scope must not hold every connection
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 version = await self._database.change(scope, work)
             self._fresh.wrote(scope, version)
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         found = {r.id: r for r in await self._records(scope, _READ, kind, list(dict.fromkeys(ids)))}
-        return [_own(found[name]) for name in ids if name in found]
+        return [own_copy(found[name]) for name in ids if name in found]
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         ours = list(dict.fromkeys(row for row in rows if 0 <= row < FIRST_UNSEARCHABLE))
@@ -185,7 +185,7 @@ class PostgresStore:
                     scope, ours, lambda once: self._records(scope, _ROWS, ours, once=once)
                 )
             }
-        return [_own(found[row]) for row in rows if row in found]
+        return [own_copy(found[row]) for row in rows if row in found]
 
     async def scan(
         self,
@@ -223,7 +223,7 @@ class PostgresStore:
 
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 gone = await self._database.change(scope, delete)
-            # no copy in this process outlives the receipt
+            # no copy in this process may outlive the receipt
             self._fresh.drop(scope)
             if not gone.number:
                 return Erased(verified=True)
@@ -287,7 +287,7 @@ class PostgresStore:
         """Rows of `scope`; see `Narrows`."""
         async with self._at_work():
             loaded = self._fresh.size(scope)
-            if loaded is not None:  # about right, and for nothing
+            if loaded is not None:  # approximate, but without a query
                 return loaded
             found = await self._fetch(scope, _SIZE, scope.deployment, scope.user or "")
         return int(found[0][0]) if found else 0
@@ -377,14 +377,14 @@ class PostgresStore:
 
     @contextlib.asynccontextmanager
     async def _at_work(self) -> AsyncIterator[Index]:
-        """While the store is open; `aclose` waits until nobody is at work any more."""
+        """The index while the store is open; `aclose` waits until this block ends."""
         if self._index is None:
             raise not_open()
         with self._uses:
             yield self._index
 
     async def _settle(self, embedding: EmbeddingSpec, index: Index) -> None:
-        """Agree with the database on whose vectors it holds and on how words are cut."""
+        """Check or record the model of the vectors and the analysis version."""
         names, ours = self._database.names, model_text(embedding)
 
         async def meta(connection: Connection) -> tuple[str | None, str | None]:
@@ -407,18 +407,11 @@ class PostgresStore:
             check_model(model_from(theirs), embedding, "the store")
         if theirs is None or analysis != str(ANALYSIS):
             await self._database.change(None, begin)
-            await self._settle(embedding, index)  # another process may have been faster, with another model
-
-
-def _own(record: Record) -> Record:
-    """A copy whose data shares nothing: a record asked for twice is two."""
-    return replace(record, data=copied(record.data))
+            await self._settle(embedding, index)  # another process may have been first, with another model
 
 
 def _not_opened(error: BaseException) -> Exception | None:
-    """A clearer error instead of `error`; None to keep it. The URL may contain a password and is not
-    repeated.
-    """
+    """A clearer error in place of `error`, or None. It does not repeat the URL, which may hold a password."""
     if isinstance(error, LOST):
         return StoreUnavailable(
             f"PostgreSQL could not be reached ({type(error).__name__}: {error}). Is it running, and is the "

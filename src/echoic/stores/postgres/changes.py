@@ -1,9 +1,9 @@
-"""Changes to one scope, in a transaction somebody else began: records, segments, searchable rows, what
-waits.
+"""Changes to one scope, in a transaction that the caller began: records, segments, searchable rows, pending
+rows.
 
-A write takes three round trips, however many changes it has: lock the scope, read what they touch, write what
-they lead to. In between, everything is worked out here, one change after the other. `index_again` cuts every
-searchable record into words again, and lets go of vectors, in one transaction.
+A write takes three round trips, however many changes it has: lock the scope, read what they touch, write the
+result, which is computed here in between. `index_again` indexes every searchable record again, and removes
+vectors, in one transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BEGIN = """insert into {s}.scopes as s (deployment, usr, version, next_row, nex
   values ($1, $2, 1, 0, $3) on conflict (deployment, usr) do update set version = s.version + 1
   returning id, version, next_row, next_other"""
 
-# A statement of its own after the lock: only then does it see what was written by who had the lock before.
+# A separate statement after the lock: only then does it see what the previous holder of the lock wrote.
 _TOUCHED = """with asked as (select * from unnest($2::text[], $3::text[]) as a (kind, name)),
   found as (select r.* from {s}.records r join asked using (kind, name) where r.scope = $1)
   select seq, kind, name, key, version, data, null::bytea as words from found
@@ -91,12 +91,12 @@ def record_of(row: Sequence[Any]) -> Record:
 
 
 def packed(vector: NDArray[np.float32]) -> bytes:
-    """[dimensions] As pgvector reads it."""
+    """[dimensions] A vector in pgvector's binary form."""
     return VECTOR_HEADER.pack(len(vector), 0) + vector.astype(">f4").tobytes()
 
 
 def signed(terms: Iterable[int]) -> list[int]:
-    """32-bit numbers as PostgreSQL's integers."""
+    """32-bit numbers as PostgreSQL's signed integers."""
     return [term - (1 << 32) if term >= 1 << 31 else term for term in terms]
 
 
@@ -114,14 +114,14 @@ class _Row:
     """The planned change of one searchable row."""
 
     entry: Entry | None = None
-    """None: as it was."""
+    """None: unchanged."""
     vector: bytes | None = None
     """A new one."""
     tokens: bytes | None = None
     bare: bool = False
-    """Whether what vector and tokens it had are gone."""
+    """Whether its vector and word pieces are removed."""
     waits: bool | None = None
-    """None: as it was."""
+    """None: unchanged."""
 
 
 @dataclass(slots=True)
@@ -132,18 +132,11 @@ class _Outcome:
     rows: dict[int, _Row] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     again: set[int] = field(default_factory=set)
-    """Rows that no longer waited, and wait again: at the end of the queue."""
+    """Rows that wait again, at the end of the queue."""
 
 
 class PostgresScopeChanges(Changing):
-    """One scope being changed. In a transaction: `begin`, `apply`, `finish`.
-
-    Args:
-        connection: in a transaction.
-        names: of the schema.
-        index: how records are found.
-        channel: where to tell other processes; "": nowhere.
-    """
+    """One scope being changed, in a transaction: `begin`, `apply`, `finish`; notifies `channel`."""
 
     def __init__(self, connection: Connection, names: Names, index: Index, channel: str = "") -> None:
         super().__init__(index)
@@ -155,7 +148,7 @@ class PostgresScopeChanges(Changing):
         self._touched: set[int] = set()
         self._outcome = _Outcome()
         self.model = ""
-        """The model whose vectors the store holds."""
+        """The model of the stored vectors."""
 
     @classmethod
     def of_segments(
@@ -173,7 +166,7 @@ class PostgresScopeChanges(Changing):
         return changes
 
     async def begin(self, scope: Scope, changes: Sequence[Change]) -> bool:
-        """Wait for our turn, and read what `changes` touch. False: there is no such scope and none begins."""
+        """Lock the scope and read what `changes` touch; False if it does not exist and stays so."""
         whose = (scope.deployment, scope.user or "")
         found = await self._connection.fetchrow(self._names.sql(_LOCK), *whose)
         if found is None:
@@ -265,7 +258,7 @@ class PostgresScopeChanges(Changing):
         return self._segments.setdefault(number, Segment())
 
     async def finish(self) -> None:
-        """Write what the changes led to, and the scope's new version."""
+        """Write the result, and the scope's new version."""
         told = self._outcome
         if told.gone or told.again:
             await self._connection.execute(
@@ -298,7 +291,7 @@ class PostgresScopeChanges(Changing):
         ]
 
     def _segment_columns(self) -> list[list[Any]]:
-        # the words of an emptied segment stay, as no words: who loaded it must see that it is empty
+        # keep an emptied segment without words: processes that loaded it must see that it is empty
         numbers = sorted(self._touched)
         return [numbers, [self._segments[number].to_bytes() for number in numbers]]
 
@@ -333,7 +326,7 @@ class PostgresScopeChanges(Changing):
 
 _AT_ONCE = 1024
 """Rows: a whole number of segments."""
-# who writes changes the row of a scope, and waits here until all is done
+# writers change the row of a scope, and wait here until all is done
 _NO_WRITERS = "lock table {s}.scopes in share row exclusive mode"
 _DETACH = (
     "update {s}.searchable set e = null, flags = flags & ~1 where e is not null",
@@ -347,10 +340,9 @@ _WORDS = "select number, words from {s}.segments where scope = $1 and number >= 
 
 
 async def index_again(connection: Connection, names: Names, index: Index, model: str | None) -> int:
-    """Index all words again; with `model`, remove all vectors in favour of that model's. Atomic.
+    """Index all words again; with `model`, remove all vectors of other models. Atomic.
 
-    Returns:
-        how many records wait for a vector now.
+    Returns how many records wait for a vector now.
     """
     await connection.execute(names.sql(_NO_WRITERS), timeout=SLOW_S)
     if model is not None:

@@ -1,10 +1,9 @@
 """Connections to PostgreSQL, and recovery from a lost one: reads are repeated, a change happens exactly once.
 
-The store's statements are elsewhere. If the answer to a commit is lost, its outcome is looked up: the
-transaction has written a unique number into a row of this process (`Marks`), and it was committed if the
-number is there. Only a transaction that was rolled back is tried again. `pg_xact_status` cannot tell after a
-crash: the id of a transaction that was lost with the server may be reused. A row is used by one transaction
-at a time, and there are as many rows as connections.
+If the answer to a commit is lost, its outcome is looked up: the transaction has written a unique number into
+a row of this process (`Marks`), and it was committed if the number is there. Only a transaction that was
+rolled back is retried. `pg_xact_status` cannot be used after a crash: the id of a lost transaction may be
+reused. A row is used by one transaction at a time, and there are as many rows as connections.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from echoic.types import Scope
 _MAKE = "insert into {s}.writers (id) select unnest($1::bigint[]) on conflict (id) do update set at = now()"
 _DROP = "delete from {s}.writers where id = any($1::bigint[])"
 _TIDY = "delete from {s}.writers where at < now() - interval '7 days'"
-"""Removes the rows of processes that ended without a word. One that lives on makes its rows again."""
-# waits for the transaction, should it still be under way
+"""Removes the rows of processes that died. A live process creates its rows again."""
+# waits for the transaction if it is still in progress
 _MARK = "select mark from {s}.writers where id = $1 for update"
 
 
@@ -49,11 +48,7 @@ class SqlStatement:
 
 
 class Marks:
-    """The rows of one process.
-
-    Args:
-        count: how many, which is how many transactions may be open at once.
-    """
+    """The rows of one process; `count` is the most open transactions."""
 
     def __init__(self, count: int) -> None:
         self._rows = [secrets.randbits(62) for _ in range(count)]
@@ -63,11 +58,7 @@ class Marks:
 
     @contextlib.asynccontextmanager
     async def row(self, left_s: float) -> AsyncIterator[int]:
-        """A row of our own, until what became of its transaction is known.
-
-        Raises:
-            StoreUnavailable: none became free in time.
-        """
+        """A row of our own until the outcome of its transaction is known; may raise StoreUnavailable."""
         try:
             async with asyncio.timeout(left_s):
                 row = await self._free.get()
@@ -88,9 +79,9 @@ class Marks:
 
     @staticmethod
     def begun(names: Names, row: int, mark: int) -> str:
-        """The statements that begin a transaction and write `mark` into `row`, in one round trip.
+        """SQL that begins a transaction and writes `mark` into `row`, in one round trip.
 
-        Both numbers are generated here; the driver takes no parameters for two statements at once.
+        Both numbers are generated here; the driver takes no parameters for several statements at once.
         """
         return names.sql(
             f"BEGIN; update {{s}}.writers set mark = {mark:d}, at = now() where id = {row:d};"  # noqa: S608
@@ -103,7 +94,7 @@ class Marks:
 
 
 def new_mark() -> int:
-    """A number that nobody else has."""
+    """A unique number."""
     return secrets.randbits(62)
 
 
@@ -111,13 +102,13 @@ T = TypeVar("T")
 Connection: TypeAlias = asyncpg.Connection
 Work = Callable[[Connection], Awaitable[T]]
 
-# The server could not be asked, or could not finish: nothing is known against asking again.
+# The server was unreachable or did not finish, so retrying may help.
 LOST = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,  # the connection was closed under our hands
-    asyncpg.InternalClientError,  # likewise, in the middle of something
+    asyncpg.InterfaceError,  # the connection was closed during use
+    asyncpg.InternalClientError,  # likewise, during a statement
     asyncpg.OperatorInterventionError,  # shut down, crashed, starting up, cancelled
     asyncpg.TooManyConnectionsError,
     asyncpg.TransactionRollbackError,  # deadlock, serialization
@@ -131,18 +122,14 @@ _LEAST_S = 0.1
 _CONNECT_S = 10.0
 _LET_GO_S = 5.0
 SLOW_S = 600.0
-"""The time limit of statements over everything: making the schema, reindexing, erasing a large scope."""
+"""Time limit of statements over all data: creating the schema, reindexing, erasing a large scope."""
 
 
 class Database:
-    """One pool, and one connection that listens.
+    """A connection pool, and one connection that listens.
 
-    Args:
-        dsn: as the driver takes it. Never shown: it may hold a password.
-        name: the schema everything lies in.
-        pool: how many connections at most.
-        wait_s: how long a lost server is asked again before `StoreUnavailable`.
-        fence: whether row-level security is to be on; it is used anyhow where it is.
+    `dsn` is never shown, since it may hold a password. A lost server is retried for `wait_s`. `fence`: enable
+    row-level security; where it is on, it is used anyway.
     """
 
     def __init__(self, dsn: str, name: str, *, pool: int, wait_s: float, fence: bool) -> None:
@@ -152,27 +139,22 @@ class Database:
         self.names = schema.Names(name)
         self.fence = fence
         self.direct = False
-        """Whether the server itself answers, and no pooler that hands its connections around."""
+        """Whether the server itself answers, rather than a pooler that shares its connections."""
         self._pool: asyncpg.Pool | None = None
         self._marks = Marks(pool)
 
     async def open(self) -> None:
-        """Make the schema ready and begin to keep connections.
-
-        Raises:
-            StoreCorrupt, StoreTooNew, StoreUnavailable: see `schema.prepared`.
-            InvalidInput: the URL cannot be read, or the fence would not hold.
-        """
+        """Create or migrate the schema (see `schema.prepared`) and start the pool."""
         async with translated():
             connection = await self._connect(command_timeout=SLOW_S, statement_cache_size=0)
             try:
-                # a pooler makes up the process it tells at the start, for it has not chosen one yet
+                # a pooler invents the process id it sends first, since it has not chosen a connection yet
                 self.direct = connection.get_server_pid() == await connection.fetchval(
                     "select pg_backend_pid()"
                 )
                 self.names = await schema.prepared(connection, self.names.schema, fence=self.fence)
                 await self._check_fence(connection)
-                self._marks = Marks(self._size)  # its queue is of this event loop
+                self._marks = Marks(self._size)  # its queue belongs to this event loop
                 await self._make_marks(connection)
             finally:
                 await let_go(connection)
@@ -194,14 +176,14 @@ class Database:
             "dsn": self._dsn,
             "timeout": _CONNECT_S,
             "command_timeout": max(self._wait_s, 1.0),
-            # a pooler in transaction mode gives the next transaction to a connection that knows no statement
+            # a pooler in transaction mode may use a connection without the statement next
             "statement_cache_size": 200 if self.direct else 0,
         }
 
     async def _connect(self, **how: Any) -> Connection:
         try:
             connection: Connection = await asyncpg.connect(**self._how() | how)
-        except (ValueError, OverflowError):  # a port above 65535, or none: it may be half a password
+        except (ValueError, OverflowError):  # an invalid port may be a part of a password
             raise InvalidInput(
                 "the PostgreSQL URL cannot be read: postgresql://user:password@host:port/database, with %23 "
                 "for # and %2F for / in user and password"
@@ -213,14 +195,14 @@ class Database:
             await connection.set_type_codec(
                 "vector", schema=self.names.vector, encoder=bytes, decoder=bytes, format="binary"
             )
-        except ValueError:  # the driver's word for a type that the database does not have
+        except ValueError:  # the driver's error for a type that the database lacks
             raise StoreCorrupt(
                 "PostgreSQL no longer has pgvector where the store was made: restore the database, or "
                 f"`create extension vector` in schema {self.names.vector}"
             ) from None
 
     async def aclose(self) -> None:
-        """Close every connection. The caller has seen to it that none is in use."""
+        """Close every connection. The caller ensures that none is in use."""
         pool, self._pool = self._pool, None
         if pool is not None:
             dropped = self._marks.dropped(self.names)
@@ -231,12 +213,7 @@ class Database:
             pool.terminate()
 
     async def listen(self, heard: Callable[[str], None], ended: Callable[[], None]) -> Connection:
-        """A connection of its own that tells what other processes notify.
-
-        Args:
-            heard: takes the payload.
-            ended: called when it is lost.
-        """
+        """A connection that calls `heard` with each notification, and `ended` when it is lost."""
         async with translated():
             connection = await self._connect()
             try:
@@ -261,17 +238,10 @@ class Database:
         wait_s: float | None = None,
         once: bool = False,
     ) -> T:
-        """The answer of `work`, which changes nothing; asked again when the server is lost.
+        """The answer of `work`, which changes nothing; retried if the server is lost, unless `once`.
 
-        Args:
-            scope: whose rows it may see where there is a fence; None: an operator's, everybody's.
-            work: asks one statement, or with `snapshot` several.
-            snapshot: whether all its statements see the same state.
-            wait_s: how long it may take; by default as long as the store was told.
-            once: whether a lost server is not asked again.
-
-        Raises:
-            StoreUnavailable: the server cannot be asked.
+        Behind a fence `work` sees the rows of `scope` (None: an operator, who sees all). With `snapshot` it
+        may run several statements on the same state.
         """
         until = self._until(wait_s)
         tries = _Tries(until)
@@ -289,14 +259,9 @@ class Database:
         raise _unavailable("could not be read from")
 
     async def change(self, scope: Scope | None, work: Work[T]) -> T:
-        """Run `work` in a transaction that is committed exactly once.
+        """Run `work` in a transaction that is committed exactly once; it may run again after a rollback.
 
-        Args:
-            scope: as for `read`.
-            work: may run again, where what it did before is known to be undone.
-
-        Raises:
-            StoreUnavailable: nothing was kept, or the server was lost before it could say.
+        After StoreUnavailable nothing was kept, or the server was lost before it could say.
         """
         until = self._until(None)
         tries = _Tries(until)
@@ -316,7 +281,7 @@ class Database:
         raise _unavailable("could not be written to")
 
     async def _began(self, connection: Connection, row: int, mark: int) -> bool:
-        """Whether a transaction was begun; False: our rows were cleared away, and are there again now."""
+        """Begin a transaction; False if our rows had been removed, and exist again now."""
         if await connection.execute(self._marks.begun(self.names, row, mark)) == "UPDATE 1":
             return True
         await connection.execute("ROLLBACK;")
@@ -338,7 +303,7 @@ class Database:
             raise StoreUnavailable("PostgreSQL rolled back instead of committing; nothing was kept. Retry.")
 
     async def _committed(self, row: int, mark: int, until: float) -> bool:
-        """Whether the transaction that left `mark` in `row` was committed; asked until it is known."""
+        """Whether the transaction that left `mark` in `row` was committed; retried until it is known."""
         asked = self._marks.asked(self.names, row)
         tries = _Tries(until)
         while await tries.another():
@@ -346,7 +311,7 @@ class Database:
                 async with translated(), self._acquired(until) as connection:
                     return bool(await connection.fetchval(asked.sql, *asked.values) == mark)
         raise StoreUnavailable(
-            "PostgreSQL was lost while it committed, and cannot say whether it did. Read before you retry."
+            "PostgreSQL was lost during a commit, whose outcome is unknown. Read before you retry."
         )
 
     async def _make_marks(self, connection: Connection) -> None:
@@ -354,7 +319,7 @@ class Database:
             await connection.execute(statement.sql, *statement.values)
 
     async def alone(self, statement: str, timeout_s: float) -> None:
-        """Run `statement`, which allows no transaction around it, such as vacuum; cancelled when late."""
+        """Run `statement`, such as vacuum, outside a transaction; cancelled when late."""
         async with translated(), self._acquired(self._until(None)) as connection:
             await connection.execute(self.names.sql(statement), timeout=timeout_s)
 
@@ -377,13 +342,13 @@ class Database:
         async with pool.acquire(timeout=self._left(until)) as connection:
             try:
                 yield connection
-            except asyncpg.InternalClientError:  # it does not know any more what it was doing
+            except asyncpg.InternalClientError:  # its state is unknown
                 connection.terminate()
                 raise
 
     @staticmethod
     def _in_time(wait_s: float | None) -> asyncio.Timeout:
-        """Only where the caller says so: how long a scope takes to load depends on its size."""
+        """A time limit only if the caller gives one: how long a scope takes to load depends on its size."""
         return asyncio.timeout(wait_s)
 
     def _until(self, wait_s: float | None) -> float:
@@ -395,14 +360,14 @@ class Database:
 
 
 class _Tries:
-    """At once, and again with growing pauses until it is late; random ones, lest all come back together."""
+    """Retries with growing pauses until a deadline; random, so that processes do not retry at once."""
 
     def __init__(self, until: float) -> None:
         self._until = until
         self._pause_s = 0.0
 
     async def another(self) -> bool:
-        """Whether there is time for one more, once the pause before it is over."""
+        """Whether there is time for another try, after the pause before it."""
         if not self._pause_s:
             self._pause_s = _FIRST_PAUSE_S
             return True
@@ -416,23 +381,23 @@ class _Tries:
 
 @contextlib.asynccontextmanager
 async def translated() -> AsyncIterator[None]:
-    """The driver's errors as ours, but for those in `LOST`, which whoever retries wants to see."""
+    """Translate the driver's errors, except those in `LOST`, which are retried."""
     try:
         yield
     except asyncpg.InterfaceError as error:
-        if isinstance(error, ValueError):  # the driver's word for a value it cannot send
+        if isinstance(error, ValueError):  # the driver's error for a value it cannot send
             raise InvalidInput("PostgreSQL cannot keep a value: a number is too large for it") from error
         raise
     except LOST:
         raise
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
-        raise ours(error) from None  # their details quote the value
+        raise ours(error) from None  # their details contain the value
     except asyncpg.PostgresError as error:
         raise ours(error) from error
 
 
 def ours(error: asyncpg.PostgresError) -> StoreError | InvalidInput:  # noqa: PLR0911 - a table, as code
-    """Our exception for a driver's `error`. Its message may quote data, so only its name is repeated."""
+    """Our exception for the driver's `error`. Its message may quote data, so only its name is repeated."""
     what = type(error).__name__
     match error:
         case asyncpg.DiskFullError():
@@ -458,14 +423,12 @@ def _unavailable(what: str) -> StoreUnavailable:
 
 
 async def _reset(connection: Connection) -> None:
-    """In place of the driver's reset: what is ours ends with a transaction, also where its caller was
-    cancelled.
-    """
+    """In place of the driver's reset: all our settings end with the transaction, even if it was cancelled."""
     if connection.is_in_transaction():
         await connection.execute("ROLLBACK;")
 
 
 async def let_go(connection: Connection) -> None:
-    """Close `connection`, whatever the server says to that."""
+    """Close `connection`, ignoring errors."""
     with contextlib.suppress(*LOST):
         await connection.close(timeout=_LET_GO_S)

@@ -1,14 +1,15 @@
 """From rows in the database to segments of a partition: a whole scope, or the likely rows of a large one.
 
 Segments are read in pieces, so that the event loop gets its turns. For a scope too large to load, the
-database chooses likely rows by meaning, words and sounds, and the segments they lie in are ranked as in every
-store. The vector search is exact: the rows of a scope are found by their key and all of them compared, so
-nothing is missed, no index has to be built, and nothing outlives an erasure in one.
+database chooses likely rows by meaning, words and sounds, and the segments that contain them are ranked as in
+every store. The vector search is exact: the rows of a scope are found by their key and all of them compared,
+so nothing is missed, no index has to be built, and no erased data is left in one.
 
 Every `load` compares versions, one cheap statement, so that the next query sees what any process wrote. Other
-processes also announce their writes (LISTEN), so most of the catching up is done by then, and what was erased
-elsewhere leaves this memory at once. While the database cannot be asked, what was loaded goes on answering,
-for `stale_s` since it was last known to be current; but not where this process itself has written since.
+processes also announce their writes (LISTEN), so most of the refreshing is done by then, and what was erased
+elsewhere leaves this process's memory at once. While the database is unreachable, loaded scopes go on
+answering, for `stale_s` since they were last known to be current; but not those this process itself has
+written to since.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from echoic.text.analysis import content_words
 from echoic.types import Scope
 
 _AT_ONCE = 32
-"""Segments read by one statement: 1,024 rows, about 2 MB and 5 ms."""
+"""Segments per statement: 1,024 rows, about 2 MB and 5 ms."""
 _ROW_BYTES = 300
-"""What a record takes beside its JSON."""
+"""Bytes of a record besides its JSON."""
 REMEMBERED = "stores.postgres.records"
-"""Where a loaded partition's scratch holds its records."""
+"""Key of a partition's scratch under which its records are kept."""
 
 _CHANGED = "select number from {s}.segments where scope = $1 and version > $2 order by number"
 _SEGMENTS = "select number, words from {s}.segments where scope = $1 and number = any($2::int[])"
@@ -55,19 +56,19 @@ _RECORDS = f"select {RECORD} from {{s}}.records where {{rows}}"  # noqa: S608 - 
 
 @dataclass(slots=True)
 class Remembered:
-    """The records of a loaded scope, for when the database cannot be asked for them."""
+    """The records of a loaded scope, for when the database is unreachable."""
 
     by_segment: dict[int, dict[int, Sequence[Any]]] = field(default_factory=dict)
-    """The records as the database gave them, by segment and row."""
+    """The database rows, by segment and row."""
     _bytes: dict[int, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes."""
+        """Approximate memory it takes."""
         return sum(self._bytes.values())
 
     def put(self, number: int, rows: dict[int, Sequence[Any]]) -> None:
-        """The records of segment `number`, in place of those it had."""
+        """Replace the records of segment `number`."""
         self.by_segment[number] = rows
         self._bytes[number] = sum(_ROW_BYTES + len(row[5]) for row in rows.values())
 
@@ -78,16 +79,16 @@ class Remembered:
 
 
 Part = tuple[int, Segment, dict[int, Sequence[Any]]]
-"""A segment's number, what it holds, and the records of its rows."""
+"""A segment's number and content, and the records of its rows."""
 
 
 async def catch_up(
     connection: Connection, names: Names, number: int, partition: Partition, version: int
 ) -> None:
-    """Bring `partition` to `version` of scope `number`. In a transaction that sees one state."""
+    """Update `partition` to `version` of scope `number`, in a transaction that sees one state."""
     changed = [row[0] for row in await connection.fetch(names.sql(_CHANGED), number, partition.version)]
     parts: list[Part] = []
-    # all is read before any is put in place: a connection that is lost halfway leaves what was there
+    # read everything before changing the partition: a lost connection then changes nothing
     for at in range(0, len(changed), _AT_ONCE):
         parts += await read_parts(connection, names, number, changed[at : at + _AT_ONCE])
     if len(parts) > _AT_ONCE:
@@ -132,7 +133,7 @@ async def read_parts(
 
 
 def _wanted(segments: Sequence[int]) -> tuple[str, list[Any]]:
-    """The condition for the rows of `segments`, which are in order, and its values behind the scope."""
+    """The SQL condition for the rows of `segments`, in order, and its values after the scope."""
     if segments and segments[-1] - segments[0] == len(segments) - 1:
         return _RANGE, [segments[0] * SEGMENT_ROWS, (segments[-1] + 1) * SEGMENT_ROWS]
     return _EACH, [[row for at in segments for row in range(at * SEGMENT_ROWS, (at + 1) * SEGMENT_ROWS)]]
@@ -180,7 +181,7 @@ _SEARCH = f"""with
 
 
 def shown(vector: NDArray[np.float32] | None, limit: int) -> tuple[dict[str, object], ...]:
-    """The query as JSON for people. The statement is always the same; what was said is a parameter."""
+    """The query as JSON for people. The statement is always the same; the words are a parameter."""
     ways = {"words": "BM25", "sounds": "of words nobody said"}
     meaning = {} if vector is None else {"meaning": f"exact inner product of {len(vector)} dimensions"}
     return ({"union": {**meaning, **ways}, "limitEach": limit},)
@@ -196,7 +197,7 @@ async def likely_rows(
     limit: int,
     include_past: bool,
 ) -> list[int]:
-    """At most `limit` rows of scope `number` by each of meaning, words, and sounds of words nobody said."""
+    """At most `limit` rows by each of meaning, words, and sounds of unsaid words."""
     words = list(dict.fromkeys(content_words(text)))[:_MAX_WORDS]
     heard = [(term, sound) for word in words for term in signed([word.term]) for sound in sounds_of([word])]
     rows = await connection.fetch(
@@ -216,7 +217,7 @@ async def likely_rows(
 async def compact(
     connection: Connection, names: Names, number: int, segments: list[int], dimensions: int
 ) -> Partition:
-    """A partition of these segments of scope `number` alone, one behind the other."""
+    """A partition of only these segments of scope `number`, concatenated."""
     parts = await read_parts(connection, names, number, segments, records=False)
     partition = Partition(dimensions)
     placed: list[tuple[int, Segment]] = [(place, segment) for place, (_, segment, _) in enumerate(parts)]
@@ -230,26 +231,23 @@ log = logging.getLogger(__name__)
 
 VERSION = "select id, version from {s}.scopes where deployment = $1 and usr = $2"
 ERASED = -1
-"""The version that is told of a scope that is no more."""
+"""The version announced for an erased scope."""
 _NOWHERE = 0
-"""The number of a scope that holds nothing; PostgreSQL counts from 1."""
+"""The number of an empty scope; PostgreSQL counts from 1."""
 PATIENCE_S = 1.0
-"""How long a call waits for the database before it goes on with what is loaded."""
+"""Seconds a call waits for the database before it uses what is loaded."""
 _REST_S = 0.25
-"""After it could not be asked: how long calls go on without trying again."""
+"""Seconds after a failure in which calls do not try again."""
 _GATHER_S = 0.01
-"""How long news are gathered before they are read."""
+"""Seconds for which notifications are gathered before they are handled."""
 _LISTEN_AGAIN_S = 1.0
 
 
 class FreshPartitions:
     """The loaded scopes, kept up to date.
 
-    Args:
-        database: the connections.
-        cache_bytes: memory limit of the partitions.
-        stale_s: how long they answer without being compared with the database.
-        listen: whether to receive notifications of other processes' writes.
+    They answer for `stale_s` without being compared with the database; `listen`: receive notifications of
+    other processes' writes.
     """
 
     def __init__(self, database: Database, *, cache_bytes: int, stale_s: float, listen: bool) -> None:
@@ -260,20 +258,20 @@ class FreshPartitions:
         self._dimensions = 0
         self._scopes: dict[int, Scope] = {}
         self._behind: dict[Scope, int] = {}
-        """Scopes this process wrote to since they were loaded, and the version they had then."""
+        """Scopes this process wrote to since they were loaded, with their version then."""
         self._turns: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._news: set[Scope] = set()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._rest_until = 0.0
         self._drops = 0
-        """How often something was let go of because it was erased."""
+        """How many scopes were dropped because they were erased."""
         self.failure: str | None = None
-        """Why the database could not be asked the last time; None while it can."""
+        """Why the database could not be reached last time; None if it was."""
         self.listening = False
 
     def start(self, dimensions: int) -> None:
-        """Begin to catch up with news, for vectors of `dimensions`."""
+        """Start refreshing, for vectors of `dimensions`."""
         self._dimensions = dimensions
         self._wake = asyncio.Event()
         self._tasks = [asyncio.create_task(self._catch_up(), name="echoic-postgres-news")]
@@ -301,16 +299,12 @@ class FreshPartitions:
         return {"loaded_scopes": len(self._cache), "loaded_bytes": self._cache.nbytes}
 
     def size(self, scope: Scope) -> int | None:
-        """Rows of `scope` as it is loaded, rounded up to whole segments; None: it is not."""
+        """Rows of the loaded `scope`, rounded up to whole segments; None if it is not loaded."""
         loaded = self._cache.get(scope)
         return loaded.partition.size if loaded is not None else None
 
     async def load(self, scope: Scope) -> Partition:
-        """`scope` as it is now, or as it was when the database could last be asked.
-
-        Raises:
-            StoreUnavailable: it cannot be asked, and nothing that may still be used is loaded.
-        """
+        """`scope` as it is now, or as last loaded; StoreUnavailable if that is not usable."""
         if self._resting(scope):
             return self._as_it_was(scope).partition
         try:
@@ -324,15 +318,9 @@ class FreshPartitions:
     async def rows(
         self, scope: Scope, rows: Sequence[int], ask: Callable[[bool], Awaitable[list[Record]]]
     ) -> list[Record]:
-        """The records at `rows`, as the database has them now, or as they were loaded when it could be asked.
+        """The records at `rows` as they are now, or as last loaded; raises as `load`.
 
-        Args:
-            scope: whose.
-            rows: which.
-            ask: asks the database; with True only once, for there is something to go on with.
-
-        Raises:
-            StoreUnavailable: it cannot be asked, and nothing that may still be used is loaded.
+        `ask` queries the database; with True it does not retry, since loaded records can be used.
         """
         if self._resting(scope):
             return self._remembered(scope, rows)
@@ -343,7 +331,7 @@ class FreshPartitions:
             return self._remembered(scope, rows)
 
     def _resting(self, scope: Scope) -> bool:
-        """Whether the database was out of reach a moment ago, and `scope` may do without it."""
+        """Whether the database was unreachable a moment ago, and `scope` can be answered without it."""
         resting = time.monotonic() < self._rest_until
         return resting and self._cache.get(scope) is not None and scope not in self._behind
 
@@ -352,7 +340,7 @@ class FreshPartitions:
         return kept.at(rows) if isinstance(kept, Remembered) else []
 
     def wrote(self, scope: Scope, version: int) -> None:
-        """This process wrote: what is loaded lacks it."""
+        """Note that this process wrote, so that what is loaded is outdated."""
         loaded = self._cache.get(scope)
         if loaded is not None:
             self._behind[scope] = max(version, self._behind.get(scope, 0))
@@ -373,7 +361,7 @@ class FreshPartitions:
             partition.scratch.pop(REMEMBERED, None)
 
     async def _current(self, scope: Scope) -> Loaded:
-        # who has it loaded goes on with that soon; who has not waits as long as for anything else
+        # wait briefly if the scope is loaded, else as long as usual
         once = self._cache.get(scope) is not None
         wait_s = PATIENCE_S if once else None
         number, version = await self._database.read(
@@ -403,7 +391,7 @@ class FreshPartitions:
         if loaded.partition.version < version:
             await catch_up(connection, self._database.names, number, loaded.partition, version)
         if self._drops != drops:
-            return loaded  # it may have been erased meanwhile: for who asked before that, and not kept
+            return loaded  # it may have been erased meanwhile: return it to this caller, but do not cache it
         self._cache.put(scope, loaded)
         self._scopes[number] = scope
         if self._behind.get(scope, 0) <= version:
@@ -444,7 +432,7 @@ class FreshPartitions:
         number, _, version = payload.partition(" ")
         try:
             scope, told = self._scopes.get(int(number)), int(version)
-        except ValueError:  # anybody in the database may send something here
+        except ValueError:  # any database user may send a notification
             return
         loaded = self._cache.get(scope) if scope is not None else None
         if scope is None or loaded is None:
@@ -464,12 +452,12 @@ class FreshPartitions:
                 if self._cache.get(scope) is not None:
                     with contextlib.suppress(StoreError, TimeoutError):
                         await self._current(scope)
-            # numbers of scopes that were let go of
+            # numbers of scopes that were evicted
             if len(self._scopes) > 2 * len(self._cache) + 100:
                 self._scopes = {n: s for n, s in self._scopes.items() if self._cache.get(s) is not None}
 
     async def _keep_listening(self) -> None:
-        """Listen for notifications, which are optional: a server without a spare connection works too."""
+        """Listen for notifications, which are optional: it also works without a spare connection."""
         while True:
             ended = asyncio.Event()
             with contextlib.suppress(StoreError, *LOST):

@@ -1,14 +1,14 @@
-"""Erasure: delete, have the server clear away deleted rows, and look whether anything is left.
+"""Erasure, and checks of a server.
 
 What "verified" means on PostgreSQL: in a new snapshot, no table holds a row of what was erased, none holds a
-row that belongs to no record, and no segment holds a word that none of the remaining records says. It is a
-statement about rows. A deleted row's bytes stay in its page until a vacuum, which is run at once where this
-role may (it is put off while an older transaction might still see them), and may stay in that page's free
-space until something is written there. The write-ahead log, replicas and backups keep copies for as long as
-their operator has them do so: no client can reach those, and a receipt does not speak of them.
+row without a record, and no segment holds a word that no remaining record says. It is a statement about rows.
+A deleted row's bytes stay in its page until a vacuum, which is run at once if this role may (it is postponed
+while an older transaction might still see them), and may stay in that page's free space until something is
+written there. The write-ahead log, replicas and backups keep copies as long as their operator configured: no
+client can reach those, and a receipt does not cover them.
 
-`examine` is what an operator is told of the server: it reads the catalogue, and sends itself one
-notification, which means nothing to anybody else.
+`examine` is for `echoic doctor`: it reads the catalogue, and sends itself one notification, which other
+processes ignore.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _VACUUM = "vacuum (skip_locked) " + ", ".join(f"{{s}}.{table}" for table in sche
 
 
 _VACUUM_S = 30.0
-"""Large tables that were long not vacuumed may take longer; then the automatic one goes on."""
+"""Time limit of a vacuum; a table that takes longer is left to the automatic one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +75,18 @@ class DeletedRows:
     """What was deleted."""
 
     number: int = 0
-    """The number of the scope; 0 if there was none."""
+    """The number of the scope; 0 if there is none."""
     whole: bool = False
     rows: Sequence[int] = ()
-    """The places of the records, where not the whole scope went."""
+    """The positions of the records, unless the whole scope was deleted."""
     rewritten: Sequence[int] = ()
-    """The positions of rows of which only the replaced content is gone."""
+    """The positions of rows of which only the replaced content was deleted."""
     kinds: Mapping[str, int] = field(default_factory=dict)
     vectors: int = 0
 
 
 async def delete_scope(connection: Connection, names: Names, scope: Scope, channel: str) -> DeletedRows:
-    """Everything of `scope`."""
+    """Delete everything of `scope`."""
     number = await connection.fetchval(names.sql(_LOCK), scope.deployment, scope.user or "")
     if number is None:
         return DeletedRows()
@@ -119,24 +119,19 @@ async def delete_records(
     left = await connection.fetchval(
         names.sql("select exists (select from {s}.records where scope = $1)"), changes.number
     )
-    if not left:  # nobody's name stays for nothing
+    if not left:  # no user's name stays without data
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
     kinds = dict(Counter(record.kind for record in records))
     rows = sorted(record.seq for record in records)
     return DeletedRows(
-        number=changes.number,
-        whole=not left,
-        rows=rows,
-        rewritten=rewritten,
-        kinds=kinds,
-        vectors=vectors,
+        number=changes.number, whole=not left, rows=rows, rewritten=rewritten, kinds=kinds, vectors=vectors
     )
 
 
 async def verify(connection: Connection, names: Names, gone: DeletedRows, index: Index) -> tuple[bool, int]:
-    """Whether nothing of `gone` is left, and how many bytes of words and records were looked through.
+    """Whether nothing of `gone` is left, and how many bytes were searched.
 
-    In a transaction that sees one state, as an operator: behind the fence of a scope that is no more,
+    Run it in a transaction that sees one state, as an operator: behind the fence of a deleted scope
     everything would look empty.
     """
     if gone.whole:
@@ -157,7 +152,7 @@ async def verify(connection: Connection, names: Names, gone: DeletedRows, index:
 
 
 async def vacuum(database: Database) -> None:
-    """Have the server clear deleted rows away now; where that is denied, the next automatic vacuum does."""
+    """Remove deleted rows from the pages now; if that is not permitted, the next automatic vacuum does."""
     with contextlib.suppress(*LOST):
         try:
             await database.alone(_VACUUM, _VACUUM_S)
@@ -173,7 +168,7 @@ INDEXES = frozenset(
     """.split()
 )
 LAG_S = 10.0
-"""How far a replica may be behind, and how long a notification may take."""
+"""An acceptable lag of a replica, and delay of a notification."""
 _RIGHTS = ("select", "insert", "update", "delete")
 
 _VERSION = """select current_setting('server_version'),

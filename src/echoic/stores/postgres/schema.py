@@ -1,6 +1,6 @@
 """The database schema and its migrations. Only SQL.
 
-Everything lives in one PostgreSQL schema. In every statement `{s}` stands for it and `{v}` for the schema of
+Everything is in one PostgreSQL schema. In every statement `{s}` stands for it and `{v}` for the schema of
 pgvector, so that nothing depends on a search path: poolers share connections.
 """
 
@@ -70,7 +70,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
              mark bigint not null default 0,  -- of the transaction that was committed last
              at timestamptz not null default now()) with (fillfactor = 50)""",
     ),
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     (
         """create index conversations_by_status on {s}.records (((data->>'status') collate "C"),
              ((data->>'agent') collate "C"), ((data->>'started_at') collate "C"))
@@ -126,11 +126,7 @@ class Names:
 
 
 def checked_schema(name: str) -> str:
-    """`name` as a schema that needs no care in quoting.
-
-    Raises:
-        InvalidInput: it has other characters than a-z, 0-9 and _, a digit or "pg_" in front, or too many.
-    """
+    """`name`, if it is a schema name that needs no quoting; raises InvalidInput otherwise."""
     if not _NAME.fullmatch(name) or name.startswith("pg_"):
         raise InvalidInput(
             f"schema={name!r}: use lower-case letters, digits and _, 49 at most, and no digit or pg_ in front"
@@ -142,8 +138,8 @@ async def prepared(connection: asyncpg.Connection, schema: str, *, fence: bool) 
     """Create the schema or migrate it to `VERSION`, in one transaction.
 
     Raises:
-        StoreCorrupt: the schema belongs to another program; it is left untouched.
-        StoreTooNew: a newer version wrote it; it is left untouched.
+        StoreCorrupt: the schema belongs to another program; it is left unchanged.
+        StoreTooNew: a newer version wrote it; it is left unchanged.
         StoreUnavailable: the server cannot hold a store, or this role may not create one.
     """
     await _check_server(connection)
@@ -180,7 +176,7 @@ async def _vector_schema(connection: asyncpg.Connection) -> str | None:
 
 
 async def _version(connection: asyncpg.Connection, names: Names) -> int:
-    """The version of what is there; 0: nothing."""
+    """The version of the existing schema; 0 if there is none."""
     tables = await connection.fetch(
         "select tablename::text from pg_tables where schemaname = $1", names.schema
     )
@@ -192,7 +188,7 @@ async def _version(connection: asyncpg.Connection, names: Names) -> int:
             meta = dict(await connection.fetch(names.sql("select name, value from {s}.meta")))
             application, version = meta.get("application"), meta.get("schema")
         except (asyncpg.UndefinedColumnError, ValueError, TypeError):
-            pass  # somebody else's idea of a table with this name
+            pass  # another program's table with this name
     if application != APPLICATION or version is None:
         raise StoreCorrupt(
             f"the schema {names.schema!r} is another program's ({len(tables)} tables); not touched. "
@@ -206,7 +202,7 @@ async def _version(connection: asyncpg.Connection, names: Names) -> int:
 
 
 async def _migrate(connection: asyncpg.Connection, names: Names, *, fence: bool) -> Names:
-    version = await _version(connection, names)  # another process may have been faster
+    version = await _version(connection, names)  # another process may have been first
     if await _vector_schema(connection) is None:
         await _create_vector(connection)
     names = Names(names.schema, await _vector_schema(connection) or "public")
@@ -248,7 +244,7 @@ async def fenced(connection: asyncpg.Connection, names: Names) -> bool:
 
 
 async def fence_holds(connection: asyncpg.Connection, names: Names) -> bool:
-    """Whether row-level security binds this role: it does not bind superusers and who may bypass it."""
+    """Whether row-level security applies to this role; superusers may bypass it."""
     holds: bool = await connection.fetchval(
         names.sql("select row_security_active('{s}.scopes') and row_security_active('{s}.records')")
     )
@@ -256,7 +252,7 @@ async def fence_holds(connection: asyncpg.Connection, names: Names) -> bool:
 
 
 async def get_meta(connection: asyncpg.Connection, names: Names, name: str) -> str | None:
-    """A fact about the store, such as the embedding model its vectors are of."""
+    """A fact about the store, such as the model of its vectors."""
     value: str | None = await connection.fetchval(
         names.sql("select value from {s}.meta where name = $1"), name
     )

@@ -1,6 +1,6 @@
-"""The embedded store: one SQLite file, nothing to start. One thread writes, another one reads.
+"""The embedded store: one SQLite file, no server. One thread writes, another one reads.
 
-`schema` has the layout and the settings, `writer` the rules of the writing thread, `scrub` erasure.
+`schema` has the layout and the settings, `writer` the writing thread, `scrub` erasure.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
 _UNKNOWN = -1
-"""A mark that no connection gives."""
+"""A mark that no connection returns."""
 _NOWHERE = 0
-"""The number of a scope that holds nothing; SQLite counts from 1."""
+"""The number of an empty scope; SQLite counts from 1."""
 _FEW_SEGMENTS = 8
 _FEW_ROWS = 50
 _LATEST = """scope = (select id from scopes where deployment = ? and user = ?)
   and kind = ? and key = ? order by id desc limit 1"""
 CACHE_BYTES = 256 << 20
-"""The size of the cache of partitions: about 150,000 memories with 384-dimension vectors."""
+"""Memory limit of loaded partitions: about 150,000 memories with 384-dimension vectors."""
 
 
 class SQLiteStore:
     """Memory in one file, safe to share between processes of one machine.
 
     Args:
-        path: the file; its folder must exist. Beside it lie `-wal`, `-shm` and `-lock`.
-        cache_bytes: how much loaded scopes may take before the least recently used ones are let go.
+        path: the file; its folder must exist. SQLite adds `-wal` and `-shm` beside it, and Echoic `-lock`.
+        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
         vfs: the SQLite VFS to open it with; for tests that make the disk fail.
     """
 
@@ -84,7 +84,7 @@ class SQLiteStore:
     async def _open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._thread is not None:
             return
-        await self._close()  # of an `aclose` that was cancelled
+        await self._close()  # left by a cancelled `aclose`
         self._index = index
         try:
             await asyncio.wrap_future(self._writer.start())
@@ -108,9 +108,9 @@ class SQLiteStore:
         if thread is not None:
             self._reader_closed = thread.submit(self._close_reader)
             thread.shutdown(wait=False)
-        if self._reader_closed is not None:  # whoever is cancelled here leaves it to the next one to wait
+        if self._reader_closed is not None:  # if this is cancelled, the next `aclose` waits
             await asyncio.shield(asyncio.wrap_future(self._reader_closed))
-        # marks are a connection's own; not before: what was being loaded was kept until now
+        # marks belong to a connection; cleared last, since loads in progress cached until now
         self._cache.clear()
         closing = self._writer.stop()
         if closing is not None:
@@ -124,7 +124,7 @@ class SQLiteStore:
 
         def work(connection: apsw.Connection) -> None:
             if not begin and find_scope(connection, scope) is None:
-                return  # a scope begins with its first record
+                return  # a scope is created with its first record
             if attaches:
                 self._check_model(connection, self._spec)
             change = SqliteScopeChanges(connection, scope, index)
@@ -186,7 +186,7 @@ class SQLiteStore:
             order = "desc" if newest_first else "asc"
             return select_records(connection, f"{where} order by id {order} limit ?", [*values, limit])
 
-        # without a key there may be much to pass over before so many are found
+        # without a key many records may be skipped before enough are found
         return await (self._read(work) if key is None else self._read_few(work, limit))
 
     async def load(self, scope: Scope) -> Partition:
@@ -194,7 +194,7 @@ class SQLiteStore:
         mark = self._mark()
         loaded = self._cache.get(scope)
         if loaded is not None and loaded.seen == mark != _UNKNOWN:
-            return loaded.partition  # nobody wrote since: no other thread is asked
+            return loaded.partition  # nothing was written since: no need for the other thread
         return await self._read(lambda connection: self._load(connection, scope, mark))
 
     async def waiting(self, limit: int) -> list[Waiting]:
@@ -217,10 +217,12 @@ class SQLiteStore:
 
             return erase(connection, self._path, scope, changes, index)
 
-        # what was loaded goes first, so that no copy in this process outlives the receipt
+        # drop the cached partition first: no copy in this process may outlive the receipt
         await self._read(lambda _connection: self._cache.drop(scope))
         erased = await asyncio.wrap_future(self._writer.alone(work))
-        await self._read(lambda _connection: self._cache.drop(scope))  # loaded while it was still there
+        await self._read(
+            lambda _connection: self._cache.drop(scope)
+        )  # it may have been loaded before the erasure
         return erased
 
     async def snapshot(self, path: Path) -> None:
@@ -337,18 +339,18 @@ class SQLiteStore:
         return self._index
 
     async def _read_few(self, work: Callable[[apsw.Connection], T], most: int) -> T:
-        """At once where at most `_FEW_ROWS` records come back."""
+        """Read on the event loop if at most `_FEW_ROWS` records come back."""
         self._opened()
         if self._watch is not None and most <= _FEW_ROWS:
-            # what a search asks for lies in memory as a rule: to wake another thread takes longer
-            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
+            # these pages are usually in memory: waking another thread would take longer
+            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread handles it
                 return work(self._watch)
         return await self._read(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
         self._opened()
         thread = self._thread
-        if thread is None:  # closed meanwhile; for the type checker
+        if thread is None:  # closed meanwhile
             raise NotOpen("the store was closed")
         return await asyncio.wrap_future(thread.submit(self._with_reader, work))
 
@@ -367,7 +369,7 @@ class SQLiteStore:
 
     def _begin_watch(self, _connection: apsw.Connection) -> None:
         self._watch = schema.connect_reader(str(self._path), self._vfs)
-        self._watch.set_busy_timeout(0)  # it is asked on the event loop and must never wait
+        self._watch.set_busy_timeout(0)  # used on the event loop, so it must never wait
         self._watch.pragma("data_version")
 
     def _close_reader(self) -> None:
@@ -377,10 +379,10 @@ class SQLiteStore:
                 reader.close()
 
     def _mark(self) -> int:
-        """Moves when anybody commits, in this process or another. A few microseconds, on the event loop."""
+        """Changes with every commit, of any process. Some microseconds on the event loop."""
         try:
             return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
-        except apsw.Error:  # busy, as while another process recovers the log: look on the other thread
+        except apsw.Error:  # busy, as while another process recovers the log: use the other thread
             return _UNKNOWN
 
     def _load(self, connection: apsw.Connection, scope: Scope, mark: int) -> Partition:
@@ -398,12 +400,12 @@ class SQLiteStore:
                     _renew(connection, partition, number)
                 partition.version = version
             loaded.seen = mark
-            if new or changed:  # not before: who finds it there takes it as it is
+            if new or changed:  # last: readers use a cached partition as it is
                 self._cache.put(scope, loaded)
         return partition
 
     def _settle(self, connection: apsw.Connection, embedding: EmbeddingSpec) -> None:
-        """Agree with the file on whose vectors it holds and on how words are cut."""
+        """Check or record the model of the vectors and the analysis version."""
         if schema.get_meta(connection, "embedding") is None:
             schema.set_meta(connection, "embedding", model_text(embedding))
         self._check_model(connection, embedding)
@@ -423,11 +425,11 @@ def _index(wanted: Wanted) -> str:
 
 
 def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: int) -> None:
-    """Put scope `number` of at most so many rows into `partition`, which nobody else has yet."""
+    """Load scope `number` of at most `rows` rows into `partition`, which nobody else uses yet."""
     partition.reserve(-(-rows // SEGMENT_ROWS) * SEGMENT_ROWS)
     segments = _segments_since(connection, number, 0)
     places: list[int] = []
-    # a few at a time: the memory of one part serves for the next
+    # a few at a time, to reuse memory
     while part := [*itertools.islice(segments, _FEW_SEGMENTS)]:
         partition.patch(part)
         places += [at for at, _ in part]
@@ -435,7 +437,7 @@ def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: 
 
 
 def _renew(connection: apsw.Connection, partition: Partition, number: int) -> None:
-    """Bring `partition` of scope `number` up to date: who reads it meanwhile sees all of that or nothing."""
+    """Update `partition` of scope `number`; concurrent readers see all of the update or nothing."""
     segments = [*_segments_since(connection, number, partition.version)]
     tokens = _tokens_of(connection, number, [at for at, _ in segments])
     with partition.lock:
@@ -455,12 +457,12 @@ def _segments_since(connection: apsw.Connection, number: int, version: int) -> I
 
 
 def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) -> dict[int, bytes]:
-    """The word pieces of the rows of `segments` of scope `number`, which are in order."""
+    """The word pieces of the rows of `segments`, in order, of scope `number`."""
     found: dict[int, bytes] = {}
     first = number << SCOPE_BITS
     if not segments:
         return found
-    # a scope loaded whole is one scan; after a patch the few segments it touched lie close together or apart
+    # one scan for a whole scope; after a patch the few changed segments may be adjacent or scattered
     whole = len(segments) > _FEW_SEGMENTS
     spans = [(segments[0], segments[-1])] if whole else [(at, at) for at in segments]
     changed = set(segments)
@@ -468,13 +470,13 @@ def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) ->
         rows = (first + start * SEGMENT_ROWS, first + end * SEGMENT_ROWS + SEGMENT_ROWS - 1)
         for key, data in connection.execute("select id, data from tokens where id between ? and ?", rows):
             found[key - first] = data
-    if len(changed) <= segments[-1] - segments[0]:  # some between them did not change
+    if len(changed) <= segments[-1] - segments[0]:  # some segments in the range are unchanged
         found = {row: data for row, data in found.items() if row // SEGMENT_ROWS in changed}
     return found
 
 
 def _index_again(connection: apsw.Connection, index: Index, embedding: EmbeddingSpec | None) -> int:
-    """Cut every searchable record into words again; with `embedding`, drop all vectors as well."""
+    """Index every searchable record again; with `embedding`, drop all vectors as well."""
     if embedding is not None:
         schema.set_meta(connection, "embedding", model_text(embedding))
         connection.execute("delete from vectors")

@@ -29,7 +29,7 @@ APPLICATION_ID = 0x45_43_48_4F  # "ECHO"
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "create table meta (name text primary key, value text not null) without rowid",
-        # autoincrement: the number of an erased scope is never given to another
+        # autoincrement: the number of an erased scope is never reused
         """create table scopes (
              id integer primary key autoincrement,
              deployment text not null,
@@ -57,7 +57,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # a row each, where a vector shares its blob with 31 others: they differ in length
     ("create table tokens (id integer primary key, data blob not null)",),  # scope << 32 | row
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     (
         """create index conversations_by_status on records (json_extract(data, '$.status'),
              json_extract(data, '$.agent'), json_extract(data, '$.started_at'))
@@ -87,7 +87,7 @@ _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
 def connect(path: str, vfs: str | None) -> apsw.Connection:
-    """A connection for writing, with every setting durability and erasure rest on."""
+    """A connection for writing, with every setting that durability and erasure need."""
     connection = apsw.Connection(path, vfs=vfs)
     try:
         _settle(connection, path)
@@ -117,27 +117,25 @@ def connect_reader(path: str, vfs: str | None) -> apsw.Connection:
 
 
 def close(connection: apsw.Connection) -> None:
-    """Close it, whatever the disk says to that: nothing that was acknowledged rests on it."""
+    """Close it, ignoring disk errors: acknowledged data does not depend on it."""
     with contextlib.suppress(apsw.Error):
         connection.close()
 
 
 def inspect(path: str, vfs: str | None) -> None:
-    """Look at a file before touching it: first without its log and locks, so that nothing at all is changed.
+    """Check a file before using it: first without its log and locks, so that nothing is changed.
 
-    Raises:
-        StoreCorrupt: it is not ours, or not a database.
-        StoreTooNew: a newer version wrote it.
+    Raises StoreCorrupt if it is damaged or not ours, and StoreTooNew.
     """
     if Path(path).exists():
         as_it_lies = f"file:{quote(str(Path(path).absolute()))}?immutable=1"
-        # what is amiss without the log may be well with it
+        # a file that looks damaged without its log may be fine with it
         with contextlib.suppress(apsw.Error):
             _inspect(path, apsw.Connection(as_it_lies, vfs=vfs, flags=_READ_ONLY))
     logged = Path(path + "-wal").exists()
     try:
         connection = apsw.Connection(path, vfs=vfs)
-        if logged:  # another program's log is not ours to copy into its file
+        if logged:  # do not apply another program's log to its file
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         page_size = _inspect(path, connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -166,7 +164,7 @@ def _inspect(path: str, connection: apsw.Connection) -> int:
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to `VERSION` in one transaction: wholly or not at all. Writes nothing if it is there."""
+    """Migrate the file to `VERSION` in one transaction. Writes nothing if it has that version."""
     if connection.pragma("user_version") == VERSION:
         return
     connection.execute("begin immediate")
@@ -184,7 +182,7 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def get_meta(connection: apsw.Connection, name: str) -> str | None:
-    """A fact about the file, such as the embedding model its vectors are of."""
+    """A fact about the file, such as the model of its vectors."""
     value: str | None = connection.execute("select value from meta where name = ?", (name,)).get
     return value
 
@@ -205,7 +203,7 @@ _RECORD = "select id, kind, name, key, version, data from records"
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    """A row of `records` as selected by `select_records`."""
+    """The record in a row of `records`, as selected by `select_records`."""
     return Record(
         id=row[2], kind=row[1], key=row[3], version=row[4], data=json.loads(row[5]), seq=row[0] & _SEQ_MASK
     )
@@ -214,7 +212,7 @@ def record_of(row: Sequence[Any]) -> Record:
 def select_records(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Record]:
     """The records for which the SQL condition `where` holds."""
     rows: Sequence[Sequence[Any]] = connection.execute(f"{_RECORD} where {where}", values).fetchall()
-    # read as one document: half of what it takes to read a hit's is to begin
+    # parsed as one JSON document: for small records half the time is overhead
     data = json.loads(f"[{','.join(row[5] for row in rows)}]")
     return [
         Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & _SEQ_MASK)
@@ -223,7 +221,7 @@ def select_records(connection: apsw.Connection, where: str, values: Sequence[Any
 
 
 def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int, int] | None:
-    """Number, version, next row and next unsearchable seq of `scope`; None if it holds nothing."""
+    """Number, version, next row and next unsearchable seq of `scope`; None if it is empty."""
     found: tuple[int, int, int, int] | None = connection.execute(
         "select id, version, next_row, next_other from scopes where deployment = ? and user = ?",
         (scope.deployment, scope.user or ""),
@@ -232,7 +230,7 @@ def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int
 
 
 class SqliteScopeChanges(Changing):
-    """One scope being changed. Build it in a transaction, `apply`, then `finish` before the commit."""
+    """One scope being changed. Create it in a transaction, `apply`, then `finish` before the commit."""
 
     def __init__(self, connection: apsw.Connection, scope: Scope, index: Index) -> None:
         self._connection = connection
@@ -267,7 +265,7 @@ class SqliteScopeChanges(Changing):
             key = self._base | number
             if segment.empty:
                 self._connection.execute("delete from vectors where id = ?", (key,))
-            # the words of an emptied segment stay, as no words: who loaded it must see that it is empty
+            # keep an emptied segment without words: processes that loaded it must see that it is empty
             self._connection.execute(
                 "insert or replace into segments values (?, ?, ?)", (key, self._version, segment.to_bytes())
             )

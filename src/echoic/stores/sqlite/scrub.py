@@ -1,8 +1,8 @@
 """Erasure down to the bytes: delete, empty the log, check what is left, and rewrite the file if needed.
 
 `delete` alone, even with `secure_delete`, leaves copies in the write-ahead log, and a rebuilt page keeps
-fragments of its former cells between its pointers and its cells, including content replaced long ago that
-nobody can search for by name. So the log is emptied, every page is checked, and a file with such fragments is
+fragments of its previous cells between its pointers and its cells, including content replaced long ago that
+cannot be searched for. So the log is emptied, every page is checked, and a file with such fragments is
 rewritten. Samples of the removed content are also searched for. An interrupted erasure is marked in the file
 and finished by the next one.
 """
@@ -38,10 +38,9 @@ from echoic.types import Scope
 
 _CHUNK = 8 << 20
 _SAMPLES = 16
-"""The most texts looked for, and as many words and vectors: a check on the rewriting, which does not depend
-on them."""
+"""The most texts, words and vectors searched for: they check the rewriting, which does not depend on them."""
 _MEMORY_BYTES = 64 << 20
-"""A larger file is not rewritten by way of memory, but of an unnamed temporary file."""
+"""Larger files are rewritten through an unnamed temporary file instead of memory."""
 _UNFINISHED = "unfinished erasure"
 
 
@@ -72,7 +71,7 @@ def erase(
             else:
                 _apply(connection, scope, changes, index)
                 if not connection.execute("select 1 from records where scope = ?", (found[0],)).get:
-                    _delete_scope(connection, found[0])  # nobody's name stays for nothing
+                    _delete_scope(connection, found[0])  # no user's name stays without data
             schema.set_meta(connection, _UNFINISHED, "yes")
     verified, searched = _scrub(connection, path, needles, rewrite=unfinished)
     if verified:
@@ -84,7 +83,7 @@ def erase(
 
 
 def _removed(record: Record, put: Put | None) -> Record:
-    """The content of `record` that is removed: all of it, or what `put` leaves out."""
+    """The removed content of `record`: all of it, or what `put` leaves out."""
     return record if put is None else removed(record, put.record)
 
 
@@ -104,7 +103,7 @@ def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasabl
     if changes is None:
         return select_records(connection, "scope = ?", (number,))
     where = "scope = ? and kind = ? and name = ?"
-    names = dict.fromkeys(map(name_of, changes))  # each counted once
+    names = dict.fromkeys(map(name_of, changes))  # count each once
     return [r for name in names for r in select_records(connection, where, (number, *name))]
 
 
@@ -123,7 +122,7 @@ def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable
 
 
 def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> tuple[list[bytes], int]:
-    """Samples of what is about to go, and how many vectors there are."""
+    """Samples of what is about to be removed, and how many vectors there are."""
     texts = [
         needle
         for record in sample(records, _SAMPLES)
@@ -147,7 +146,7 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
         count += len(embedded)
         if segment.vectors is not None:
             vectors += [needle for slot in embedded[:1] if (needle := vector_needle(segment.vectors[slot]))]
-        if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words go
+        if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words are removed
             listed = "\n".join(segment.words).encode()[:NEEDLE_BYTES]
             words += [listed] if len(listed) >= TELLING_BYTES else []
     return [*texts, *sample(words, _SAMPLES), *sample(vectors, _SAMPLES)], count
@@ -165,7 +164,7 @@ def _token_needles(connection: apsw.Connection, number: int, records: Sequence[R
 def _scrub(
     connection: apsw.Connection, path: Path, needles: Iterable[bytes], *, rewrite: bool
 ) -> tuple[bool, int]:
-    """Leave only what living rows say; whether none of `needles` is found then, and how much was searched."""
+    """Remove deleted bytes; returns whether no needle is left, and the bytes searched."""
     truncate_log(connection)
     rewrite = rewrite or _has_stale_page(connection)
     if rewrite:
@@ -190,7 +189,7 @@ def _rewrite(connection: apsw.Connection) -> None:
 
 
 def _search(connection: apsw.Connection, path: Path, needles: set[bytes]) -> tuple[set[bytes], int]:
-    """Which needles the file or its log contains though no live row does, and how many bytes were read."""
+    """Which needles the file or its log contains though no row does, and how many bytes were read."""
     found: set[bytes] = set()
     read = 0
     tail = b""
@@ -205,7 +204,7 @@ def _search(connection: apsw.Connection, path: Path, needles: set[bytes]) -> tup
 def _pages(connection: apsw.Connection) -> Iterator[bytes]:
     """The database file, many whole pages at a time.
 
-    By SQLite's own handle: to close another one would drop the locks it holds on the file for this process.
+    Read through SQLite's own handle: closing another one would release this process's locks on the file.
     """
     page_size = connection.pragma("page_size")
     size = connection.pragma("page_count") * page_size
@@ -238,19 +237,19 @@ _WITH_CONTENT = (_INNER_INDEX, _LEAF_INDEX, _LEAF_TABLE)
 
 
 def _is_stale(page: bytes) -> bool:
-    """Whether something is left in the unused bytes before the cells (SQLite's file format, section 1.6)."""
+    """Whether the unused bytes before the cells are not empty (SQLite's file format, section 1.6)."""
     cells, first_cell = struct.unpack_from(">HH", page, 3)
     at = (12 if page[0] == _INNER_INDEX else 8) + 2 * cells
     end = first_cell or 65536
     for (pointer,) in struct.iter_unpack(">H", page[at : end - (end - at) % 2]):
-        if not 0 < pointer <= len(page):  # old pointers say nothing
+        if not 0 < pointer <= len(page):  # old pointers contain no data
             break
         at += 2
     return any(page[at:end])
 
 
 def _alive(connection: apsw.Connection, needle: bytes) -> bool:
-    """Whether a row that was not erased says the same: two people may live in the same town."""
+    """Whether a remaining row contains the same: two people may live in the same town."""
     places = (("records", "data"), ("segments", "words"), ("vectors", "data"), ("tokens", "data"))
     queries = (f"select 1 from {t} where instr(cast({c} as blob), ?) limit 1" for t, c in places)  # noqa: S608 - ours
     return any(connection.execute(query, (needle,)).get for query in queries)

@@ -3,7 +3,7 @@ file can no longer be trusted.
 
 After a failed write or sync nothing is acknowledged until the whole log was copied into the file and emptied,
 and the file reopened and checked: the kernel may have marked pages clean that never reached the disk, and
-whatever is appended after such a hole would be lost with it.
+whatever is appended after such a gap would be lost with it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from echoic.stores.sqlite import schema
 
 
 def create_private(path: Path) -> None:
-    """Create `path`, empty, for its owner alone; nothing happens if it is there.
+    """Create an empty `path`, readable only by its owner, unless it exists.
 
-    SQLite gives its log and its shared memory the mode of the file they belong to, each time it makes them.
+    SQLite gives its log and its shared memory the mode of this file each time it creates them.
     """
-    # never opened where it is there: closing a descriptor of a database would drop SQLite's locks on it
+    # never open an existing database: closing the descriptor would release SQLite's locks on it
     with contextlib.suppress(FileExistsError):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            if hasattr(os, "fchmod"):  # a umask may have taken away the owner's bits as well
+            if hasattr(os, "fchmod"):  # a umask may have removed the owner's bits as well
                 os.fchmod(fd, 0o600)
         finally:
             os.close(fd)
 
 
 def tighten(path: Path) -> None:
-    """Apply `without_others` to `path` if it is there; a warning where this user may not."""
-    if os.name == "nt":  # there, a mode says nothing of others
+    """Apply `without_others` to `path`, if it exists; warn if this user may not."""
+    if os.name == "nt":  # on Windows a mode does not concern other users
         return
     with contextlib.suppress(FileNotFoundError):
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -62,12 +62,7 @@ def tighten(path: Path) -> None:
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
-    """Copy what `source` sees to `path` in one step, which is one read transaction; then check the copy.
-
-    Raises:
-        StoreUnavailable: `path` could not be written.
-        StoreCorrupt: the copy is not whole.
-    """
+    """Copy what `source` sees to `path` in one read transaction; then check the copy."""
     create_private(path)
     try:
         target = apsw.Connection(str(path))
@@ -93,7 +88,7 @@ def write_snapshot(source: apsw.Connection, path: Path) -> None:
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, SQLite's own waiting has to do
+except ImportError:  # not on Windows, where SQLite's own waiting must suffice
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
@@ -102,7 +97,7 @@ T = TypeVar("T")
 CHECKPOINT_PAGES = 1000
 """Pages in the write-ahead log before they are copied into the file; SQLite's own default."""
 
-# What makes a file suspect: the disk did not do as it was told.
+# Errors of the disk, after which a file is suspect.
 _FAULTS = (apsw.IOError, apsw.FullError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError)
 
 
@@ -127,16 +122,12 @@ class Writer:
         self._lock_file: int | None = None
         self._log_pages = 0
         self.suspect: str | None = None
-        """Why nothing is acknowledged at the moment; None while all is well."""
+        """Why nothing is acknowledged at the moment; None if all is well."""
         self._forked = False
         _writers.add(self)
 
     def start(self) -> Future[None]:
-        """Open the file, creating or upgrading it.
-
-        Raises:
-            NotOpen: this process was forked off one in which the file is open.
-        """
+        """Open the file, creating or upgrading it. Raises NotOpen in a forked child."""
         self.check_process()
         with self._waking:
             if self._thread is None:
@@ -144,10 +135,9 @@ class Writer:
             return self._thread.submit(self._open)
 
     def submit(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work` in a transaction of its own or shared with others; done once it is on the disk.
+        """Run `work` in a transaction, perhaps shared with other jobs; done once it is on the disk.
 
-        Raises:
-            NotOpen: the writer was not started, or stopped.
+        Raises NotOpen if the writer is not running.
         """
         job = _Job(work)
         with self._waking:
@@ -158,11 +148,7 @@ class Writer:
         return job.done
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work`, which handles transactions itself, between other jobs.
-
-        Raises:
-            NotOpen: the writer was not started, or stopped.
-        """
+        """Run `work`, which handles transactions itself; raises NotOpen if it is not running."""
         with self._waking:
             return self._running().submit(self._alone, work)
 
@@ -188,11 +174,7 @@ class Writer:
             self._lock_file = None
 
     def check_process(self) -> None:
-        """See that this is the process that opened the file: SQLite does not survive a fork.
-
-        Raises:
-            NotOpen: it is a child of it.
-        """
+        """Raise NotOpen in a forked child: SQLite does not survive a fork."""
         if self._forked:
             raise NotOpen(
                 f"{self._path!r} was opened before this process was forked off and cannot be used in it: "
@@ -246,7 +228,7 @@ class Writer:
         connection.execute("commit")
 
     def _sound(self) -> apsw.Connection:
-        """The connection, opened again and checked if the file was suspect."""
+        """The connection, reopened and checked if the file was suspect."""
         if self.suspect is not None:
             try:
                 self._verify()
@@ -256,7 +238,7 @@ class Writer:
         if self._connection is None:
             raise not_open()
         if self._moved(self._connection):
-            # what is written now would be in no file that anybody opens again, and nothing erased in this one
+            # a write would go to a file that nobody opens again, and an erasure would miss the new one
             raise StoreUnavailable(
                 f"{self._path!r} was removed or replaced while it was open; nothing was written. Put the "
                 "former file back, or close and open it again to go on with what is there now"
@@ -307,7 +289,11 @@ class Writer:
             with self._locked():
                 create_private(Path(self._path))
                 schema.inspect(self._path, self._vfs)
-                for beside in ("", "-wal", "-shm"):  # as an earlier version, or another tool, left them
+                for beside in (
+                    "",
+                    "-wal",
+                    "-shm",
+                ):  # their mode may come from an earlier version or another tool
                     tighten(Path(self._path + beside))
                 schema.migrate(self._connect())
         except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
@@ -340,7 +326,7 @@ class Writer:
             closed.set_result(None)
 
     def _close(self) -> None:
-        # In our turn: the last connection to close copies the log into the file and removes it.
+        # While holding the lock: the last connection to close copies the log into the file and removes it.
         with contextlib.suppress(OSError), self._locked():
             if self._connection is not None and self.suspect is None:
                 with contextlib.suppress(apsw.Error):
@@ -357,7 +343,7 @@ class Writer:
             schema.close(connection)
 
     def _checkpoint_if_due(self) -> None:
-        """After the answers went out, so that nobody waits for it but the next writer."""
+        """Checkpoint after the answers went out, so that only the next writer waits for it."""
         if self._connection is None or self.suspect is not None:
             return
         if self._log_pages < CHECKPOINT_PAGES:
@@ -371,9 +357,9 @@ class Writer:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Our turn among the processes on this file: the kernel's queue is fair, SQLite's waiting is not.
+        """Hold the file's lock among processes: the kernel's queue is fair, SQLite's waiting is not.
 
-        A file of its own: closing any descriptor of the database would drop SQLite's locks on it.
+        It is a file of its own: closing any descriptor of the database would release SQLite's locks on it.
         """
         if fcntl is None or self._lock_file is None:
             yield
@@ -386,16 +372,12 @@ class Writer:
 
 
 def truncate_log(connection: apsw.Connection) -> None:
-    """Copy the whole write-ahead log into the file, sync it, and empty the log.
-
-    Raises:
-        apsw.BusyError: a reader, or another's checkpoint, held the log for longer than the busy timeout.
-    """
+    """Copy the whole log into the file, sync and empty it; BusyError if another holds it too long."""
     until = time.monotonic() + schema.BUSY_TIMEOUT_MS / 1000
     while connection.execute("pragma wal_checkpoint(truncate)").get[0]:
         if time.monotonic() > until:
             raise apsw.BusyError("a reader holds the write-ahead log")
-        time.sleep(0.01)  # SQLite waits for readers, but not for another's checkpoint
+        time.sleep(0.01)  # SQLite waits for readers, but not for another connection's checkpoint
 
 
 def _settle(job: _Job) -> None:
