@@ -87,7 +87,7 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequ
     most_s = shared.settings.token_lifetime_s
     if asked.expires_in_s > most_s:
         raise InvalidInput(f"expiresInS is {most_s} at most")
-    user = checked_name(asked.user.strip(), "user")
+    user = checked_name(asked.user, "user")
     minted = shared.tokens.mint_for(user, deployment, asked.expires_in_s)
     return UserToken(
         token=minted.token,
