@@ -16,6 +16,11 @@ Then three times as much is asked for, for a sixth of the time. Lines take as ma
 and tell other callers that they are busy; the API has its default limits. `refused`: from asking to the
 refusal.
 
+With `--costs`, measures the server's processor time of a write, a recall, a relay turn and a refusal instead,
+one after another, which other work on the machine changes less. `later` lasts until the server is idle again:
+what was written is embedded and learned from. A refusal is what an address gets that has too many requests
+under way.
+
 `memory_mb`: of the server, at the end of the first, middle and last tenth of the steady part, loaded scopes
 included. `lost`: writes that were acknowledged and are not in the file afterwards, and turns of calls that
 answered and are not.
@@ -155,8 +160,7 @@ class Child:
 
     @property
     def cpu_s(self) -> float:
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(~self._process.pid << 3 | 2)  # Linux's clock of another process
 
     @property
     def memory_mb(self) -> float:
@@ -180,19 +184,19 @@ class Http:
     """The cheapest client there is: what it costs is taken from the server beside it."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
+        self.port = port
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def post(self, path: str, body: dict[str, Any], bearer: str) -> tuple[int, bytes]:
         data = json.dumps(body).encode()
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\nAuthorization: Bearer {bearer}\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {bearer}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )
         while True:
             kept = bool(self._idle)
             reader, writer = (
-                self._idle.pop() if kept else await asyncio.open_connection("127.0.0.1", self._port)
+                self._idle.pop() if kept else await asyncio.open_connection("127.0.0.1", self.port)
             )
             try:
                 writer.write(head.encode() + data)
@@ -304,7 +308,7 @@ class Load:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def relay_call(self, until: float, first_s: float) -> None:
+    async def relay_call(self, until: float, first_s: float, every_s: float = RELAY_EVERY_S) -> None:
         await asyncio.sleep(first_s)
         self._calls += 1
         number = f"+1555{self._calls:07}"
@@ -313,8 +317,8 @@ class Load:
                 if not await self._answered(call):
                     return
                 said = 0
-                while time.monotonic() + RELAY_EVERY_S < until:
-                    await asyncio.sleep(RELAY_EVERY_S)
+                while time.monotonic() + every_s < until:
+                    await asyncio.sleep(every_s)
                     said += 1
                     await call.say(f"{sentence(said)} Where did I leave the {self.rng.choice(THINGS)}?")
                     self.acknowledged[f"call phone:{number}"] += 1
@@ -406,6 +410,72 @@ async def fill(store: str, given: argparse.Namespace) -> None:
         await service.learn_soon("known-0", "c")
         while not await service.settle(60):
             pass
+
+
+async def costs(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """What a write, a recall, a relay turn and a refusal take of the server's processor."""
+    given.store, given.relay, given.media = f"sqlite:///{folder / 'load.db'}", 20, 1
+    await fill(given.store, given)
+    words = ["--serve", "--store", given.store, "--embedder", given.embedder, "--relay", "20", "--media", "1"]
+    server = Child(*words, OPENAI_API_KEY="none")
+    load = Load(json.loads(await server.start()), given)
+    kept: list[asyncio.StreamWriter] = []
+    found: dict[str, Any] = {}
+
+    async def turns(count: int) -> None:
+        calls = [load.relay_call(time.monotonic() + (count / 20 + 0.9) * 2.0, 0.0, 2.0) for _ in range(20)]
+        await asyncio.gather(*calls)
+
+    async def refusals(count: int) -> None:
+        for _ in range(128 - len(kept)):  # as many as an address may have under way: their bodies never come
+            _, writer = await asyncio.open_connection("127.0.0.1", load.http.port)
+            writer.write(b"POST /v1/recall HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n")
+            kept.append(writer)
+        await several(load.write, count)
+
+    async def several(ask: Callable[[], Awaitable[None]], count: int, at_once: int = 16) -> None:
+        for _ in range(count // at_once):
+            await asyncio.gather(*(ask() for _ in range(at_once)))
+
+    try:
+        await load.tokens_for([f"known-{n}" for n in range(known_users(given))])
+        await load.tokens_for([f"writer-{n}" for n in range(writers(given))])
+        for name, work, count in (
+            ("write", lambda n: several(load.write, n), 800),
+            ("recall", lambda n: several(load.recall, n, 4), 200),
+            ("relay turn", turns, 100),
+            ("refusal", refusals, 2000),
+        ):
+            await work(count // 5)  # what is loaded once
+            await idle(server)
+            load.seen = Seen()
+            before = server.cpu_s
+            await work(count)
+            answered = server.cpu_s
+            later = await idle(server) - answered
+            seen, done = load.seen, count if name != "relay turn" else load.seen.turns
+            found[name] = {
+                "n": done,
+                "ms": round(1000 * (answered - before) / done, 2),
+                "later_ms": round(1000 * later / done, 2),
+                "outcomes": dict(seen.outcomes),
+            }
+    finally:
+        load.http.close()
+        for writer in kept:
+            writer.close()
+        await server.stop()
+    return found
+
+
+async def idle(server: Child) -> float:
+    """Wait until it does nothing any more; the processor time it has used by then."""
+    used = server.cpu_s
+    while True:
+        await asyncio.sleep(1.5)
+        used, before = server.cpu_s, used
+        if used - before < 0.02:
+            return used
 
 
 def lost(path: Path, acknowledged: Counter[str]) -> int:
@@ -568,6 +638,7 @@ def main() -> None:
     parser.add_argument("--known", type=int, default=KNOWN, help="memories of each user that is asked for")
     parser.add_argument("--embedder", default="local")
     parser.add_argument("--out", type=Path, help="instead of results/load.json")
+    parser.add_argument("--costs", action="store_true", help="processor time of each thing, by itself")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--provide", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--store", help=argparse.SUPPRESS)
@@ -577,7 +648,11 @@ def main() -> None:
             asyncio.run(serve(given) if given.serve else provide())
         return
     with tempfile.TemporaryDirectory(prefix="echoic-load-") as folder:
-        found = asyncio.run(measure(given, Path(folder)))
+        found = asyncio.run((costs if given.costs else measure)(given, Path(folder)))
+    if given.costs:
+        for name, cost in found.items():
+            print(f"{name}: {cost['ms']} ms, later {cost['later_ms']} ms ({cost['n']}: {cost['outcomes']})")
+        return
     found["table"] = table(found)
     print("\n".join(found["table"]))
     print(machine.save("load" if given.out is None else str(given.out.with_suffix("")), found))

@@ -1,11 +1,11 @@
-"""What `echoic.sync` hands out, as types: every verb of the asynchronous classes, blocking.
+"""The types of `echoic.sync`: every method of the asynchronous classes, blocking. For annotations only.
 
     from echoic.blocking import BlockingUserMemory
 
     def greet(caller: BlockingUserMemory) -> str: ...
 
-Type checkers and editors read the stub beside this module, which `scripts/blocking.py` writes. When a program
-runs, the names stand for empty protocols: they are for annotations alone.
+Type checkers and editors read the stub beside this module, which `scripts/blocking.py` writes. At run time
+the names are empty protocols.
 """
 
 from functools import cache

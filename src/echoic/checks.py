@@ -1,6 +1,6 @@
-"""Checks of names, texts, times and speakers where they enter, so that no layer below has to doubt them.
+"""Checks of names, texts, times and speakers at the boundary, so that inner layers can rely on them.
 
-Text is any Unicode except NUL and lone surrogates, and comes back exactly as it went in; times are aware.
+Text is any Unicode except NUL and lone surrogates, and is stored exactly; times are aware.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from echoic.errors import InvalidInput
 
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
-"""The largest value or utterance, in UTF-8. Longer texts belong in documents, not in memory."""
+"""The largest value or utterance, in bytes of UTF-8. Longer texts belong in documents, not in memory."""
 MIN_DISTINCT_CHARACTERS: Final = 8
-"""The least number of different characters in a secret. Of 32 random hexadecimal digits fewer differ once in
-27 million times."""
+"""The least number of different characters in a secret. 32 random hexadecimal digits have fewer once in 27
+million times."""
 _ORDERS: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS: Final = frozenset(
     pair for order in _ORDERS for a, b in pairwise(order) for pair in (a + b, b + a)
@@ -49,10 +49,7 @@ def checked_text(
 ) -> str:
     """`value` as a text: not blank, at most 32 KiB of UTF-8, any Unicode without NUL.
 
-    Args:
-        value: anything.
-        what: what it is, for the message.
-        if_empty: the way out where it is blank.
+    `what` names it in messages; `if_empty` says what to do if it is blank.
 
     Raises:
         InvalidInput: it is blank, too long, or cannot be stored exactly.
@@ -71,7 +68,7 @@ def checked_text(
 
 
 def checked_query(value: object) -> str:
-    """`value` as something to search for.
+    """`value` as a search query.
 
     Raises:
         InvalidInput: it is blank, too long, or cannot be stored exactly.
@@ -83,7 +80,7 @@ def checked_time(value: datetime, what: str) -> datetime:
     """`value` in UTC.
 
     Raises:
-        InvalidInput: it carries no time zone, so the moment it means is unknown, or is none in UTC.
+        InvalidInput: it has no time zone, or is out of range in UTC.
     """
     if not isinstance(value, datetime):
         raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__:.80}")
@@ -96,14 +93,10 @@ def checked_time(value: datetime, what: str) -> datetime:
 
 
 def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:
-    """Warnings about secrets that are easy to guess, for a server that only this machine can reach.
-
-    Args:
-        secrets: by what they are called. Empty ones are not set.
-        address: what the server listens on.
+    """Warnings about weak secrets, by name, of a server on `address`. Empty secrets count as not set.
 
     Raises:
-        InvalidInput: one is easy to guess, and `address` can be reached from other machines.
+        InvalidInput: a secret is weak, and `address` can be reached from other machines.
     """
     warnings = list[str]()
     for what, secret in secrets.items():
@@ -120,7 +113,7 @@ def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:
 
 
 def _weakness(secret: str) -> str | None:
-    """Why `secret` is easy to guess; None: nothing shows that it is. No list of words is looked at."""
+    """Why `secret` is easy to guess; None if nothing shows that it is. No word list is used."""
     text, seen, foreseen = secret.lower(), set[str](), 0
     distinct = len(set(text))
     if distinct < MIN_DISTINCT_CHARACTERS:
@@ -135,7 +128,7 @@ def _weakness(secret: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens on `host`, a name or an address."""
+    """Whether a server listening on `host`, a name or an address, is reachable from this machine only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -143,7 +136,9 @@ def is_loopback(host: str) -> bool:
 
 
 def storable(text: str) -> str:
-    """What can be kept of a transcript as one turn: all of it, but for what no store can hold exactly."""
+    """A transcript as the text of one turn: without characters that no store can keep, and cut to the
+    limit.
+    """
     return text.replace("\0", "").encode(errors="replace").decode()[: MAX_TEXT_BYTES // 4]
 
 
@@ -161,10 +156,10 @@ def _storable(value: str, what: str) -> str:
 
 
 class AsDict:
-    """Marks a mapping of any class for pydantic, which serialises only dicts by itself."""
+    """Makes pydantic accept and serialise a mapping of any class; by itself it serialises only dicts."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Called by pydantic alone, so that nothing here has to import it."""
+        """Called by pydantic only, so that this module does not import it."""
         from pydantic_core import core_schema
 
         keys, values = get_args(source)
@@ -184,24 +179,24 @@ _NAMES: Final = {
     ),
 }
 ROLES: Final = {name: role for role, names in _NAMES.items() for name in names}
-"""What frameworks and transcripts call the two roles, in small letters with single spaces."""
+"""What frameworks and transcripts call the two roles, in lower case with single spaces."""
 _NOBODY: Final = frozenset(
     "system developer tool tools function memory context unknown speaker person participant".split()
 )
-"""What is no utterance of anybody's, and labels that do not say whose it is."""
+"""Labels of what nobody said, and labels that do not name a speaker."""
 _GAP: Final = re.compile(r"[\s_-]+")
 _NUMBERED: Final = re.compile(r"(.*?)[ #]*[0-9]+")
 _LABEL: Final = re.compile(r"[a-z0-9_.@+-]+")
-"""A role nobody told us of, or an id: people's names have a capital, a space or letters of another script."""
+"""An unknown role or an id. People's names have a capital, a space or non-Latin letters."""
 
 
 def role_of(speaker: str) -> str | None:
-    """The role, "user" or "agent", that goes by the name `speaker`; None: it is no name of a role."""
+    """The role, "user" or "agent", that `speaker` is another name of; None if it is not one."""
     return ROLES.get(_folded(speaker))
 
 
 def checked_speaker(speaker: str) -> str:
-    """`speaker` as it is kept: "user" or "agent" by whatever name, or a person's own name as it is written.
+    """`speaker` as it is stored: "user" or "agent" for any name of a role, or a person's name unchanged.
 
     Raises:
         InvalidInput: it names neither a role nor a person.

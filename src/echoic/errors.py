@@ -1,20 +1,20 @@
-"""What can go wrong, as one tree. A message says what happened, to which value, and the way out.
+"""The tree of exceptions. A message says what happened, to which value, and what to do.
 
 EchoicError
-├── InvalidInput (also ValueError)      the caller's value cannot be kept; nothing was written
-├── NotAllowed                          the value is fine, the caller may not do this
+├── InvalidInput (also ValueError)      the value cannot be stored; nothing was written
+├── NotAllowed                          the value is valid, the caller may not do this
 ├── NotOpen                             used before open() or after aclose()
 ├── StoreError
-│   ├── StoreUnavailable                could not look or could not keep; safe to retry
+│   ├── StoreUnavailable                the store could not read or write; safe to retry
 │   │   └── StoreFull                   no space left; reads go on, writes resume when space returns
-│   ├── QuotaExceeded                   as much is kept as may be; nothing was written
+│   ├── QuotaExceeded                   the quota is used up; nothing was written
 │   ├── WriteConflict                   someone else wrote first; nothing was written; retry
 │   ├── StoreCorrupt                    the bytes are not what was written; left untouched
 │   └── StoreTooNew                     written by a newer version; left untouched
 └── EmbedderError
     ├── EmbedderMissing (also ImportError)   an extra or the weights are not installed
     ├── EmbedderUnavailable             the model could not be reached; safe to retry
-    └── EmbeddingMismatch               the store holds vectors of another model
+    └── EmbeddingMismatch               the store has vectors of another model
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import re
 from typing import Final
 
 MESSAGE_CHARACTERS: Final = 1000
-"""A message is cut here, whatever was put into it."""
+"""The longest message; longer ones are cut."""
 NAMED_CHARACTERS: Final = 80
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -31,7 +31,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u206
 def brief(name: object) -> str:
     """`name` as a message may show it: a key, an id, a setting or a number; quoted, escaped and shortened.
 
-    Never pass a text, a value or a question: messages must not contain what was said.
+    Never pass a text, a value or a query: messages must not contain what was said.
     """
     if name is None or isinstance(name, bool | int | float):
         return f"{name!r:.{NAMED_CHARACTERS}}"
@@ -42,60 +42,61 @@ def brief(name: object) -> str:
 
 
 def bounded(message: str) -> str:
-    """`message` on one line, without characters that change how a terminal or a log shows it."""
+    """`message` on one line, without control characters that would affect a terminal or a log."""
     if len(message) > MESSAGE_CHARACTERS:
         message = f"{message[: MESSAGE_CHARACTERS - 1]}…"
     return _CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), message)
 
 
 class EchoicError(Exception):
-    """Anything Echoic raises on purpose. Never raised directly."""
+    """Base class of all exceptions that Echoic raises on purpose. Never raised directly."""
 
     def __init__(self, message: str = "", *more: object) -> None:
-        """`message` is bounded, whoever made it of whatever."""
+        """`message` is cut to `MESSAGE_CHARACTERS` and put on one line."""
         super().__init__(bounded(str(message)), *more)
 
 
 class InvalidInput(EchoicError, ValueError):
-    """The value cannot be kept as it is. The message names the value and the way out; nothing was written."""
+    """The value cannot be stored as it is. The message says which value and what to do; nothing was
+    written.
+    """
 
 
 class NotAllowed(EchoicError):
-    """The value is valid, but the caller may not do this to it."""
+    """The value is valid, but the caller may not do this."""
 
 
 class NotKept(NotAllowed):
-    """The user wants it not kept, or not before they are asked; nothing was written."""
+    """The user does not consent to storing it, or has to be asked first; nothing was written."""
 
     def __init__(self, message: str = "", *, say: str = "") -> None:
-        """`say` is the same in words an agent can say."""
+        """`say` is the message in words an agent can say."""
         super().__init__(message)
         self.say = say
 
 
 class NotOpen(EchoicError):
-    """Something was used before `open()` or after `aclose()`."""
+    """It was used before `open()` or after `aclose()`."""
 
 
 class StoreError(EchoicError):
-    """Anything a store raises. Never raised directly."""
+    """Base class of the exceptions of stores. Never raised directly."""
 
 
 class StoreUnavailable(StoreError):
-    """The store could not be reached or could not make a write durable. Nothing was acknowledged.
-
-    Safe to retry.
+    """The store could not be reached or could not make a write durable. Nothing was acknowledged; safe to
+    retry.
     """
 
 
 class StoreFull(StoreUnavailable):
-    """There is no space left. Reads go on; writes resume by themselves when space returns."""
+    """There is no space left. Reads go on; writes resume by themselves when there is space again."""
 
 
 class QuotaExceeded(StoreError):
     """The quota of a user or a deployment is used up. Nothing was written; a retry does not help.
 
-    What is there can be read, corrected, taken back and forgotten.
+    Stored records can still be read, corrected, retracted and forgotten.
     """
 
 
@@ -104,7 +105,7 @@ class WriteConflict(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """The stored bytes were changed or damaged. They are left untouched for a person to look at."""
+    """The stored bytes were changed or damaged. They are left untouched for a person to examine."""
 
 
 class StoreTooNew(StoreError):
@@ -112,22 +113,22 @@ class StoreTooNew(StoreError):
 
 
 class EmbedderError(EchoicError):
-    """Anything an embedder raises. Never raised directly."""
+    """Base class of the exceptions of embedders. Never raised directly."""
 
 
 class EmbedderMissing(EmbedderError, ImportError):
-    """The embedder's packages or weights are not on this machine. The message says how to get them."""
+    """The embedder's packages or weights are not installed. The message says how to install them."""
 
 
 class EmbedderUnavailable(EmbedderError):
-    """The model could not be reached or failed. Nothing is lost; what waits is embedded when it returns."""
+    """The model could not be reached or failed. Nothing is lost; records are embedded when it is back."""
 
 
 class EmbeddingMismatch(EmbedderError):
-    """The store holds vectors of another model. Vectors of two models are never mixed."""
+    """The store has vectors of another model. Vectors of two models are never mixed."""
 
     def __init__(self, message: str, *, model: str | None = None, dimensions: int = 0) -> None:
-        """`model` and `dimensions` are the store's, where it is a store that refuses."""
+        """`model` and `dimensions` are the store's, if a store raises it."""
         super().__init__(message)
         self.model = model
         self.dimensions = dimensions

@@ -1,4 +1,4 @@
-"""The way in: from a URL and the name of an embedder to a memory service."""
+"""`open`: from a URL and the name of an embedder to a memory service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from echoic.stores.documents import Documents
 
 FORMAT = "echoic.weights"
-"""What a file of weights that `echoic tune` wrote says it is."""
+"""The `format` of a weights file written by `echoic tune`."""
 VERSION = 1
 
 
@@ -36,26 +36,27 @@ def open(  # noqa: A001 - echoic.open is the way in
     compliance: str | Path | None = None,
     **options: Unpack[MemoryOptions],
 ) -> MemoryService:
-    """The memory kept at `url`. Nothing is opened before `async with`, or `await` of its `open()`.
+    """A memory service for the store at `url`. Nothing is opened until `async with` or `await
+    service.open()`.
 
     Args:
         url: "sqlite:///echoic.db" (relative; four slashes for an absolute path), "files:///dir",
-            "postgresql://…", "mongodb://…", "memory://"; or a `Store` or `Documents` of your own.
+            "postgresql://…", "mongodb://…", "memory://"; or your own `Store` or `Documents`.
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only), a hosted
-            one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768", or one of your own.
-            None: "local", but where its packages or weights are not installed, a warning says so, words and
-            sounds are searched, and what is written is embedded once they are there.
-        model: a language model that joins the rules in forming memories and in deciding what may be global,
-            and summarises long calls, always after the caller was answered: "provider:model" as PydanticAI
-            names it, or a model of PydanticAI's. None: rules only.
-        fusion: "blend", "rrf" as MongoDB's $rankFusion computes it, or a file of weights from `echoic tune`.
-        compliance: the folder that lists erasures, so that a restored backup forgets again (docs/backup.md),
-            and holds the key that signs receipts. None: beside a SQLite file or a folder of files,
-            "echoic.db.compliance"; none for other stores.
-        options: what is kept, shared, masked and destroyed; see `echoic.MemoryOptions`.
+            one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768", or your own
+            `Embedder`. None: "local"; if its packages or weights are not installed, a warning says so, search
+            uses words and sounds, and records are embedded once they are installed.
+        model: a language model, "provider:model" as in PydanticAI or a PydanticAI model. In addition to the
+            rules it forms memories, decides what may be global, and summarises long calls, always after the
+            caller was answered. None: rules only.
+        fusion: "blend", "rrf" (MongoDB's $rankFusion formula), or a weights file written by `echoic tune`.
+        compliance: the folder of the erasure log, which a restored backup replays (docs/backup.md), and of
+            the key that signs receipts. None: "echoic.db.compliance" beside a SQLite file or a folder of
+            files; no folder for other stores.
+        options: what is stored, shared, masked and destroyed; see `echoic.MemoryOptions`.
 
     Raises:
-        InvalidInput: an argument holds a value that it does not take, or contradicts another.
+        InvalidInput: an argument has an invalid value, or two arguments contradict each other.
     """
     from echoic import embedding
     from echoic.memory.compliance import Compliance
@@ -74,7 +75,7 @@ def open(  # noqa: A001 - echoic.open is the way in
 
 
 def compliance_folder(url: object) -> Path | None:
-    """The compliance folder beside the store that `url` names; None where it has no place of its own."""
+    """The compliance folder beside the store at `url`; None if the store has no local path."""
     scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     place = unquote(rest.partition("?")[0].removeprefix("/")).rstrip("/")
     if scheme.lower() not in {"sqlite", "files"} or not place:
@@ -96,13 +97,11 @@ def _of_model(model: str | Model | None) -> dict[str, Any]:
 
 
 def fusion_from(name: str) -> Fusion:
-    """The fusion that `name` names: one of `FUSIONS`, or the blend with the weights of a file.
-
-    Args:
-        name: "blend", "rrf", "text", "vector", or the path of a JSON file that `echoic tune` wrote.
+    """The fusion called `name`: "blend", "rrf", "text", "vector", or the path of a file written by `echoic
+    tune`.
 
     Raises:
-        InvalidInput: there is no such fusion or file, or the file holds something else.
+        InvalidInput: the fusion or file does not exist, or the file has other content.
     """
     from echoic.ranking.fusion import FUSIONS, Fusion, blend
 

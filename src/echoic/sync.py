@@ -1,4 +1,4 @@
-"""The same memory for code that does not await: a loop in a thread behind a blocking façade.
+"""The same memory for code that does not use `await`: an event loop in a thread behind a blocking façade.
 
     import echoic.sync
 
@@ -6,12 +6,12 @@
         ana = memory.user("ana")
         ana.set("user_name", "Ana")
         with ana.listen() as listening:
-            listening.partial("what is my")             # as the recogniser writes: returns at once
+            listening.partial("what is my")             # each partial transcript: returns at once
             recall = listening.final("What is my name?", deadline_ms=150)
 
-There is no second implementation: every verb is the asynchronous one, run to its end in the loop's thread,
-where hooks run too. `echoic.blocking` has the types of what is handed out, for annotations of your own. Not
-here: live calls (`echoic.session`). Audio that flows both ways needs the loop.
+Every method runs its asynchronous counterpart to completion in the loop's thread; hooks run there too.
+`echoic.blocking` has the types for annotations. Live calls (`echoic.session`) are not available here: audio
+that flows both ways needs the loop.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ class _Thread:
         except CancelledError as error:
             raise NotOpen(_CLOSED) from error
         except BaseException:
-            future.cancel()  # nobody waits any more, as after ctrl-c
+            future.cancel()  # nobody waits any more, for example after Ctrl-C
             raise
 
     def end(self) -> None:
-        """Stop the loop. Whoever waits in another thread is told so: nothing would ever answer them."""
-        with self._taking:  # so that nothing is begun behind what is ended
+        """Stop the loop. Calls that wait in other threads raise `NotOpen`."""
+        with self._taking:  # no call starts after the loop was told to end
             self._ended = True
         asyncio.run_coroutine_threadsafe(_cancelled(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -100,11 +100,11 @@ class _Thread:
 
 
 class Blocking:
-    """An asynchronous handle whose verbs block. Handles they return are wrapped as well.
+    """An asynchronous object with blocking methods. Objects that they return are wrapped as well.
 
     Raises:
-        NotOpen: a verb is used before the memory is open, or after it was closed.
-        NotAllowed: a verb is used in a hook that is not asynchronous.
+        NotOpen: a method is called before the memory is open or after it was closed.
+        NotAllowed: a method is called in a hook that is not asynchronous.
     """
 
     def __init__(self, handle: object, thread: _Thread) -> None:
@@ -132,7 +132,7 @@ class Blocking:
 
 
 class BlockingListening(Blocking):
-    """A `Speculation` for `with`. Its verbs may be called from any one thread at a time."""
+    """A `Speculation` for `with`. Its methods may be called from one thread at a time, whichever."""
 
     def __enter__(self) -> Self:
         return self
@@ -176,7 +176,7 @@ def _blocking(make: Callable[P, MemoryService]) -> Callable[P, BlockingMemorySer
 
 
 open = _blocking(factory.open)  # noqa: A001 - as echoic.open
-"""Opens a memory as `echoic.open` does, with the same arguments, to be used with `with`."""
+"""Opens a memory as `echoic.open` does, with the same arguments, for use with `with`."""
 
 
 def _wrapped(result: Any, thread: _Thread) -> Any:
@@ -188,7 +188,7 @@ def _wrapped(result: Any, thread: _Thread) -> Any:
 
 
 async def _cancelled() -> None:
-    """End whatever else is under way in this loop."""
+    """Cancel every other task of this loop."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

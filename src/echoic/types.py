@@ -1,4 +1,4 @@
-"""The nouns of memory: what they mean, and which values they take. No I/O."""
+"""The data types of memory. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ from echoic.errors import InvalidInput, brief
 
 Category = Literal["preference", "entity", "decision", "requirement", "fact", "experience"]
 Visibility = Literal["private", "proposed", "global"]
-"""private: the user alone. proposed: likewise, until an operator approves. global: the whole deployment."""
+"""private: visible to the user alone. proposed: the same, until an operator approves it. global: visible in
+the whole deployment."""
 Sharing = Literal["auto", "private"]
-"""What may become of what is set. auto: the rules say who may know it, and doubt means private. private: the
-user alone knows it, whatever the rules say."""
+"""Who may see a value that is set. auto: decided by rules, private when in doubt. private: the user alone,
+whatever the rules say."""
 Consent = Literal["keep", "ask", "never"]
-"""Whether what a user says may be kept. never: nothing of it is, beyond the running call."""
+"""Whether what a user says may be stored. never: nothing is stored beyond the running call."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
-"""complete: everything was looked at. deadline: the best there was in time. unavailable: could not look."""
+"""complete: everything was searched. deadline: the best results in time. unavailable: the search failed."""
 Cut = Literal["own", "global", "shared", "newest", "vector", "date", "unembedded"]
-"""A step a search left out.
+"""A step that a search left out.
 
 - "own", "global", "shared": these memories were not loaded in time.
-- "newest": the store could not be asked what is new.
-- "vector": the question was not embedded, in time or at all.
-- "date": what the question says about time was not read, or read in an assumed time zone.
-- "unembedded": many memories wait for their vector, as after an import or with another model, and were
+- "newest": the store could not be asked for new records.
+- "vector": the query was not embedded, in time or at all.
+- "date": the time named in the query was not parsed, or was parsed in an assumed time zone.
+- "unembedded": many memories have no vector yet, as after an import or a change of the model, and were
   searched by their words alone.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The owner of a memory. Every read and write names one, and it is never taken from what was said."""
+    """The owner of a memory. Every read and write names one; it is never taken from what was said."""
 
     deployment: str
     user: str | None
-    """None is what is global within the deployment."""
+    """None for what is global in the deployment."""
 
     def __post_init__(self) -> None:
         checked_name(self.deployment, "deployment")
@@ -71,10 +72,10 @@ def _everyone(deployment: str) -> Scope:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpec:
-    """Identifies an embedding model. A store records it; vectors of two specs are never mixed."""
+    """The identity of an embedding model. A store records it and never mixes vectors of two specs."""
 
     model: str
-    """Model and variant, such as "local:all-MiniLM-L6-v2:fp32"."""
+    """Model and variant, for example "local:all-MiniLM-L6-v2:fp32"."""
     dimensions: int
 
 
@@ -83,21 +84,20 @@ class Turn:
     """One utterance."""
 
     speaker: str
-    """"user", "agent", or a person's name where several talk ("Ana"). The names that frameworks give the two
-    roles ("assistant", "human", "Caller") become these. Memories are formed from the user's turns; those of
-    other people are kept and found, under their name.
-    """
+    """"user", "agent", or a person's name where several people talk ("Ana"). Frameworks' names for the two
+    roles ("assistant", "human", "Caller") are mapped to these. Memories are formed from the user's turns
+    only; turns of other people are stored and searched under their names."""
     text: str
     heard: str | None = None
-    """The part of an agent's words that the caller heard; None if all of it."""
+    """The part of an agent's words that the caller heard; None for all of it."""
     said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When it was said (aware, UTC), not when it was stored."""
     confidence: float | None = None
-    """The recogniser's, 0 to 1; None where it gave none."""
+    """The speech recogniser's confidence, 0 to 1; None if it reported none."""
     id: str = ""
-    """Unique within the user; appending it again changes nothing. Empty: one is made at append."""
+    """Unique per user; appending the same id again changes nothing. Empty: generated on append."""
     conversation: str = ""
-    """The id of the conversation it belongs to; set at append."""
+    """The id of its conversation; set on append."""
 
     def __post_init__(self) -> None:
         speaker = checked_speaker(checked_name(self.speaker, "speaker"))
@@ -115,19 +115,19 @@ class Turn:
 
     @property
     def heard_text(self) -> str:
-        """The words that were actually heard: what memory rests on. May be empty."""
+        """The words that were heard, which memories are formed from. May be empty."""
         return self.text if self.heard is None else self.heard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One thing known, at one version. A correction is a new Memory; the old one stays as history."""
+    """One known thing, at one version. A correction is a new Memory; the old one stays as history."""
 
     id: str
     text: str
     key: str | None = None
     statement: str | None = None
-    """One sentence that says it on its own, where `text` is only a value ("Tel Aviv")."""
+    """A self-contained sentence, where `text` is only a value ("Tel Aviv")."""
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
@@ -135,24 +135,24 @@ class Memory:
     author: str | None = None
     """The user who said it; None for a global memory that an operator approved."""
     source: tuple[str, ...] = ()
-    """Ids of the turns it was heard in; empty when a tool or a person wrote it."""
+    """Ids of the turns it was learned from; empty if a tool or a person wrote it."""
     valid_from: datetime
     """When it was said (aware, UTC)."""
     valid_until: datetime | None = None
-    """When it stopped being so; None while it holds."""
+    """When it stopped being true; None while it holds."""
     supersedes: str | None = None
-    """The id of the memory it corrected."""
+    """The id of the memory that it corrected."""
     superseded_by: str | None = None
     """The id of the memory that corrected it; None with `valid_until` set means it was retracted."""
     confirmed: bool = True
     redacted: tuple[str, ...] = ()
-    """Kinds of personal data taken out before it was shared, such as "EMAIL"."""
+    """Kinds of personal data removed before it was shared, such as "EMAIL"."""
     times_said: int = 1
-    """In how many turns it was said, where it was learned from speech."""
+    """The number of turns that said it, if it was learned from speech."""
     last_said_at: datetime | None = None
-    """When it was said again last (aware, UTC); None: only once."""
+    """When it was last repeated (aware, UTC); None if it was said once."""
     reason: str | None = field(default=None, compare=False)
-    """Why `visibility` is what it is, one of `echoic.memory.sharing.REASONS`; None where it was not set."""
+    """Why `visibility` has its value, one of `echoic.memory.sharing.REASONS`; None if it was not set."""
 
     @property
     def current(self) -> bool:
@@ -162,17 +162,17 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """An ordered log of turns that is also a task: its agent and its status."""
+    """An ordered log of turns. It is also a task, with an agent and a status."""
 
     id: str
     agent: str | None = None
     status: ConversationStatus = "created"
     distilled: bool = False
-    """Whether it was completed and everything in it was learned from."""
+    """Whether it is completed and memories were formed from all of its turns."""
     started_at: datetime
     updated_at: datetime
     recall_key: str | None = None
-    """The words by which a caller asks for it."""
+    """The words by which a caller refers to it."""
     summary: str | None = None
 
 
@@ -183,34 +183,34 @@ class Rank:
     rank: int
     """From 1."""
     score: float
-    """The channel's own; comparable only within the channel and the query."""
+    """The channel's score; comparable only within one channel and query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Something found, and why.
+    """A search result, and how it was found.
 
-    A memory and the turn it was learned from are one hit: what is known, and the sentence that said it.
+    A memory and the turn it was learned from form one hit.
     """
 
     text: str
-    """The memory's text; for a turn, what was heard of it."""
+    """The memory's text; for a turn, the part that was heard."""
     score: float
-    """The score of the fusion; comparable only within one query."""
+    """The fused score; comparable only within one query."""
     ranks: Annotated[Mapping[str, Rank], AsDict()]
     """Rank and score by channel: "vector", "text", "fuzzy", …; channels that did not find it are absent."""
     scope: Scope
     memory: Memory | None = None
     turn: Turn | None = None
-    """At least one of the two is set. Both: the memory was learned from the turn."""
+    """At least one of `memory` and `turn` is set. Both: the memory was learned from the turn."""
     relevance: float = 1.0
-    """How likely it is to answer, from 0 to 1. Fitted to calls on the telephone, and close to the share that
-    answers there; in other talk it promises too much. See docs/relevance.md. 1 where nobody judged."""
+    """The estimated probability, 0 to 1, that it answers the query. Calibrated on telephone calls; too high
+    on other conversations, see docs/relevance.md. 1 where it was not estimated."""
     also: tuple[Memory, ...] = ()
-    """Other memories learned from the same turn that were found too, best first."""
+    """Other memories found that were learned from the same turn, best first."""
 
     def apart(self) -> tuple[Hit, ...]:
-        """Each thing in it as a hit of its own: memories first, then the turn."""
+        """Its parts as hits of their own: the memories first, then the turn."""
         if self.memory is None or (self.turn is None and not self.also):
             return (self,)
         told = [replace(self, text=each.text, memory=each, turn=None, also=()) for each in self.memories]
@@ -220,7 +220,7 @@ class Hit:
 
     @property
     def memories(self) -> tuple[Memory, ...]:
-        """Every memory in it."""
+        """All memories in it."""
         return () if self.memory is None else (self.memory, *self.also)
 
 
@@ -231,19 +231,21 @@ class Recall:
     hits: tuple[Hit, ...]
     outcome: Outcome
     cut: tuple[Cut, ...] = ()
-    """The steps that were left out, see `Cut`; empty where the search was complete."""
+    """The steps that were left out, see `Cut`; empty if the search was complete."""
     pipeline: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
-    """What was done to find it, step by step as JSON: where was searched, and what each channel was worth.
-    Of a scope searched in a database, what the database was asked. See docs/ranking.md."""
+    """The steps of the search as JSON: where it searched, and the weight of each channel. For a scope
+    searched in a database, the database's query too. See docs/ranking.md."""
     withheld: bool = False
-    """Whether something was found that may be told only once it is proved who asks."""
+    """Whether a result was withheld until the caller's identity is proved."""
 
     def apart(self) -> Recall:
-        """This recall with each thing as a hit of its own: a memory, then the turn it was learned from."""
+        """This recall with every part of a hit as a hit of its own: a memory, then the turn it was learned
+        from.
+        """
         return replace(self, hits=tuple(each for hit in self.hits for each in hit.apart()))
 
     def without(self, is_known: Callable[[Turn], bool]) -> Recall:
-        """This recall without turns the reader has anyway; memories learned from them stay."""
+        """This recall without the turns that the reader already has; memories learned from them stay."""
         left = [
             replace(hit, turn=None) if hit.turn is not None and is_known(hit.turn) else hit
             for hit in self.hits
@@ -252,11 +254,10 @@ class Recall:
 
 
 KeptBecause = Literal["means something else", "learned from it", "others taught it too"]
-"""Why an erasure leaves something that is close to what it destroys.
+"""Why an erasure keeps a record that is close to what it destroys.
 
-- "means something else": turns that hold the same value and say something else with it.
-- "learned from it": memories that were learned in a conversation that is forgotten; `forget(key=…)`
-  destroys them.
+- "means something else": turns that contain the same value with another meaning.
+- "learned from it": memories learned in a conversation that is forgotten; `forget(key=…)` destroys them.
 - "others taught it too": lessons of an agent that other users taught as well, or an operator approved.
 """
 
@@ -272,43 +273,44 @@ class Receipt:
     other: int = 0
     """Records of any other kind, such as proposals."""
     rewritten: int = 0
-    """Turns, summaries and other records that stay: in them the words that said it were destroyed."""
+    """Turns, summaries and other records that stay, with the words that said it destroyed."""
     kept_because: Annotated[Mapping[KeptBecause, int], AsDict()] = field(default_factory=dict)
-    """How many records stay though they are close to what is gone, by why."""
+    """The number of records that stay though they are close to what was destroyed, by reason."""
     verified: bool = False
-    """Whether the stored bytes were searched afterwards and held none of it."""
+    """Whether the stored bytes were searched afterwards and contained none of it."""
     bytes_searched: int = 0
     signed: Annotated[Mapping[str, str], AsDict()] = field(default_factory=dict, compare=False)
-    """For an auditor: a `statement` of all this as JSON text, its Ed25519 `signature` and the public `key` in
-    base64. Empty without a compliance folder, or where `cryptography` is not installed (docs/audit.md)."""
+    """For an auditor: `statement`, this receipt as JSON text, with its Ed25519 `signature` and the public
+    `key` in base64. Empty without a compliance folder or without `cryptography` (docs/audit.md)."""
 
     @property
     def kept(self) -> int:
-        """How many records stay though they are close to what is gone."""
+        """The number of records that stay though they are close to what was destroyed."""
         return sum(self.kept_because.values())
 
     @property
     def records(self) -> int:
-        """How many records of any kind were removed."""
+        """The number of records removed, of any kind."""
         return self.memories + self.turns + self.conversations + self.other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The user's profile, as far as they stated it: a view of their keyed memories, never a second copy."""
+    """The user's profile as they stated it: a view of their keyed memories, not a second copy."""
 
     name: str | None = None
     age: int | None = None
-    """In years, as the user gave it, at the time they gave it."""
+    """In years, as the user said it, at the time they said it."""
     home: str | None = None
     occupation: str | None = None
     interests: tuple[str, ...] = ()
     preferences: tuple[str, ...] = ()
-    """Their preferences, also about communication: languages, hours, length of replies."""
+    """Including how to communicate: languages, hours, length of replies."""
     avoid_topics: tuple[str, ...] = ()
     """Topics they do not want to talk about."""
     unconfirmed: tuple[str, ...] = ()
-    """Fields of the above that rest on something the user was not sure of, or was misheard in."""
+    """Fields of the above that are based on something the user was unsure of or that may have been
+    misheard."""
 
 
 Pacing = Literal["slow", "normal", "fast"]
@@ -317,7 +319,7 @@ Formality = Literal["casual", "neutral", "formal"]
 PRESETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"pacing": get_args(Pacing), "verbosity": get_args(Verbosity), "formality": get_args(Formality)}
 )
-"""Directives every agent understands, and the values that it is told in our words."""
+"""Directives that every agent understands, and the values that are put to it in Echoic's words."""
 MAX_FREE_DIRECTIVES = 16
 MAX_DIRECTIVE_CHARACTERS = 200
 _DIRECTIVE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -333,13 +335,14 @@ class Directives:
     """
 
     pacing: Pacing | str | None = None
-    """One of `PRESETS`, which an agent is told in our words, or any short text, told as the user's wish."""
+    """One of `PRESETS`, put to the agent in Echoic's words, or any short text, passed on as the user's
+    wish."""
     verbosity: Verbosity | str | None = None
     formality: Formality | str | None = None
     language: str | None = None
     """A BCP 47 tag, such as "en" or "pt-BR"."""
     free: Annotated[Mapping[str, str], AsDict()] = field(default_factory=dict)
-    """Any other, by name: at most 16, each a short text in the user's words."""
+    """Other directives by name: at most 16, each a short text in the user's words."""
 
     def __post_init__(self) -> None:
         for name in PRESETS:
@@ -380,31 +383,30 @@ not. tool_pattern: how tools go together. heuristic: a rule of thumb. feedback: 
 improvement: what to do better.
 """
 LessonState = Literal["waiting", "approved", "withdrawn"]
-"""waiting: for an operator; it is in no prompt. approved: the agent knows it. withdrawn: in no prompt any
-more, however often it is taught again.
-"""
+"""waiting: for an operator's approval; not in any prompt. approved: in the agent's prompt. withdrawn: in no
+prompt, however often it is learned again."""
 EXPERIENCE_KINDS: tuple[ExperienceKind, ...] = get_args(ExperienceKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """One thing an agent learned by serving people. It speaks of nobody in particular."""
+    """Something an agent learned by serving people. It is about nobody in particular."""
 
     id: str
     kind: ExperienceKind
     text: str
     times: int = 1
-    """How often it was learned: the same lesson again counts, and is not kept twice."""
+    """How often it was learned; a repeated lesson is counted, not stored twice."""
     state: LessonState = "approved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What one agent of one deployment learned, shared with all its users."""
+    """What one agent of a deployment learned, shared with all its users."""
 
     agent: str
     lessons: tuple[Lesson, ...] = ()
-    """By kind in the order of `EXPERIENCE_KINDS`, and within a kind in the order they were learned."""
+    """By kind in the order of `EXPERIENCE_KINDS`; within a kind in the order they were learned."""
 
     def of(self, kind: ExperienceKind) -> tuple[str, ...]:
         """The texts of one kind."""
@@ -428,7 +430,7 @@ def checked_category(value: object) -> Category:
 
 
 def checked_sharing(value: object) -> Sharing:
-    """`value` as what may become of what is set.
+    """`value` as a `Sharing`.
 
     Raises:
         InvalidInput: it is neither "auto" nor "private".

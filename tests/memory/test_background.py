@@ -427,3 +427,28 @@ async def test_vectors_of_many_users_share_a_commit(tmp_path, moody, monkeypatch
         assert await memory.settle(20)
     assert len(moody.texts) == 25
     assert max(commits) > 10
+
+
+async def test_embedding_waits_for_a_pause_between_writes_and_not_where_somebody_waits_for_it(
+    url, moody, monkeypatch
+):
+    monkeypatch.setattr(background, "QUIET_S", 3600.0)
+    monkeypatch.setattr(background, "BUSY_S", 3600.0)
+    async with MemoryService(store_from(url), moody) as memory:
+        for number in range(3):
+            await memory.user(f"user-{number}").set("dog", f"a beagle called Biscuit {number}")
+        assert [hit.text for hit in (await memory.user("user-1").recall("Biscuit")).hits] == [
+            "a beagle called Biscuit 1"
+        ]
+        assert not moody.texts
+        assert await memory.settle(20)
+        assert len(moody.texts) == 3
+        assert moody.requests == 2  # one for the question
+
+
+async def test_where_there_is_no_pause_a_batch_is_embedded_all_the_same(url, moody, monkeypatch):
+    monkeypatch.setattr(background, "QUIET_S", 3600.0)
+    monkeypatch.setattr(background, "BUSY_S", 0.0)
+    async with MemoryService(store_from(url), moody) as memory:
+        await memory.user("ana").set("dog", "a beagle called Biscuit")
+        await asyncio.wait_for(moody.asked.wait(), 20)

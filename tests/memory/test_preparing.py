@@ -100,6 +100,25 @@ async def test_many_writes_are_prepared_together_and_a_user_nobody_asks_about_no
         assert 1 <= len(prepares) < 50
 
 
+async def test_writes_that_follow_one_another_are_prepared_once(monkeypatch):
+    monkeypatch.setattr(recalling, "_TOGETHER_S", 0.0)
+    store = Watched(store_from("memory://"))
+    async with MemoryService(store, embedder_from("lexical")) as memory:
+        ana = memory.user("ana")
+        await ana.set("flower", "tulips")
+        await memory.settle(30)
+        await ana.recall("tulips")
+        await prepared(memory)
+        monkeypatch.setattr(recalling, "_TOGETHER_S", 3600.0)
+        store.loads.clear()
+        for number in range(5):
+            await ana.set(f"flower {number}", "tulips")
+            await memory.settle(30)
+        assert store.loads == []
+        assert list(memory._parts.recaller._stale) == [ana.scope]
+        assert (await ana.recall("tulips")).hits
+
+
 async def test_a_write_does_not_wait_for_the_preparation_and_closing_ends_it(monkeypatch):
     begun, free = asyncio.Event(), asyncio.Event()
     store = Watched(store_from("memory://"))

@@ -613,6 +613,7 @@ async def slow(monkeypatch):
     """A client of an application each of whose answers takes sixteen steps of 4 ms on the event loop."""
 
     monkeypatch.setattr(LoopLag, "_UNASKED_S", 60)  # on a busy machine the steps take longer than it is
+    monkeypatch.setattr(RequestLimit, "_LATE_WRITE_S", 60.0)  # no queue is behind it
 
     async def work(scope, receive, send):
         while (await receive()).get("more_body"):
@@ -675,7 +676,8 @@ class Queued:
 
     def __init__(self):
         self.begun, self.go = [], asyncio.Semaphore(0)
-        transport = httpx.ASGITransport(WriteQueue(self._work, paths=v1.WRITES))
+        queue = WriteQueue(self._work, paths=v1.WRITES)
+        transport = httpx.ASGITransport(RequestLimit(queue, per_address=1000, writes=v1.WRITES))
         self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
     async def _work(self, scope, receive, send):
@@ -684,15 +686,17 @@ class Queued:
             await self.go.acquire()
         await Response("done")(scope, receive, send)
 
-    async def write(self, number):
-        task = asyncio.create_task(self.client.post(f"/v1/memories?{number}"))
+    async def write(self, number, **more):
+        task = asyncio.create_task(self.client.post(f"/v1/memories?{number}", **more))
         for _ in range(5):
             await asyncio.sleep(0)
         return task
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def queued():
+async def queued(monkeypatch):
+    for late in ("_LATE_S", "_LATE_WRITE_S"):  # however busy the machine is
+        monkeypatch.setattr(RequestLimit, late, 60.0)
     made = Queued()
     async with made.client:
         yield made
@@ -732,16 +736,23 @@ async def test_a_write_that_its_client_gave_up_takes_nobodys_turn(queued):
     await asyncio.gather(*again)
 
 
-async def test_writes_that_would_wait_for_long_are_refused_at_once_and_those_that_wait_are_answered(
+async def test_writes_that_would_wait_for_long_are_refused_unread_and_those_that_wait_are_answered(
     queued, monkeypatch
 ):
-    monkeypatch.setattr(WriteQueue, "_LATE_S", 0.0)
+    monkeypatch.setattr(RequestLimit, "_LATE_WRITE_S", 0.0)
     writes = [await queued.write(number) for number in range(8 + 16)]
+    read = []
+
+    async def body():
+        read.append(True)
+        yield b"{}"
+
     for _ in range(3):
-        refused = await asyncio.wait_for(await queued.write(99), 10)
+        refused = await asyncio.wait_for(await queued.write(99, content=body()), 10)
         assert refused.status_code == 503
         assert refused.json()["code"] == "busy"
         assert refused.headers["retry-after"]
+    assert not read
     for _ in range(30):
         queued.go.release()
     assert [(await write).status_code for write in writes] == [200] * 24

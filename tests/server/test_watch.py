@@ -13,7 +13,7 @@ import pytest
 
 import forked
 from echoic.server.guards import RequestLimit
-from echoic.server.problems import overloaded
+from echoic.server.problems import overloaded, refused
 from echoic.server.routes import watch
 from server.conftest import OPERATOR_KEY, serving, settings_of
 from server.test_keys import bearer, opened
@@ -166,7 +166,7 @@ async def test_watch_says_why_the_server_refuses_it(server):
 
 
 async def test_watch_says_that_a_server_is_busy_and_not_that_there_is_none(server, monkeypatch):
-    monkeypatch.setattr(RequestLimit, "_refusal", lambda *_: overloaded())
+    monkeypatch.setattr(RequestLimit, "_refusal", lambda *_, **_more: refused(overloaded()))
     with begun(server) as watching:
         _, said = await asyncio.to_thread(watching.communicate, timeout=WITHIN_S)
     assert watching.returncode != 0

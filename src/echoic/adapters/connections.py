@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -64,6 +65,7 @@ class Limits:
         return address is not None and any(address in _network(proxy) for proxy in self.trusted_proxies)
 
 
+@lru_cache(maxsize=4096)
 def address_of(host: str | None) -> str:
     """The address or network under which `host` is counted."""
     address = _address(host or "")

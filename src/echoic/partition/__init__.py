@@ -1,7 +1,7 @@
-"""One scope in memory: every row's fields, one matrix of vectors, and the words of all rows as postings.
+"""One scope in memory: the fields of every row, a matrix of vectors, and the words of all rows as postings.
 
-Words are scanned, not looked up: one gather over the postings finds every query word at once (0.1 ms for the
-120,000 postings of 10,000 memories), needs nothing built at load time, and is patched by replacing a segment.
+Postings are scanned, not indexed: one pass finds all query words (0.1 ms for the 120,000 postings of 10,000
+memories), nothing is built at load time, and a patch replaces one segment.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from echoic.partition.segment import (
 )
 
 AXES = 64
-"""Directions in which a piece is kept. LoCoMo: 64 find as much as 128, and 384 find 0.4 of R@10 more."""
+"""Dimensions of a stored word piece. On LoCoMo, 64 find as much as 128; 384 find 0.4 points of R@10 more."""
 MAX_PIECES = 128
-"""The first pieces of a text that are kept: what one says in a breath, in a transcript a minute."""
+"""The number of word pieces stored per text, from its start: a minute of transcript."""
 MAX_BYTES = AXES * MAX_PIECES
 
 _SCALE = 127
@@ -41,36 +41,36 @@ _SCALE = 127
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The word pieces of one text, without the marks an encoder puts around it."""
+    """The word pieces of a text, without the encoder's special tokens."""
 
     axes: NDArray[np.float32]
     """[pieces, AXES], unit length."""
     hidden: NDArray[np.float32]
-    """[pieces, dimensions], as they leave the encoder: their mean is the direction of the text's vector;
-    where it is not, [pieces, 0]."""
+    """[pieces, dimensions], the encoder's output, if the text's vector is the direction of its mean;
+    otherwise [pieces, 0]."""
     spans: tuple[tuple[int, int], ...]
-    """The span of the text that each piece covers: its first character, and the one after its last."""
+    """The range of characters that each piece covers: start and end (exclusive)."""
 
     def packed(self) -> bytes:
-        """The form a store keeps: at most `MAX_PIECES`, a signed byte per axis."""
+        """The stored form: at most `MAX_PIECES` pieces, a signed byte per axis."""
         return np.round(_SCALE * self.axes[:MAX_PIECES]).astype(np.int8).tobytes()
 
 
 def unpacked(blobs: list[bytes]) -> NDArray[np.float32]:
-    """[pieces, AXES] of all texts, one behind the other; unit length but for the rounding.
+    """[pieces, AXES] of all texts, one after the other; unit length up to rounding.
 
     Raises:
-        InvalidInput: these are not what `Pieces.packed` makes.
+        InvalidInput: these are not bytes that `Pieces.packed` returned.
     """
     axes, scale = as_packed(blobs)
     return axes * np.float32(scale)
 
 
 def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
-    """`unpacked`, and what it still has to be multiplied with.
+    """`unpacked` before scaling, and the factor to multiply it with.
 
     Raises:
-        InvalidInput: these are not what `Pieces.packed` makes.
+        InvalidInput: these are not bytes that `Pieces.packed` returned.
     """
     data = np.frombuffer(b"".join(blobs), np.int8)
     if data.size % AXES:
@@ -79,10 +79,10 @@ def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
 
 
 def checked_tokens(tokens: bytes | None) -> bytes | None:
-    """`tokens`, if a store can keep them.
+    """`tokens`, if they are not too long to store.
 
     Raises:
-        InvalidInput: they are longer than any text's.
+        InvalidInput: they are longer than `MAX_BYTES`.
     """
     if tokens is not None and len(tokens) > MAX_BYTES:
         raise InvalidInput(f"{len(tokens)} bytes of word pieces: a text has {MAX_BYTES} at most")
@@ -91,16 +91,16 @@ def checked_tokens(tokens: bytes | None) -> bytes | None:
 
 @dataclass(slots=True)
 class Vocabulary:
-    """The distinct words of a scope, for names and words that were misheard or mistyped."""
+    """The distinct words of a scope, to match words and names that were misheard or mistyped."""
 
     terms: dict[str, int] = field(default_factory=dict)
-    """Word -> its stem's number."""
+    """Word -> the number of its stem."""
     sounds: dict[str, set[str]] = field(default_factory=dict)
-    """Double Metaphone code -> the words that sound so."""
+    """Double Metaphone code -> the words with that code."""
 
     def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
-        """Take in the words of a segment."""
-        # Most words of a segment are known from the ones before: what is new is found first, and fast.
+        """Add the words of a segment."""
+        # most words of a segment are already known: find the new ones first, fast
         for i in [i for i, word in enumerate(words) if word not in self.terms]:
             word = words[i]
             self.terms[word] = int(terms[i])
@@ -111,36 +111,36 @@ class Vocabulary:
 class Partition:
     """All rows of one scope, ready to be scanned.
 
-    Row numbers are those of the store, or stand for those in `origin`: a hit's row names its record. `lock`
-    is held by whoever patches or scans; a scan is well under a millisecond for an ordinary scope.
+    Row numbers are the store's, or are mapped to them by `origin`. Hold `lock` to patch or scan; a scan of an
+    ordinary scope takes well under a millisecond.
     """
 
     def __init__(self, dimensions: int = 0) -> None:
         self.lock = threading.Lock()
         self.version = 0
-        """The scope's version these rows are of; set by the store."""
+        """The version of the scope that these rows show; set by the store."""
         self.size = 0
         """Rows, empty ones included."""
         self.revision = 0
-        """How often these rows were patched."""
+        """The number of patches so far."""
         self.scratch: dict[str, Any] = {}
-        """What a reader derived from these rows and keeps for its next scan, under `lock`. A patch does not
-        clear it: the reader compares `revision` and `patched` and renews what they show to be stale. Where a
-        value has `nbytes`, they are counted in this partition's."""
+        """Values that readers derive from the rows and cache, under `lock`. A patch does not clear them:
+        readers compare `revision` and `patched` and renew stale values. `nbytes` of a value counts in the
+        partition's."""
         self.origin: NDArray[np.int64] | None = None
-        """[size] The store's number of each row, where only some segments of a scope are here, one behind the
-        other; None where rows have the numbers they have here. Set by the store (`stores.base.Narrows`)."""
+        """[size] The store's number of each row, if only some segments of a scope are loaded; None if the
+        numbers are the same. Set by the store (`stores.base.Narrows`)."""
         self.asked: tuple[Any, ...] = ()
-        """What the database was asked to find these rows, as it may be shown. Set by the store."""
+        """The database query that found these rows, in a form that may be shown. Set by the store."""
         self.tokens: dict[int, bytes] = {}
-        """The packed word pieces of the rows that have them, by row; see `partition.tokens`."""
+        """The packed word pieces by row; see `Pieces.packed`."""
         self._token_bytes = 0
         self._patched: NDArray[np.int64] = np.zeros(0, np.int64)
         self._rows: NDArray[np.void] = np.zeros(0, ROW)
         self._vectors: NDArray[np.float32] = np.zeros((0, dimensions), np.float32)
         self._postings: dict[int, tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]] = {}
         self._flat: tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]] | None = None
-        # words of segments that the vocabulary has not taken in: it is built when first asked for
+        # words of segments that are not in the vocabulary yet
         self._unread: dict[int, tuple[Listing, NDArray[np.uint32]]] = {}
         self._vocabulary: Vocabulary | None = None
 
@@ -156,7 +156,7 @@ class Partition:
 
     @property
     def patched(self) -> NDArray[np.int64]:
-        """[size / 32] The `revision` at which each segment was last put in place; 0: never."""
+        """[size / 32] The `revision` at which each segment was last replaced; 0: never."""
         return self._patched[: self.size // SEGMENT_ROWS]
 
     @property
@@ -169,7 +169,7 @@ class Partition:
     def postings_of(
         self, segments: Iterable[int]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint32], NDArray[np.uint8]]:
-        """The postings of the segments with these numbers alone."""
+        """The postings of these segments only."""
         parts = [self._postings[number] for number in segments if number in self._postings]
         return (
             np.concatenate([part[0] for part in parts] or [np.zeros(0, np.int32)]),
@@ -179,7 +179,7 @@ class Partition:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Built at the first misheard word, then kept current. A word may outlive its last row here."""
+        """Built at first use, then kept current. A word may outlive its last row here."""
         if self._vocabulary is None:
             self._vocabulary = Vocabulary()
         for listing, terms in self._unread.values():
@@ -189,7 +189,7 @@ class Partition:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes."""
+        """The approximate memory use, in bytes."""
         words = 120 * len(self._vocabulary.terms) if self._vocabulary else 0
         words += sum(70 * len(terms) for _, terms in self._unread.values())
         postings = sum(p[0].nbytes + p[1].nbytes + p[2].nbytes for p in self._postings.values())
@@ -198,7 +198,7 @@ class Partition:
         return rows + 2 * postings + words + derived + 400 * len(self._postings)
 
     def patch(self, segments: Iterable[tuple[int, Segment]]) -> None:
-        """Put each segment in the place of the one with its number. The caller holds `lock`."""
+        """Replace the segments with these numbers. The caller holds `lock`."""
         changed = list(segments)
         if not changed:
             return
@@ -223,13 +223,13 @@ class Partition:
         self._flat = None
 
     def turns_of(self, sessions: Collection[int]) -> NDArray[np.bool_]:
-        """[size] The turns of the sessions with these numbers. The caller holds `lock`."""
+        """[size] Which rows are turns of `sessions`, by number. The caller holds `lock`."""
         rows = self.rows
         said: NDArray[np.bool_] = np.isin(rows["session"], list(sessions)) & (rows["kind"] == TURN)
         return said
 
     def stands_without(self, sessions: Collection[int]) -> bytes:
-        """Says how the rows stand but for the turns of some sessions: the same where nothing else changed.
+        """A digest of the rows except the turns of `sessions`: equal as long as nothing else changed.
 
         The caller holds `lock`.
         """
@@ -246,9 +246,9 @@ class Partition:
         return bytes(kept[1])
 
     def items(self, group: str) -> Partition:
-        """The items of the kind `group` alone, as rows that can be found; `origin` has their rows here.
+        """The items of kind `group` alone, as searchable rows; `origin` maps them to rows here.
 
-        It is kept until the next patch. The caller holds `lock`.
+        Cached until the next patch. The caller holds `lock`.
         """
         kept = self.scratch.get(f"items.{group}")
         if isinstance(kept, Partition) and kept.version == self.revision:
@@ -280,13 +280,13 @@ class Partition:
                 if at in self.tokens
             }
         )
-        # of all rows, though only these are here: a word that none of them says finds nothing
+        # the vocabulary of all rows: a word that none of these has finds nothing
         made._vocabulary = Vocabulary(dict(self.vocabulary.terms), dict(self.vocabulary.sounds))
         self.scratch[f"items.{group}"] = made
         return made
 
     def add_tokens(self, tokens: Mapping[int, bytes]) -> None:
-        """The word pieces of rows that are in place and have none here. The caller holds `lock`."""
+        """Add the word pieces of rows that have none here. The caller holds `lock`."""
         self.tokens.update(tokens)
         self._token_bytes += sum(map(len, tokens.values()))
 
@@ -295,7 +295,7 @@ class Partition:
             self._token_bytes -= len(self.tokens.pop(row, b""))
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many, so that putting them in place part by part copies nothing twice."""
+        """Allocate `rows` rows, so that adding them in parts copies nothing twice."""
         if rows > len(self._rows):
             held = np.zeros(rows, ROW)
             held[: self.size] = self.rows
@@ -307,7 +307,7 @@ class Partition:
 
     def _grow(self, size: int) -> None:
         if size > len(self._rows):
-            # half as much again once a scope grows, so that a call appending turns copies rarely
+            # half as much again once a scope grows, so that appending turns rarely copies
             self.reserve(max(size, self.size + self.size // 2) if self.size else size)
         self.size = max(self.size, size)
 

@@ -1,7 +1,7 @@
-"""Thirty-two rows of a scope, packed so that storing one more is cheap and loading many is a few copies.
+"""Thirty-two rows of a scope, packed so that adding one is cheap and loading many takes a few copies.
 
-32 because appending rewrites the last segment's words (a few KB) while loading 10,000 rows reads 313 blobs
-instead of 10,000: measured 5 to 20 times faster than a row at a time from 1,000 rows up.
+With 32, an append rewrites a few KB of words, and 10,000 rows load as 313 blobs: 5 to 20 times faster than a
+blob per row, measured from 1,000 rows up.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ class Flag(IntFlag):
 
     NONE = 0
     EMBEDDED = 1
-    """Its vector is there; set by the store."""
+    """It has a vector; set by the store."""
     PAST = 2
-    """Superseded or retracted: found only when the past is asked for."""
+    """Superseded or retracted: found only by searches of the past."""
     QUESTION = 4
     """The text asks something."""
     TIME = 8
     """The text says when, or how long."""
     NUMBER = 16
-    """The text counts something."""
+    """The text contains a count."""
     ASKING = 32
-    """The text ends in a question: it asks more than it tells."""
+    """The text ends in a question, so it asks more than it says."""
     UNHEARD = 64
-    """Nothing of it was heard: it is kept, and never found."""
+    """Nothing of it was heard: it is stored but never found."""
     KEYED = 128
-    """A short value under a key: it says in a word what others say in a sentence."""
+    """A short value under a key: one word for what others say in a sentence."""
 
 
 ROW = np.dtype(
@@ -62,20 +62,20 @@ ROW = np.dtype(
 
 
 def number_of(name: str | None) -> int:
-    """A name as 32 bits, 0 for none. Used where only sameness within one scope matters."""
+    """A name as 32 bits, 0 for None. Used where only equality within one scope matters."""
     return (zlib.crc32(name.encode()) or 1) if name else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """The index data that a store keeps beside a record."""
+    """The index data that a store keeps with a record."""
 
     text: str
-    """The text to embed. It is not stored here: a store asks for it when the embedding is due."""
+    """The text to embed. Not stored here; a store asks for it when it embeds the record."""
     kind: int
     """MEMORY, TURN or ITEM."""
     words: tuple[tuple[Word, int], ...]
-    """Distinct content words, each with how often it occurs."""
+    """Distinct content words with their counts."""
     characters: int = 0
     session: int = 0
     speaker: int = 0
@@ -86,8 +86,8 @@ class Entry:
     def counted(words: Iterable[Word]) -> tuple[tuple[Word, int], ...]:
         """Words with their counts, in order of first appearance.
 
-        Of words with one stem ("fox", "foxes") the first carries the counts of all, and the others none: so
-        no row says a stem in two places.
+        The first of several words with one stem ("fox", "foxes") has the count of all, the others 0, so that
+        a row has one posting per stem.
         """
         said = tuple(words)
         counts = Counter(word.term for word in said)
@@ -118,28 +118,28 @@ _HEADER = struct.Struct("<4sIIII")  # magic, words, postings, bytes of words, by
 
 
 def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The different `numbers`, ascending. `np.unique` loads a module of numpy's first, which takes 50 ms."""
+    """The distinct `numbers`, ascending. `np.unique` imports a module that takes 50 ms."""
     ordered = np.sort(numbers, axis=None)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
 
 
 class Listing:
-    """The words of a segment and their sounds, cut apart when they are first asked for.
+    """The words of a segment and their sound codes, split at first use.
 
-    Loading a scope does not ask: only who misspoke or was misheard does.
+    Loading a scope does not need them, only a search for words that were misheard.
     """
 
     __slots__ = ("_codes", "_lines", "_words")
 
     def __init__(self, words: str = "", codes: str = "") -> None:
-        """Each a line; without a line there are none."""
+        """One word, and its codes, per line."""
         self._lines: tuple[str, str] | None = (words, codes)
         self._words: list[str] = []
         self._codes: list[str] = []
 
     @classmethod
     def of(cls, words: list[str], codes: list[str]) -> Listing:
-        """These, each with its sounds."""
+        """The listing of `words`, each with its codes."""
         made = cls()
         made._lines, made._words, made._codes = None, words, codes
         return made
@@ -157,7 +157,7 @@ class Listing:
         return self._codes
 
     def lines(self) -> tuple[str, str]:
-        """Words and codes as they lie in a file."""
+        """Words and codes in their stored form."""
         return self._lines or ("\n".join(self._words), "\n".join(self._codes))
 
     def _cut(self) -> None:
@@ -168,7 +168,7 @@ class Listing:
 
 
 class Segment:
-    """Rows 32 n to 32 n + 31 of a scope: their fields, words and vectors. One thread at a time."""
+    """Rows 32 n to 32 n + 31 of a scope: fields, words and vectors. Not thread-safe."""
 
     __slots__ = ("counts", "listing", "rows", "slots", "terms", "tokens", "vectors", "which")
 
@@ -176,35 +176,35 @@ class Segment:
         self.rows: NDArray[np.void] = np.zeros(SEGMENT_ROWS, ROW)
         self.listing = Listing()
         self.terms: NDArray[np.uint32] = np.zeros(0, np.uint32)
-        """Their stems as numbers, by word."""
+        """The number of each word's stem."""
         self.slots: NDArray[np.uint8] = np.zeros(0, np.uint8)
         """The row of each posting, 0 to 31."""
         self.which: NDArray[np.uint32] = np.zeros(0, np.uint32)
         """The word of each posting, as an index into `words`."""
         self.counts: NDArray[np.uint8] = np.zeros(0, np.uint8)
-        """How often the row of each posting says its word, capped at 255."""
+        """The count of each posting, at most 255."""
         self.vectors: NDArray[np.float32] | None = None
-        """[32, dimensions]; zeros where there is none. None while no row has one."""
+        """[32, dimensions]; zeros for rows without a vector. None if no row has one."""
         self.tokens: dict[int, bytes] = {}
-        """The word pieces that came with each vector, by slot; see `partition.tokens`."""
+        """The packed word pieces by slot; see `partition.Pieces.packed`."""
 
     @property
     def words(self) -> list[str]:
-        """Distinct folded words of these rows."""
+        """Distinct folded words of the rows."""
         return self.listing.words
 
     @property
     def codes(self) -> list[str]:
-        """Their sounds, by word: Double Metaphone codes joined by a space."""
+        """The sound codes of each word: Double Metaphone codes joined by a space."""
         return self.listing.codes
 
     @property
     def empty(self) -> bool:
-        """Whether no row is left."""
+        """Whether all rows are empty."""
         return not self.rows["kind"].any()
 
     def put(self, slot: int, entry: Entry, *, keep_vector: bool = False) -> None:
-        """Write `entry` at `slot`, replacing its content."""
+        """Write `entry` to `slot`, replacing its content."""
         kept = Flag(int(self.rows[slot]["flags"])) & Flag.EMBEDDED if keep_vector else Flag.NONE
         if self.rows[slot]["kind"]:
             self._clear(slot, keep_vector=keep_vector)
@@ -228,12 +228,12 @@ class Segment:
             self.counts = np.append(self.counts, np.array(counts, np.uint8))
 
     def drop(self, slot: int) -> None:
-        """Empty `slot`; its words, sounds and vector are overwritten, not only unlinked."""
+        """Empty `slot`; its words, sound codes and vector are overwritten, not only unlinked."""
         self._clear(slot, keep_vector=False)
         self.rows[slot] = np.zeros((), ROW)
 
     def attach(self, slot: int, vector: NDArray[np.float32], tokens: bytes | None = None) -> None:
-        """Set the vector of the row at `slot`, and the word pieces it was made of."""
+        """Set the vector and the word pieces of the row at `slot`."""
         self.tokens.pop(slot, None)
         if tokens:
             self.tokens[slot] = tokens
@@ -245,7 +245,7 @@ class Segment:
         self.rows["flags"][slot] |= Flag.EMBEDDED
 
     def detach_all(self) -> None:
-        """Drop every vector, as when the embedding model changes."""
+        """Remove all vectors, for example when the embedding model changes."""
         self.vectors = None
         self.tokens = {}
         self.rows["flags"] &= 0xFF ^ int(Flag.EMBEDDED)
@@ -265,7 +265,7 @@ class Segment:
             self.which = np.searchsorted(used, self.which).astype(np.uint32)
 
     def to_bytes(self) -> bytes:
-        """Everything but the vectors and the word pieces."""
+        """All of it except the vectors and the word pieces."""
         words, codes = (lines.encode() for lines in self.listing.lines())
         header = _HEADER.pack(_MAGIC, len(self.terms), len(self.slots), len(words), len(codes))
         arrays = (self.rows, self.terms, self.which, self.slots, self.counts)
@@ -273,7 +273,7 @@ class Segment:
 
     @classmethod
     def from_bytes(cls, data: bytes, vectors: bytes | None = None) -> Segment:
-        """The inverse of `to_bytes`, with the vectors' bytes beside it; without word pieces.
+        """The inverse of `to_bytes`, with the bytes of the vectors; without word pieces.
 
         Raises:
             StoreCorrupt: these are not the bytes of a segment.

@@ -1,7 +1,7 @@
-"""An answer from memory for a model: few lines, without repetition, with dates, within a token budget. Pure.
+"""Search results as text for a model: few lines, without repetition, dated, within a token budget. Pure.
 
-`pack` decides what is shown and in which order: `Saying` compares what hits say, `Teller` writes the lines.
-Nothing is summarised or reworded; a line is what was said or stored, and where it came from.
+`pack` selects and orders the hits: `Saying` compares what they say, `Teller` writes the lines. Nothing is
+summarised or reworded.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from echoic.text.analysis import content_words, cut
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 
 SAME_SHARE = 0.8
-"""The share of the words of two texts together that both must have to say the same (Jaccard)."""
+"""The share of common words (Jaccard) from which two texts say the same."""
 HEARD_SHARE, SPOKEN_SHARE = 0.5, 0.8
-"""The share of a turn's words that a memory must have to stand for it: one that rewords it, and any other."""
+"""The share of a turn's words that a memory must have to replace it: if it rewords the turn, and if not."""
 
 _TURNING = frozenset("no not never nor none nothing nobody neither without cannot hardly stopped".split())
 _CAPITAL = re.compile(r"(?<=[\w,;] )[A-Z][\w'’-]+|\b[A-Z][\w'’-]+(?=:)")
@@ -35,18 +35,18 @@ _NUMBERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """A hit, taken apart."""
+    """A hit, analysed for comparison."""
 
     hit: Hit
     stems: frozenset[str]
     facts: frozenset[str]
-    """Numbers and names: two texts that differ in one say different things, however alike they are."""
+    """Numbers and names: two texts that differ in one say different things, however similar they are."""
     turns: int
-    """Words that turn a sentence round ("not", "never")."""
+    """The number of words that reverse a sentence ("not", "never")."""
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
-        """What `hit` says: with its key, where it is a value that means nothing without."""
+        """The analysis of `hit`. A value that means nothing by itself is read with its key."""
         key, statement = (hit.memory.key, hit.memory.statement) if hit.memory else (None, None)
         text = statement or (f"{key_words(key)}: {hit.text}" if key else hit.text)
         words = cut(text)
@@ -57,7 +57,7 @@ class Saying:
         return cls(hit, stems, frozenset(facts), turning)
 
     def adds_nothing_to(self, other: Saying) -> bool:
-        """Whether who has read `other` learns nothing here."""
+        """Whether it repeats `other`."""
         if self.turns != other.turns or not self.stems or not other.stems:
             return False
         if self.hit.turn is not None and other.hit.memory is not None:
@@ -65,7 +65,7 @@ class Saying:
         return self._same_kind(other) and self._same_words(other)
 
     def stands_in(self, source: Saying) -> bool:
-        """Whether a memory is no more than words of `source`, a turn that it was learned from."""
+        """Whether it is a memory that only repeats words of `source`, a turn it was learned from."""
         memory, turn = self.hit.memory, source.hit.turn
         if memory is None or turn is None or turn.id not in memory.source:
             return False
@@ -88,7 +88,7 @@ class Saying:
         return self.facts == other.facts and shared >= SAME_SHARE * all_words
 
     def _same_kind(self, other: Saying) -> bool:
-        """Two memories that hold alike, or two turns of one speaker."""
+        """Whether both are memories that hold, or both do not, or both are turns of one speaker."""
         mine, theirs = self.hit.memory, other.hit.memory
         if mine is not None and theirs is not None:
             return mine.current == theirs.current
@@ -106,19 +106,19 @@ UNREAD = (
 
 
 AGE_MATTERS_AFTER = timedelta(days=60)
-"""What is kept for longer is told with its month: it may have changed since."""
+"""A memory older than this is shown with its month: it may have changed since."""
 HIT_CHARACTERS, NEIGHBOUR_CHARACTERS, NAME_CHARACTERS, CONTEXT_CHARACTERS = 300, 120, 60, 120
-"""The longest text that was found, text shown beside it, speaker's name, and context."""
+"""The longest hit, neighbouring turn, speaker's name, and context."""
 _TIMELESS = re.compile(r"\b(?:name|nickname|birth\w*|born|gender|pronouns?|native)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One hit, with what is shown beside it."""
+    """A hit with its neighbours."""
 
     hit: Hit
     place: int
-    """Orders turns within one conversation."""
+    """Its position among the turns of its conversation."""
     before: Turn | None = None
     after: Turn | None = None
     said_in: str | None = None
@@ -126,33 +126,27 @@ class Excerpt:
 
     @property
     def alone(self) -> Excerpt:
-        """Without what is shown beside it."""
+        """Without the neighbours."""
         return replace(self, before=None, after=None)
 
 
 class Teller:
-    """Tells pieces as of one moment in one time zone."""
+    """Writes excerpts as text, as of one moment in one time zone."""
 
     def __init__(self, now: datetime, zone: tzinfo, *, closing: Sequence[str] = ()) -> None:
-        """Nothing is told yet.
-
-        Args:
-            now: the moment of speaking, aware.
-            zone: in which days are told.
-            closing: lines behind all others.
-        """
+        """`now`: the time of speaking (aware); `zone`: the time zone of dates; `closing`: the last lines."""
         self._quoted = cache(quoted)
         self._now = now
         self._zone = zone
         self._closing = tuple(closing)
 
     def text(self, pieces: Sequence[Excerpt]) -> str:
-        """All of `pieces`, one behind the other; of none, that nothing is known or not all was seen."""
+        """The text of `pieces`; if there are none, `closing`, or that nothing is known."""
         lines = [line for talk in self._talks(pieces) for line in self._lines(talk)]
         return "\n".join([OPENING, *lines, *self._closing] if lines else self._closing or [NOTHING_KNOWN])
 
     def _talks(self, pieces: Sequence[Excerpt]) -> list[list[Excerpt]]:
-        """Memories one by one, and what was said in one conversation on one day; each at its best."""
+        """Each memory alone, and the turns of one conversation on one day together; ordered by their best."""
         talks: dict[object, list[Excerpt]] = {}
         for number, piece in enumerate(pieces):
             turn = piece.hit.turn
@@ -191,7 +185,7 @@ class Teller:
         return f"as of {self._month(said_at)}" if is_old else ""
 
     def _said(self, talk: Sequence[Excerpt]) -> Iterator[str]:
-        """What was said in `talk` in order, each turn once, those that were found at their full length."""
+        """The turns of `talk` in order, each once; hits are cut later than their neighbours."""
         turns: dict[str | int, tuple[tuple[datetime, float], Turn, int]] = {}
         for piece in talk:
             for aside, turn in ((-0.5, piece.before), (0.5, piece.after), (0.0, piece.hit.turn)):
@@ -220,30 +214,30 @@ class Teller:
     def _local(self, moment: datetime) -> datetime:
         try:
             return moment.astimezone(self._zone)
-        except OverflowError:  # the first or last day there is, as programs write that do not know when
+        except OverflowError:  # datetime.min or max, which programs use for an unknown time
             return moment
 
 
 _SHORT_WORDS = 4
-"""A turn with no more content words says little by itself."""
+"""A turn with no more content words than this says little by itself."""
 _LEANING = frozenset(
     "yes yeah yep no nope nah sure ok okay right exactly true it it's its that that's those these this they "
     "they're he he's she she's there then because so both neither maybe probably absolutely".split()
 )
 
 WITH_COMPANY = 1
-"""So many of the best are shown with their neighbours before others are shown at all. Each further one leaves
-out a third of a point of the evidence at 400 tokens, on LoCoMo's development half and in the corpus alike."""
+"""The number of best hits whose neighbours take precedence over further hits. Each additional one loses a
+third of a point of the evidence at 400 tokens, on LoCoMo's development half and on the corpus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """The place of a turn in its conversation."""
+    """The position and neighbours of a turn in its conversation."""
 
     place: int
-    """Turns of one conversation stand in the order of their places."""
+    """Its position in the conversation."""
     before: Turn | None = None
-    """What was said right before it."""
+    """The turn directly before it."""
     after: Turn | None = None
 
 
@@ -252,17 +246,17 @@ class Packed:
     """The text for the model."""
 
     text: str
-    """Lines; empty where the budget does not even hold the words that nothing is known."""
+    """Lines of text; empty if the budget is too small even to say that nothing is known."""
     tokens: int
-    """The tokens of `text`, as they were counted; never above the budget."""
+    """The number of tokens of `text`; never above the budget."""
     shown: tuple[Hit, ...] = ()
-    """The hits in it, best first."""
+    """The hits in the text, best first."""
     merged: int = 0
-    """Hits that were left out because others say the same."""
+    """The number of hits left out because others say the same."""
     left_out: int = 0
-    """Hits that did not fit."""
+    """The number of hits that did not fit."""
     outcome: Outcome = "complete"
-    """Whether the recall could look through everything. Empty and complete means that nothing is known."""
+    """The outcome of the recall. An empty text with "complete" means that nothing is known."""
 
 
 def pack(
@@ -274,26 +268,26 @@ def pack(
     zone: tzinfo = UTC,
     around: Mapping[str, Around] | None = None,
 ) -> Packed:
-    """`recall` in lines for a model, the best first, as many as fit. The same answer each time.
+    """`recall` as text for a model: the best hits first, as many as fit. Deterministic.
 
-    A turn that says what a memory says is left out; so is a memory that is no more than words of a turn that
-    is shown, and of two that say the same the worse. What was said in one conversation on one day stands
-    together, in order. A turn that leans on its neighbour is shown with it: an answer with its question, a
-    question with its answer. Where nothing was found, or not all could be looked through, the text says so.
+    Left out are turns that a memory repeats, memories that only repeat words of a turn that is shown, and the
+    worse of two hits that say the same. Turns of one conversation on one day are shown together, in order. A
+    turn that needs its neighbour is shown with it: an answer with its question, a question with its answer.
+    If nothing was found, or not everything was searched, the text says so.
 
     Args:
         recall: hits, best first.
-        budget_tokens: of the whole text.
-        count: of tokens.
-        now: the moment of speaking, aware; ages are told from it.
-        zone: in which days are told.
-        around: of the turns among the hits, by their ids; None shows no neighbours.
+        budget_tokens: the limit for the whole text.
+        count: counts the tokens of a text.
+        now: the time of speaking, aware; ages are relative to it.
+        zone: the time zone of all dates.
+        around: positions and neighbours of the turns among the hits, by id; None shows no neighbours.
 
     Raises:
         InvalidInput: the budget is below 1.
     """
     checked_budget(budget_tokens)
-    # a memory and the sentence that said it are told one by one, and the sentence only where it says more
+    # a memory and the turn it was learned from are shown separately, the turn only if it says more
     hits = recall.apart().hits
     kept = _distinct(hits)
     pieces = _pieces(hits, kept, around or {})
@@ -315,11 +309,11 @@ def pack(
 
 
 def _chosen(pieces: Sequence[Excerpt], budget_tokens: int, teller: Teller, count: Counter) -> list[Excerpt]:
-    """The best that fit; what is shown beside them comes last, but for the first `WITH_COMPANY`."""
+    """The best that fit. Neighbours are added last, except those of the first `WITH_COMPANY`."""
     counted = cache(count)
 
     def fit(some: Sequence[Excerpt]) -> bool:
-        # line by line: most lines stay the same from one try to the next
+        # counted per line: most lines are the same from one try to the next
         lines = teller.text(some).split("\n")
         return sum(map(counted, lines)) + counted("\n") * (len(lines) - 1) <= budget_tokens
 
@@ -341,8 +335,8 @@ def _chosen(pieces: Sequence[Excerpt], budget_tokens: int, teller: Teller, count
 
 
 def _distinct(hits: Sequence[Hit]) -> list[tuple[int, Saying]]:
-    """The hits that say something of their own, with their places."""
-    # a memory says it shorter and knows whether it still holds: it stands for a turn even if it ranks below
+    """The hits that do not repeat another, with their positions."""
+    # a memory is shorter and known to hold or not: it replaces a turn even if it ranks lower
     first = sorted(range(len(hits)), key=lambda place: (hits[place].memory is None, place))
     kept: list[tuple[int, Saying]] = []
     for place in first:
@@ -355,7 +349,7 @@ def _distinct(hits: Sequence[Hit]) -> list[tuple[int, Saying]]:
 def _pieces(
     hits: Sequence[Hit], kept: Sequence[tuple[int, Saying]], around: Mapping[str, Around]
 ) -> list[Excerpt]:
-    """What may be shown, best first; a turn precedes the memories that are part of its words."""
+    """What may be shown, best first; a turn precedes the memories that only repeat its words."""
     turns = {turn.id: (place, saying) for place, saying in kept if (turn := hits[place].turn) is not None}
     pieces: dict[int, Excerpt] = {}
     for place, saying in kept:
@@ -371,7 +365,7 @@ def _pieces(
 
 
 def _excerpt(hit: Hit, place: int, around: Mapping[str, Around], shown: Collection[str]) -> Excerpt:
-    """`hit` with the neighbours that it needs, but for those that are `shown` anyway."""
+    """`hit` with the neighbours it needs, except those that are `shown` anyway."""
     at = around.get(hit.turn.id) if hit.turn else None
     if hit.turn is None or at is None:
         return Excerpt(hit, place)
@@ -386,7 +380,7 @@ def _excerpt(hit: Hit, place: int, around: Mapping[str, Around], shown: Collecti
 
 
 def _leans_on(turn: Turn, before: Turn) -> bool:
-    """Whether `turn` says little without what another said before it."""
+    """Whether `turn` says little without `before`, another speaker's turn."""
     if turn.speaker == before.speaker or not before.heard_text:
         return False
     words = cut(turn.heard_text)

@@ -2,8 +2,8 @@
 
 Pure ASGI, outermost first: `SecurityHeaders`, `RequestLog` (log and last resort), `RequestLimit` (concurrent
 requests of one address, and of all while the server is overloaded), the Host allow-list (Starlette's),
-`OriginGuard`, `BodyGuard`, `WriteQueue`. None of them knows the routes. `CellLimiter` counts requests for the
-dependencies in `request_callers`.
+`OriginGuard`, `BodyGuard`, `WriteQueue`. Overload is refused by `RequestLimit`, before a body is read. None
+of them knows the routes. `CellLimiter` counts requests for the dependencies in `request_callers`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from echoic.adapters.connections import HEALTH_PATHS, address_of
 from echoic.errors import InvalidInput, brief
-from echoic.server.problems import Problem, Refused, answer, overloaded, too_many_at_once
+from echoic.server.problems import Problem, answer, overloaded, refused, too_many_at_once
 
 _SECONDS: Final = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 _RATE: Final = re.compile(r"([0-9]{1,9})/(second|minute|hour)")
@@ -229,30 +230,43 @@ class LoopLag:
             self._wait(loop)
 
 
+_BUSY: Final = refused(overloaded())
+_TOO_MANY: Final = refused(too_many_at_once())
+"""Made once: under overload they are most of the answers."""
+
+
 class RequestLimit:
-    """Limits concurrent requests of an address, and of all addresses while the event loop is late.
+    """Limits concurrent requests of an address, and of all addresses while there is too much to do.
 
     With more requests than processor time, all would be answered late. Beyond `_LATE_REQUESTS` waiting ones
     new requests are refused with 503, so that those that wait are answered. Health checks are never refused.
 
     A route can add counters of its own to the `ExitStack` under `HELD`, which is closed when the answer has
     ended.
+
+    Args:
+        app: what answers.
+        per_address: concurrent requests of one address.
+        writes: paths of the writes that wait in a `WriteQueue`.
     """
 
     HELD = "echoic.held"
     _LATE_S: Final = 0.05
-    """Lag above which the server is overloaded."""
+    """Lag of the event loop above which the server is overloaded."""
     _LATE_REQUESTS: Final = 16
     """Number of waiting requests that are accepted whatever the lag."""
+    _LATE_WRITE_S: Final = 0.1
+    _LATE_WRITES: Final = 24
+    """Number of writes that may wait whatever the delay of the first."""
 
     def __init__(self, app: ASGIApp, *, per_address: int, writes: re.Pattern[str]) -> None:
         self._app = app
         self._per_address = per_address
         self._writes = writes
         self._busy: Counter[str] = Counter()
-        self._waiting: tuple[set[object], set[object]] = (set(), set())
-        """Complete requests whose answer has not begun: reads, and writes, which wait in a `WriteQueue` and
-        must not cause recalls to be refused."""
+        self._waiting: tuple[dict[object, float], dict[object, float]] = ({}, {})
+        """Complete requests whose answer has not begun, with their time of arrival: reads, and writes, which
+        wait in a `WriteQueue` and must not cause recalls to be refused."""
         self._lag = LoopLag()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -261,42 +275,48 @@ class RequestLimit:
             return
         client = scope.get("client")
         address = address_of(client[0] if client else None)
-        waiting = self._waiting[_is_write(scope, self._writes)]
-        if refused := self._refusal(address, waiting):
+        is_write = _is_write(scope, self._writes)
+        waiting, now = self._waiting[is_write], asyncio.get_running_loop().time
+        if no := self._refusal(address, is_write=is_write):
             # the connection stays open: accepting another one would cost more than this answer
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
+            await no(scope, receive, send)
             return
         this, sent, begun = object(), False, False
 
         async def receive_body() -> Message:
             nonlocal sent
             if not sent:
-                waiting.discard(this)  # it waits for its client, not for us
+                waiting.pop(this, None)  # it waits for its client, not for us
             message = await receive()
             sent = sent or not message.get("more_body")
             if sent and not begun:
-                waiting.add(this)
+                waiting.setdefault(this, now())
             return message
 
         async def begin(message: Message) -> None:
             nonlocal begun
             begun = True
-            waiting.discard(this)
+            waiting.pop(this, None)
             await send(message)
 
         with ExitStack() as held:
             held.enter_context(counted(self._busy, address))
-            held.callback(waiting.discard, this)
-            waiting.add(this)
+            held.callback(waiting.pop, this, None)
+            waiting[this] = now()
             scope[self.HELD] = held
             await self._app(scope, receive_body, begin)
 
-    def _refusal(self, address: str, waiting: set[object]) -> Refused | None:
+    def _refusal(self, address: str, *, is_write: bool) -> Response | None:
+        waiting = self._waiting[is_write]
         if self._busy[address] >= self._per_address:
-            return too_many_at_once()
+            return _TOO_MANY
+        if is_write and len(waiting) >= self._LATE_WRITES:
+            first = next(iter(waiting.values()))
+            if asyncio.get_running_loop().time() - first > self._LATE_WRITE_S:
+                return _BUSY
         if len(waiting) < self._LATE_REQUESTS or self._lag.lasting_s() <= self._LATE_S:
             return None
-        return overloaded()
+        return _BUSY
 
 
 @contextlib.contextmanager
@@ -497,31 +517,23 @@ class WriteQueue:
     """Runs a few writes at once and queues the others, so that a recall waits for a few at most.
 
     The event loop serves whatever is ready in order: next to 500 writes, each step of a recall would wait for
-    a step of each. If queued writes cannot be answered soon, further ones are refused with 503.
+    a step of each. If queued writes cannot be answered soon, `RequestLimit` refuses further ones.
 
     `paths` matches the requests that are queued, all of which are short writes.
     """
 
     _AT_ONCE: Final = 8
     """Enough for commits to share a disk sync."""
-    _LATE_S: Final = 0.1
-    _LATE_REQUESTS: Final = 16
-    """Number of writes that may wait whatever the delay of the first."""
 
     def __init__(self, app: ASGIApp, *, paths: re.Pattern[str]) -> None:
         self._app = app
         self._paths = paths
         self._free = self._AT_ONCE
-        self._waiting: dict[asyncio.Future[None], float] = {}
-        """Waiting writes in order, with the time of arrival."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not _is_write(scope, self._paths):
             await self._app(scope, receive, send)
-            return
-        if self._is_late():
-            refused = overloaded()
-            await answer(refused.status, refused.problem, refused.headers)(scope, receive, send)
             return
         await self._turn()
         try:
@@ -529,30 +541,22 @@ class WriteQueue:
         finally:
             self._next()
 
-    def _is_late(self) -> bool:
-        if len(self._waiting) < self._LATE_REQUESTS:
-            return False
-        return asyncio.get_running_loop().time() - next(iter(self._waiting.values())) > self._LATE_S
-
     async def _turn(self) -> None:
         if self._free:
             self._free -= 1
             return
-        loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting[turn] = loop.time()
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            self._waiting.pop(turn, None)
             if not turn.cancelled():  # it had its turn already
                 self._next()
             raise
 
     def _next(self) -> None:
         while self._waiting:
-            turn = next(iter(self._waiting))
-            del self._waiting[turn]
+            turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
                 return

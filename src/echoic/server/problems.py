@@ -103,6 +103,11 @@ def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = No
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
 
 
+def refused(why: Refused) -> JSONResponse:
+    """`why` as a response, which may be sent many times."""
+    return answer(why.status, why.problem, why.headers)
+
+
 # Fixed messages for what is not the caller's fault: the error's own may hold a path or an address.
 _UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
     (StoreFull, "store_full", "the store is full; nothing was written"),
@@ -194,9 +199,9 @@ def _unknown_operation(error: Mapping[str, Any]) -> Problem:
 def install(app: FastAPI) -> None:
     """Answer every error of `app` with a `Problem`."""
 
-    async def refused(_request: Request, error: Exception) -> JSONResponse:
+    async def refusal(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refused)
-        return answer(error.status, error.problem, error.headers)
+        return refused(error)
 
     async def ours(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, EchoicError)
@@ -213,7 +218,7 @@ def install(app: FastAPI) -> None:
             error.status_code, Problem(error=bounded(str(error.detail).lower()), code=code), error.headers
         )
 
-    app.add_exception_handler(Refused, refused)
+    app.add_exception_handler(Refused, refusal)
     app.add_exception_handler(EchoicError, ours)
     app.add_exception_handler(RequestValidationError, fields)
     app.add_exception_handler(HTTPException, http)

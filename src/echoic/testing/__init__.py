@@ -1,7 +1,7 @@
-"""Conformance suites for your own stores and embedders, and fixtures for tests of voice agents.
+"""Conformance suites for your own stores and embedders.
 
-Names are imported on first use: the store's suite needs no model runtime, and Echoic itself uses nothing
-here. Needs pytest, pytest-asyncio and hypothesis.
+Names are imported on first use: the store's suite needs no model runtime. Needs pytest, pytest-asyncio and
+hypothesis.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _HOMES = {
     "StoreConformance": "echoic.testing.store_conformance",
     "random_histories": "echoic.testing.store_histories",
 }
-_SUITES = ("embedder_conformance", "store_conformance", "store_subject", "store_writing")
+_SUITES = ("embedder_conformance", "store_conformance", "store_histories", "store_writing")
 
 if "pytest" in sys.modules:
     import pytest
 
-    # so that a failing assertion of a suite shows its values, as one in a test file does
+    # so that failing assertions of a suite show their values, as in a test file
     pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 

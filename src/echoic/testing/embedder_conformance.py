@@ -5,7 +5,7 @@
         def embedder(self) -> Embedder:
             return MyEmbedder()
 
-Needs pytest and pytest-asyncio. Proves the contract of `echoic.embedding.base.Embedder`, not quality.
+Tests the contract of `echoic.embedding.base.Embedder`, not quality. Needs pytest and pytest-asyncio.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ODD_TEXTS = (
 )
 
 CLOSE = 1 - 1e-4
-"""Cosine of two computations of one vector that may have summed in another order."""
+"""The least cosine of one vector computed twice, possibly summed in another order."""
 
 
 @asynccontextmanager
@@ -61,7 +61,7 @@ async def opened(embedder: Embedder) -> AsyncIterator[Embedder]:
 
 
 def assert_vectors(embedder: Embedder, vectors: Vectors, texts: Sequence[str]) -> None:
-    """Assert that vectors are of the promised type and shape, every row at length 1."""
+    """Assert that vectors have the promised type and shape, and that every row has length 1."""
     assert isinstance(vectors, np.ndarray)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(texts), embedder.spec.dimensions)
@@ -70,14 +70,14 @@ def assert_vectors(embedder: Embedder, vectors: Vectors, texts: Sequence[str]) -
 
 
 def assert_same(left: Vectors, right: Vectors) -> None:
-    """Row by row the same vector."""
+    """Assert that the vectors are the same, row by row."""
     assert left.shape == right.shape
     assert (left * right).sum(axis=1).min() >= CLOSE
 
 
 @pytest.mark.asyncio
 class EmbedderConformance:
-    """The contract. Each test opens and closes the embedder it is given."""
+    """The suite. Each test opens and closes the embedder it is given."""
 
     @pytest.fixture
     def embedder(self) -> Embedder:

@@ -8,8 +8,8 @@
         def reopen(self, store: Store) -> Store | None:
             return MyStore(store.path)
 
-Needs pytest, pytest-asyncio and hypothesis. Proves the contract of `echoic.stores.base.Store` example by
-example; `store_histories` looks for what no example thought of. Says nothing of crashes or speed.
+Tests the contract of `echoic.stores.base.Store` by examples; `store_histories` adds random ones. Does not
+test crashes or speed. Needs pytest, pytest-asyncio and hypothesis.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ VERBS: Mapping[str, Callable[[Store], Awaitable[object]]] = {
 
 
 async def _not_open(store: Store) -> None:
-    """Every verb says that `store` is not open."""
+    """Every method raises `NotOpen`."""
     worked = []
     for name, verb in VERBS.items():
         with contextlib.suppress(NotOpen):
@@ -79,7 +79,7 @@ async def _not_open(store: Store) -> None:
 
 @pytest.mark.asyncio
 class StoreConformance(StoreWriting):
-    """The contract. Each test opens and closes the store it is given."""
+    """The suite. Each test opens and closes the store it is given."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -87,11 +87,11 @@ class StoreConformance(StoreWriting):
         raise NotImplementedError("override the fixture `store` with one that returns your store")
 
     def reopen(self, store: Store) -> Store | None:  # noqa: ARG002 - for those who override it
-        """Another instance on the place where `store` keeps its records; None where they do not last."""
+        """Another instance on the storage of `store`; None if its records are not durable."""
         return None
 
     def again(self, store: Store) -> Store:
-        """As `reopen`; the test is skipped where that gives None."""
+        """`reopen`; skips the test if that returns None."""
         other = self.reopen(store)
         if other is None:
             pytest.skip("this store's records do not outlast it, so there is no other instance to look")

@@ -1,12 +1,11 @@
-"""Random histories: after any sequence of operations, a store answers as the in-memory store does.
+"""Random histories: after any sequence of operations, a store must answer as the in-memory store does.
 
-Examples prove what somebody thought of; this looks for the rest, and shrinks what it finds to the shortest
-history that shows it. Needs hypothesis.
+Hypothesis generates the histories and shrinks a failing one to the shortest that fails.
 
     TestMine = random_histories(lambda folder: MyStore(folder / "mine"))
 
-Before it stands what the conformance suite writes as well, and how both see what a store made of it: an
-index, records, vectors, a partition laid open.
+The helpers above it are shared with the conformance suite: an index, records, vectors, and comparable forms
+of what a store returns.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ ODD_NAMES = (
     "a" * 256,
     "a" * 255 + "b",
 )
-"""Users, deployments, ids and keys that a path, a query or a careless comparison would take for another."""
+"""Users, deployments, ids and keys that a path, a query or a careless comparison could confuse."""
 
 
 def index(record: Record) -> Entry | None:
@@ -121,7 +120,7 @@ def put(record: Record, expect: int | None = None) -> Put:
 
 
 def attach(record: Record, seed: int = 0, dimensions: int = SPEC.dimensions) -> Attach:
-    """The change that gives `record`, as it was read, the vector of `seed` and its word pieces."""
+    """The change that sets the vector of `seed` and its word pieces on `record`, as it was read."""
     return attached(record.kind, record.id, record.version, unit(seed, dimensions))
 
 
@@ -131,25 +130,25 @@ def attached(kind: str, name: str, version: int, vector: NDArray[np.float32]) ->
 
 
 def pieces_of(vector: NDArray[np.float32]) -> bytes | None:
-    """Made-up word pieces, always the same for a vector: none, one, two or three of them."""
+    """Word pieces derived from the vector: none, one, two or three."""
     data = vector.tobytes()
     count = data[0] % 4
     return (data * (count * AXES // len(data) + 1))[: count * AXES] or None
 
 
 def unit(seed: int, dimensions: int = SPEC.dimensions) -> NDArray[np.float32]:
-    """[dimensions] A direction, always the same for a seed, at length 1."""
+    """[dimensions] A unit vector derived from `seed`."""
     vector = np.random.default_rng(seed).normal(size=dimensions).astype(np.float32)
     return vector / np.linalg.norm(vector).astype(np.float32)
 
 
 def exact(value: Any) -> str:
-    """JSON that tells 1 from 1.0 and true, and does not mind the order of an object's names."""
+    """JSON that distinguishes 1, 1.0 and true, and ignores the order of an object's names."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True)
 
 
 def told(record: Record) -> tuple[str, str, str | None, int, int, str]:
-    """Everything of a record, comparable."""
+    """All of a record, in comparable form."""
     return record.kind, record.id, record.key, record.version, record.seq, exact(record.data)
 
 
@@ -165,7 +164,7 @@ async def opened(store: Store, spec: EmbeddingSpec = SPEC) -> AsyncIterator[Stor
 
 @dataclass(frozen=True, slots=True)
 class PartitionContent:
-    """A partition laid open, for comparison. Empty rows do not count."""
+    """The content of a partition in comparable form, without empty rows."""
 
     rows: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """The fields of each row."""
@@ -181,7 +180,7 @@ def content(partition: Partition) -> PartitionContent:
     """The content of `partition`.
 
     Raises:
-        AssertionError: a row without a vector holds one all the same, or a posting an empty row.
+        AssertionError: an empty row has postings, or a row without a vector has bytes of one.
     """
     with partition.lock:
         rows = {i: tuple(row) for i, row in enumerate(partition.rows.tolist()) if row[0]}
@@ -199,12 +198,7 @@ def content(partition: Partition) -> PartitionContent:
 def expected(
     records: Iterable[Record], vectors: Mapping[tuple[str, str], NDArray[np.float32]]
 ) -> PartitionContent:
-    """What a partition over `records` has to hold.
-
-    Args:
-        records: as a store handed them out.
-        vectors: by kind and id, of those that have one.
-    """
+    """The content of a partition over `records`, with `vectors` by kind and id."""
     rows: dict[int, tuple[int, ...]] = {}
     postings: Counter[tuple[int, int, int]] = Counter()
     made: dict[int, bytes] = {}
@@ -224,7 +218,7 @@ def expected(
 
 
 async def everything(store: Store, scope: Scope) -> list[Record]:
-    """Every record of `scope` of the kinds written here, page by page."""
+    """All records of `scope` of the kinds written here, page by page."""
     found: list[Record] = []
     for kind in (*SEARCHABLE, "note"):
         after = -1
@@ -241,7 +235,7 @@ async def loaded(store: Store, scope: Scope) -> PartitionContent:
 
 T = TypeVar("T")
 Make = Callable[[Path], Store]
-"""From an empty folder to an unopened store; called again on the same folder, another instance of it."""
+"""Returns an unopened store on an empty folder; called again on the same folder, another instance of it."""
 
 SCOPES = (Scope("acme", "ana"), Scope("acme", None), Scope("default", "../ana"))
 _scopes = st.sampled_from([SCOPES[0], *SCOPES])
@@ -288,10 +282,10 @@ SETTINGS = settings(
 
 
 class StoreHistory(RuleBasedStateMachine):
-    """One history, on a reference store and on instances of the store under test that share a place.
+    """One history, on a reference store and on instances of the store under test on the same folder.
 
-    `make` and `instances` are set by `random_histories`. An instance is drawn for every step, so that what
-    one wrote is read by another.
+    `random_histories` sets `make` and `instances`. Every step draws an instance, so that one reads what
+    another wrote.
     """
 
     make: Make
@@ -306,15 +300,15 @@ class StoreHistory(RuleBasedStateMachine):
         self._reference: Store = InMemoryStore()
         self._stores: list[Store] = []
         self._in_order = True
-        """Whether who waits longest is told by the contract: after a reindex all have waited as long."""
+        """Whether the order of waiting records is defined: after a reindex all have waited equally long."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The answer of `work`."""
+        """The result of `work`."""
         return self._runner.run(work)
 
     @initialize()
     def begin(self) -> None:
-        """Open instances on an empty place."""
+        """Open instances on an empty folder."""
         self._open()
 
     def _open(self) -> None:
@@ -338,7 +332,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule(scope=_scopes, batch=_batches, by=st.integers(0, 1))
     def write(self, scope: Scope, batch: list[Any], by: int) -> None:
-        """A batch on both: both take it or both refuse it."""
+        """A batch on both: both accept it or both refuse it."""
         changes = [self._attach(scope, *c) if isinstance(c, tuple) else c for c in batch]
         answers = [self._written(store, scope, changes) for store in (self._reference, self.some(by))]
         assert answers[0] == answers[1], f"the reference {answers[0]} where the store {answers[1]}"
@@ -358,7 +352,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule(scope=_scopes, by=st.integers(0, 1), text=_texts, row=st.integers(0, 3), embed=st.booleans())
     def revise(self, scope: Scope, by: int, text: str, row: int, *, embed: bool) -> None:
-        """Other words for what is there, or the same again, and then perhaps their vector."""
+        """Change the text of a record or write the same again, then perhaps set its vector."""
         for record in self.run(self._reference.rows(scope, [row])):
             self.write(scope, [Put(record=replace(record, data={**record.data, "text": text}))], by)
             if embed:
@@ -368,7 +362,7 @@ class StoreHistory(RuleBasedStateMachine):
         scope=_scopes, by=st.integers(0, 1), names=st.none() | st.lists(st.tuples(_kinds, _ids), max_size=6)
     )
     def erase(self, scope: Scope, by: int, names: list[tuple[str, str]] | None) -> None:
-        """The whole scope, or some of it; what was removed is counted alike."""
+        """Erase the scope, or some of its records; both count what was removed alike."""
         drops = None if names is None else [Drop(kind=kind, id=name) for kind, name in names]
         wanted = self.run(self._reference.erase(scope, drops))
         erased = self.run(self.some(by).erase(scope, drops))
@@ -377,7 +371,9 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule(by=st.integers(0, 1), other=st.booleans())
     def reindex(self, by: int, *, other: bool) -> None:
-        """To another model or the same; the other instances are closed first and open with the new one."""
+        """Reindex with another model or the same; other instances are closed first and opened with the new
+        one.
+        """
         spec = OTHER_SPEC if other else SPEC
         keep = self.some(by)
         for store in self._stores:
@@ -391,7 +387,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """All instances are closed, and new ones opened on the same place."""
+        """Close all instances and open new ones on the same folder."""
         if self.lasts:
             for store in self._stores:
                 self.run(store.aclose())
@@ -408,7 +404,7 @@ class StoreHistory(RuleBasedStateMachine):
         rows=st.lists(st.integers(-2, 9), max_size=5),
     )
     def look(self, scope: Scope, kind: str, names: list[str], rows: list[int], **how: Any) -> None:
-        """A page, by id and by row."""
+        """Read a page, by id and by row."""
         self._same_records(lambda store: store.read(scope, kind, names))
         self._same_records(lambda store: store.rows(scope, rows))
         self._same_records(lambda store: store.scan(scope, kind, **how))
@@ -420,7 +416,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @invariant()
     def same(self) -> None:
-        """Everything that can be seen is the same."""
+        """Everything that can be read is the same."""
         wanted = self._seen(self._reference)
         for store in self._stores:
             assert self._seen(store) == wanted
@@ -439,13 +435,13 @@ class StoreHistory(RuleBasedStateMachine):
 def random_histories(
     make: Make, *, instances: int = 2, lasts: bool = True, how: settings = SETTINGS
 ) -> type[TestCase]:
-    """A test case that tries random histories on the stores of `make`.
+    """A test case that runs random histories on the stores of `make`.
 
     Args:
-        make: from an empty folder to an unopened store, and to another instance of it when called again.
-        instances: how many are open at once; 1 where instances cannot share a place.
-        lasts: whether another instance finds what an earlier one kept.
-        how: how many histories, and how long.
+        make: returns an unopened store on an empty folder; called again, another instance on the same folder.
+        instances: the number of instances open at once; 1 if instances cannot share a folder.
+        lasts: whether an instance finds what an earlier one stored.
+        how: the number and length of histories.
     """
 
     class History(StoreHistory):
@@ -456,31 +452,3 @@ def random_histories(
     case: type[TestCase] = History.TestCase
     case.settings = how  # type: ignore[attr-defined]
     return case
-
-
-__all__ = [
-    "ANA",
-    "ODD_NAMES",
-    "OTHER_SPEC",
-    "SEARCHABLE",
-    "SETTINGS",
-    "SPEC",
-    "PartitionContent",
-    "StoreHistory",
-    "attach",
-    "attached",
-    "content",
-    "everything",
-    "exact",
-    "expected",
-    "index",
-    "loaded",
-    "memory",
-    "note",
-    "opened",
-    "pieces_of",
-    "put",
-    "random_histories",
-    "told",
-    "unit",
-]

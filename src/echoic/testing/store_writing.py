@@ -1,7 +1,4 @@
-"""What `Store` promises of writing and erasing: all or none, versions, places, vectors, nothing left behind.
-
-Part of `StoreConformance`.
-"""
+"""The part of `StoreConformance` about writing and erasing: atomic batches, versions, rows, vectors."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ from echoic.testing.store_histories import (
 from echoic.types import Scope
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
-"""What a store has to keep exactly: any Unicode but NUL and lone surrogates."""
+"""What a store has to keep exactly: any Unicode except NUL and lone surrogates."""
 NAMES = TEXT.filter(lambda name: bool(name.strip()))
 _NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 JSON_VALUES = st.recursive(
@@ -46,8 +43,7 @@ JSON_VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )
-# The names a memory's data really has, so that a store which gives some of them a place of their own is
-# tried with values it does not expect there.
+# names that a memory's data has, so that stores with columns for some of them get unexpected values there
 JSON_DATA = st.dictionaries(
     st.sampled_from(["text", "category", "valid_from", "id", "version", "data"]) | TEXT,
     JSON_VALUES | st.sampled_from(["fact", "preference", "2026-11-20T10:00:00+00:00"]),
