@@ -26,7 +26,6 @@ from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
-from echoic.ranking.relevance import SILENCE_AMONG_PEOPLE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
@@ -506,7 +505,7 @@ class Recaller:
         # past versions rank far behind current ones: leave room until they are reordered
         room = limit + 20 if spans.past else limit
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
-        if found and found[0].floor == SILENCE_AMONG_PEOPLE and await self._are_calls(known):
+        if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
         rows = chosen(found, query, partitions, looked_in, limit=limit, min_relevance=asked.min_relevance)
         return await self._read(scopes, rows), waiting

@@ -19,7 +19,7 @@ from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.layout import Candidates, Floats, Layout
 from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query
-from echoic.ranking.relevance import SILENCE, default_floor, relevance
+from echoic.ranking.relevance import SILENCE, default_floor, kind_of, relevance
 from echoic.types import Rank
 
 
@@ -111,6 +111,8 @@ class RankedRow:
     """How likely it answers, from 0 to 1; see `relevance`."""
     floor: float = SILENCE
     """If the best hit has less, nothing is known."""
+    among_people: bool = False
+    """Whether everything searched was said between people who are called by their names."""
 
 
 def rank(
@@ -193,7 +195,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
     best = float(scores[0]) if len(scores) else 0.0
     explained = Explained(channels.scored(fusion.finding), order.rows)
     likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
-    silence = default_floor(channels)
+    silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
@@ -207,6 +209,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             tuple(other - first for other in others),
             likely,
             silence,
+            channels.among_people,
         )
         for hit, (place, row, first, score, others, likely) in enumerate(
             zip(

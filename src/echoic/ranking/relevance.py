@@ -38,6 +38,12 @@ SILENCE, SILENCE_AMONG_PEOPLE = 0.035, 0.2
 """If no hit reaches this, nothing is known: in calls, and in conversations between people who are called by
 their names. Either loses about a point of R@10, of callers who ask plainly and of LoCoMo's development half.
 docs/relevance.md has the curves."""
+_FEW_ROWS, _SILENCE_OF_FEW, _MANY_ROWS = 32, 0.01, 384
+"""Between people the floor rises from `_SILENCE_OF_FEW` to `SILENCE_AMONG_PEOPLE` between these numbers of
+rows: the best of few wrong rows has a lower relevance than the best of many. Chosen on the corpus's training
+callers told as people, sessions of LoCoMo's development half, and the development stores of
+benchmarks/small_stores.
+"""
 NAMED, TIMED = 0.9, 0.9
 """The relevance of a value under exactly the key asked for, and of what was said in a time that is all the
 question asks for."""
@@ -190,9 +196,20 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
 
-def default_floor(channels: Channels) -> float:
-    """The default relevance below which nothing is known."""
-    return SILENCE_AMONG_PEOPLE if channels.among_people else SILENCE
+def default_floor(channels: Channels, kind: str) -> float:
+    """The default relevance below which nothing is known.
+
+    Args:
+        channels: of the query.
+        kind: of model, see `kind_of`. Without word pieces the number of rows does not lower the floor.
+    """
+    if not channels.among_people:
+        return SILENCE
+    if kind not in CLOSE:
+        return SILENCE_AMONG_PEOPLE
+    sizes, floors = (_FEW_ROWS, _MANY_ROWS), (_SILENCE_OF_FEW, SILENCE_AMONG_PEOPLE)
+    known = np.interp(math.log(_rows_of(channels.places)), np.log(sizes), np.log(floors))
+    return round(math.exp(known), 3)
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
