@@ -253,7 +253,7 @@ class BlockingUserMemory(Protocol):
         """Load what a recall and a brief need, as when the phone rings: partitions, encoder and modules."""
 
     def check_loop(self) -> None:
-        """Raise NotOpen if the memory is not open in the running event loop, before starting work that"""
+        """Raise NotOpen if the memory is not open in the running event loop."""
 
     def listen(
         self,
@@ -481,7 +481,7 @@ class BlockingOpenConversation(Protocol):
         """Extract memories now, by rules, from the turns since the last run; a model reads them later."""
 
     def learn_soon(self) -> None:
-        """Have a model read the new turns in the background, as when an agent hands over or a tool has"""
+        """Have a model read the new turns in the background, as when an agent hands over."""
 
     def begin(self) -> None:
         """Create the conversation, or continue it if it exists."""
@@ -517,7 +517,7 @@ class BlockingProposals(Protocol):
         """Make a proposal global, replacing what was approved under its key before."""
 
     def reject(self, proposal_id: str, *, by: str | None = None) -> None:
-        """Reject a proposal; its author keeps it as a private memory. Arguments and errors as for"""
+        """Reject a proposal; its author keeps it as a private memory. Otherwise as `approve`."""
 
     def decisions(self) -> Sequence[Decision]:
         """Everything operators decided in this deployment about facts and lessons, oldest first."""
@@ -569,10 +569,10 @@ class BlockingDeploymentKeys(Protocol):
         """Make a key invalid in every process; revoking it again changes nothing."""
 
     def of(self, given: str) -> DeploymentKey | None:
-        """The key with the secret `given`, if it is valid."""
+        """The key with the secret `given`, if it is valid; after StoreUnavailable refuse access."""
 
     def named(self, key_id: str) -> DeploymentKey | None:
-        """The key with this id, if it is valid, for a caller who proved to have it before."""
+        """The key with this id, if it is valid, for a caller who proved to have it before. Raises as `of`."""
 
 class BlockingAgentExperience(Protocol):
     """`AgentExperience`, blocking."""
@@ -592,7 +592,7 @@ class BlockingAgentExperience(Protocol):
         """Approve a lesson for use with every user, whoever taught it. For operators."""
 
     def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Remove a lesson from prompts, even if it is taught again. For operators; arguments and errors as"""
+        """Remove a lesson from prompts, even if it is taught again; otherwise as `adopt`."""
 
     def remove(self, lesson_id: str, *, by: str | None = None) -> None:
         """Delete a lesson, as when rejecting a pending one. It may be taught again. For operators."""
@@ -643,7 +643,7 @@ class BlockingStore(Protocol):
         """Change the embedding model: all vectors are dropped; returns how many records now wait for one."""
 
     def check(self) -> Mapping[str, Any]:
-        """Facts for `echoic doctor`: engine, versions, size, pending records, whether it can write. No"""
+        """Facts for `echoic doctor`, such as size and pending records. No contents."""
 
 class BlockingEmbedder(Protocol):
     """`Embedder`, blocking."""
@@ -654,7 +654,7 @@ class BlockingEmbedder(Protocol):
 
     @property
     def semantic(self) -> bool:
-        """Whether its vectors represent meaning. False for "lexical", which uses words, spelling and"""
+        """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
 
     def open(self) -> None:
         """Prepare it for use."""

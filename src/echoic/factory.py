@@ -44,19 +44,15 @@ def open(  # noqa: A001 - echoic.open is the way in
             "postgresql://…", "mongodb://…", "memory://"; or your own `Store` or `Documents`.
         embedder: "local" (MiniLM on this machine), "local:int8", "lexical" (words and sounds only), a hosted
             one such as "voyageai:voyage-3.5-lite" or "openai:my-model?dimensions=768", or your own
-                `Embedder`.
-            None: "local"; if its packages or weights are not installed, a warning says so, search uses words
-                and
-            sounds, and records are embedded once they are installed.
+            `Embedder`. None: "local"; if its packages or weights are not installed, a warning says so, search
+            uses words and sounds, and records are embedded once they are installed.
         model: a language model, "provider:model" as in PydanticAI or a PydanticAI model. In addition to the
             rules it forms memories, decides what may be global, and summarises long calls, always after the
             caller was answered. None: rules only.
         fusion: "blend", "rrf" (MongoDB's $rankFusion formula), or a weights file written by `echoic tune`.
         compliance: the folder of the erasure log, which a restored backup replays (docs/backup.md), and of
-            the
-            key that signs receipts. None: "echoic.db.compliance" beside a SQLite file or a folder of files;
-                no
-            folder for other stores.
+            the key that signs receipts. None: "echoic.db.compliance" beside a SQLite file or a folder of
+            files; no folder for other stores.
         options: what is stored, shared, masked and destroyed; see `echoic.MemoryOptions`.
 
     Raises:

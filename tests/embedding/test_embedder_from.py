@@ -74,13 +74,13 @@ def test_a_name_may_carry_what_a_program_that_takes_only_a_name_must_say(
     ("name", "reason"),
     [
         ("openai:my-model", r'"openai:my-model\?dimensions=768"'),
-        ("openai:my-model?", "nothing is said"),
+        ("openai:my-model?", "nothing follows the question mark"),
         ("openai:my-model?dimensions=many", "whole number, not 'many'"),
         ("openai:my-model?dimensions=0", "at least 1"),
         ("openai:my-model?dimensions=", "each once"),
         ("openai:my-model?dimensions=1&dimensions=2", "each once"),
-        ("openai:my-model?api_key=k", "a name may carry dimensions, base_url"),
-        ("local?dimensions=3", "takes no dimensions"),
+        ("openai:my-model?api_key=k", "a name may contain dimensions, base_url"),
+        ("local?dimensions=3", "does not take dimensions"),
         ("nobody:model?dimensions=3", "unknown embedder"),
     ],
 )
@@ -90,7 +90,7 @@ def test_what_a_name_cannot_carry_is_refused(name: str, reason: str) -> None:
 
 
 def test_what_is_carried_and_passed_as_well_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="say it once"):
+    with pytest.raises(InvalidInput, match="pass it once"):
         embedder_from("openai:my-model?dimensions=768", dimensions=512)
 
 
@@ -109,9 +109,9 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(name: str) -> None
 @pytest.mark.parametrize(
     ("name", "options", "foreign"),
     [
-        ("lexical", {"api_key": "k"}, "takes no api_key; it takes dimensions"),
-        ("local", {"dimensions": 128, "base_url": "http://h"}, "takes no base_url and no dimensions"),
-        ("openai:text-embedding-3-small", {"threads": 2}, "takes no threads"),
+        ("lexical", {"api_key": "k"}, "does not take api_key; it takes dimensions"),
+        ("local", {"dimensions": 128, "base_url": "http://h"}, "does not take base_url or dimensions"),
+        ("openai:text-embedding-3-small", {"threads": 2}, "does not take threads"),
     ],
 )
 def test_an_option_that_does_not_belong_is_refused(name: str, options: dict[str, Any], foreign: str) -> None:

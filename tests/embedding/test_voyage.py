@@ -136,14 +136,14 @@ async def test_vectors_are_put_in_order_by_their_index(
         {"change": lambda answer: answer["data"].pop()},
         {"change": lambda answer: answer["data"].append(answer["data"][0])},
         {"change": lambda answer: answer["data"][0].update(embedding="AAAA")},
-        {"delay_s": 1.0},
+        {"delay_s": 6.0},
     ],
 )
 async def test_what_may_go_better_the_next_time_is_tried_again(
     make: Make, embedding_server: Any, reply: Any, fault: dict[str, Any]
 ) -> None:
     embedding_server.faults = [reply(**fault), reply(**fault)]
-    async with opened(make(timeout_s=0.3)) as embedder:
+    async with opened(make(timeout_s=3 if "delay_s" in fault else 60)) as embedder:
         assert (await embedder.embed(["where is Ana"], "query")).shape == (1, 1024)
     assert len(embedding_server.requests) == 3
 

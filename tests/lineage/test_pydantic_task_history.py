@@ -251,6 +251,21 @@ async def test_an_operators_list_reads_what_it_lists_however_many_users_there_ar
         assert read == [2, 2]
 
 
+async def steps_of_a_list(store, memory):
+    """What SQLite does for one list, and for what else reads at that moment."""
+    count = 0
+
+    def step():
+        nonlocal count
+        count += 1
+        return False
+
+    await store._read(lambda connection: connection.set_progress_handler(step, 1))
+    assert len(await memory.conversations(status="failed")) == 1
+    await store._read(lambda connection: connection.set_progress_handler(None))
+    return count
+
+
 async def test_sqlite_takes_as_many_steps_for_four_times_the_users(tmp_path):
     store = store_from(f"sqlite:///{tmp_path}/e.db")
     async with echoic.open(store, embedder="lexical") as memory:
@@ -262,16 +277,7 @@ async def test_sqlite_takes_as_many_steps_for_four_times_the_users(tmp_path):
                 await a_call(memory, "ana", "wanted", agent="rare", end="failed")
             await memory.settle(60)
             await memory.conversations(status="failed")  # so that the statement is prepared
-            count = [0]
-
-            def step(count=count):
-                count[0] += 1
-                return False
-
-            await store._read(lambda connection, step=step: connection.set_progress_handler(step, 1))
-            assert len(await memory.conversations(status="failed")) == 1
-            await store._read(lambda connection: connection.set_progress_handler(None))
-            steps.append(count[0])
+            steps.append(min([await steps_of_a_list(store, memory) for _ in range(8)]))
         assert steps[0] == steps[1] > 0
 
 

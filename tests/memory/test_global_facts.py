@@ -96,7 +96,7 @@ async def test_a_fact_without_a_key_is_withdrawn_and_may_be_written_again(memory
     assert [hit.text for hit in await memory.user("bob").query("when is the store open?")] == [HOURS]
     await memory.global_facts().withdraw(fact.id, by="omar")
     assert await memory.user("bob").query("when is the store open?", include_past=True) == []
-    with pytest.raises(InvalidInput, match="is global"):
+    with pytest.raises(InvalidInput, match="no global fact"):
         await memory.global_facts().withdraw(fact.id)
     assert (await memory.global_facts().fill([GlobalFact(text=HOURS)])).new == 1
     assert await known(memory) == [(None, HOURS)]

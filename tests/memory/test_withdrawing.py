@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput
-from echoic.memory.sharing import GLOBAL_KINDS, REASONS, share
+from echoic.memory.sharing import GLOBAL_KINDS, REASONS, Shareable, weigh
 from echoic.stores.base import Drop
 
 HOURS = "The store is open from 9 to 17."
@@ -42,7 +42,7 @@ async def test_an_approved_fact_is_withdrawn_and_nobody_is_told_it_again(memory)
         assert HOURS not in (await bob.brief(ask)).text
     assert "9 to 17" not in (await bob.block(agent="a", moment="when are you open?")).text
     assert await memory.global_facts().list() == []
-    with pytest.raises(InvalidInput, match="is global"):
+    with pytest.raises(InvalidInput, match="no global fact"):
         await memory.global_facts().withdraw(fact.id)
 
 
@@ -142,8 +142,8 @@ async def test_what_the_deployment_did_not_list_waits_for_an_operator(key, text)
 @pytest.mark.parametrize("carrier", [text for _, text in BY_ITSELF])
 @pytest.mark.parametrize("joint", ["{0} {1}.", "{1}. {0}", "{0} Also, {1}.", "{0}; {1}", "{0} - {1}"])
 def test_nothing_rides_along_on_what_needs_no_operator(payload, carrier, joint):
-    shareable = share(joint.format(carrier, payload.capitalize()), "opening_hours")
-    assert shareable is None or not shareable.states <= {"hours", "location"}
+    weighed = weigh(joint.format(carrier, payload.capitalize()), "opening_hours")
+    assert not isinstance(weighed, Shareable) or not weighed.states <= {"hours", "location"}
 
 
 async def test_the_deployment_says_what_needs_no_operator():

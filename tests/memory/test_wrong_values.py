@@ -97,7 +97,7 @@ class TestOfAConversation:
     @pytest.mark.parametrize("said", ["hello", None, {"speaker": "user", "text": "x"}, []])
     async def test_what_is_no_turn(self, memory, said):
         call = await memory.user("ana").conversation("call")
-        with pytest.raises(InvalidInput, match="not a turn"):
+        with pytest.raises(InvalidInput, match="append takes Turn objects"):
             await call.append(Turn(speaker="user", text="My name is Ana."), said)
         assert await call.turns() == []
 

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.ranking import FUSIONS, query_of, rank
-from echoic.ranking.relevance import ANSWERED_BY, CHATTER, KINDS, NAMED, RIGHT_BY, SILENCE, WEIGHTS
+from echoic.ranking import FLOOR, FUSIONS, query_of, rank
+from echoic.ranking.channels import Channels
+from echoic.ranking.layout import Candidates
+from echoic.ranking.relevance import (
+    ANSWERED_BY,
+    CHATTER,
+    KINDS,
+    NAMED,
+    RIGHT_BY,
+    SILENCE,
+    SILENCE_AMONG_PEOPLE,
+    WEIGHTS,
+    default_floor,
+)
 
 TOLD = [
     "I moved to Leeds in spring.",
@@ -85,3 +97,14 @@ def test_an_empty_place_beside_it_changes_no_relevance(told, partition):
 def test_chatter_holds_no_word_that_a_life_is_about():
     about = "allergy birthday coffee daughter dog doctor home job medicine name sister time tomorrow work"
     assert CHATTER.isdisjoint(about.split())
+
+
+def test_the_default_threshold_among_people_is_lower_for_fewer_turns_and_in_calls_the_same(partition, turn):
+    def floor(turns, speaker, kind):
+        told = partition([turn(f"Turn {minute}", speaker=speaker, minute=minute) for minute in range(turns)])
+        return default_floor(Channels(query_of("Marta"), [Candidates.of(told)], FLOOR), kind)
+
+    among_people = [floor(turns, "Ana", "people") for turns in (1, 32, 33, 96, 192, 352, 353, 600)]
+    assert among_people == [0.01, 0.01, 0.023, 0.038, 0.087, 0.18, SILENCE_AMONG_PEOPLE, SILENCE_AMONG_PEOPLE]
+    assert floor(1, "Ana", "words") == SILENCE_AMONG_PEOPLE
+    assert {floor(turns, "user", "pieces") for turns in (1, 96, 600)} == {SILENCE}

@@ -317,6 +317,7 @@ CROWDED = """
   return wrong;
 }
 """
+PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 """axe-core, where `scripts/system-packages` could get it by npm."""
 SERIOUS = """
@@ -334,6 +335,20 @@ async def crowded(page, when):
         wrong += [f"{when}, {width} px: {each}" for each in await page.evaluate(CROWDED)]
     await page.set_viewport_size(before)
     return wrong
+
+
+async def photographed(page, view):
+    """Put pictures of a view into build/screenshots, where `scripts/screenshots` asks for them."""
+    if os.environ.get("ECHOIC_SCREENSHOTS") != "1":
+        return
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    before = page.viewport_size
+    for width, height in ((390, 844), (1440, 900)):
+        await page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            await page.screenshot(path=PICTURES / f"{view.replace(' ', '-')}-{width}-{scheme}.png")
+    await page.set_viewport_size(before)
 
 
 async def inaccessible(page, when):

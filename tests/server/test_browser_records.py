@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -12,7 +10,16 @@ from playwright.async_api import expect
 
 import echoic
 from echoic.types import Turn
-from server.browsing import crowded, inaccessible, low_contrast, say, signed_in, token_of, visiting
+from server.browsing import (
+    crowded,
+    inaccessible,
+    low_contrast,
+    photographed,
+    say,
+    signed_in,
+    token_of,
+    visiting,
+)
 from server.conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -35,12 +42,7 @@ async def looks_right(page, name):
         await page.set_viewport_size({"width": width, "height": 900})
         wide = await page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, (name, width, wide)
-        for scheme in ("light", "dark"):
-            if os.environ.get("ECHOIC_SCREENSHOTS") == "1":
-                await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                await page.screenshot(
-                    path=Path(os.environ.get("SHOTS", "/tmp")) / f"{name}-{width}-{scheme}.png"
-                )
+    await photographed(page, name)
     await page.set_viewport_size({"width": 1280, "height": 800})
 
 

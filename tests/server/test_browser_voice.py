@@ -10,7 +10,17 @@ import pytest
 from playwright.async_api import expect
 
 from echoic_loopback.realtime import Says, Script, UserSays, words_heard
-from server.browsing import CHROMIUM, EMBEDDER, IMAGES, SHELL, card, launched, low_contrast, visiting
+from server.browsing import (
+    CHROMIUM,
+    EMBEDDER,
+    IMAGES,
+    SHELL,
+    card,
+    launched,
+    low_contrast,
+    photographed,
+    visiting,
+)
 from server.calls_in_browser import (
     MICROPHONE,
     PAUSE_MS,
@@ -373,5 +383,6 @@ async def test_every_text_of_a_call_can_be_read_and_the_pictures_of_it_are_of_th
         for width in (320, 390, 768):
             await page.set_viewport_size({"width": width, "height": 800})
             assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        await photographed(page, "a call by voice")
         await hang_up(page)
         page.seen.assert_nothing()

@@ -38,7 +38,7 @@ export interface paths {
         put?: never;
         /**
          * Begin a conversation without a greeting
-         * @description Nothing is said and nothing is kept but the conversation itself. An id that exists is continued.
+         * @description Stores only the conversation itself, without a greeting. An existing id continues that conversation.
          */
         post: operations["begin_v1_conversations_post"];
         delete?: never;
@@ -125,8 +125,8 @@ export interface paths {
         put?: never;
         /**
          * Keep nothing of a conversation
-         * @description Destroys what was kept of it, with what was learned from it alone; nothing more of it is kept. It goes
-         *     on, but answers no longer know what was said in it before.
+         * @description Erases what was stored of it and learned from it alone, and stores nothing more of it. It continues,
+         *     but answers no longer know what was said in it before.
          */
         post: operations["off_the_record_v1_conversations__conversation__off_the_record_post"];
         delete?: never;
@@ -146,8 +146,8 @@ export interface paths {
         put?: never;
         /**
          * Keep a conversation that waits for the user's consent
-         * @description The user agreed, under the consent `ask` or after `off-the-record`: what this process holds of it is
-         *     kept, and what is said from now on.
+         * @description Call this when the user agreed, under the consent `ask` or after `off-the-record`: stores what this
+         *     process holds of it, and what is said from now on.
          */
         post: operations["remember_conversation_v1_conversations__conversation__remember_post"];
         delete?: never;
@@ -227,8 +227,8 @@ export interface paths {
         put?: never;
         /**
          * Recall ahead
-         * @description Send interim transcripts while the user speaks, and memory is searched before they end. Answers at
-         *     once; nothing is kept. Ask for the result with the final transcript.
+         * @description Send interim transcripts while the user speaks, so that memory is searched before they stop. Answers at
+         *     once; nothing is stored. Request the result with the final transcript.
          */
         post: operations["partial_v1_conversations__conversation__partial_post"];
         delete?: never;
@@ -248,8 +248,8 @@ export interface paths {
         put?: never;
         /**
          * Recall what was found ahead
-         * @description The brief for the whole utterance, from a partial transcript if one asked the same, else searched for
-         *     now. Turns of this conversation are left out. Ask before you append the utterance.
+         * @description The brief for the whole utterance: found ahead if a partial transcript asked the same, otherwise
+         *     searched now. Turns of this conversation are left out. Call this before you append the utterance.
          */
         post: operations["final_v1_conversations__conversation__final_post"];
         delete?: never;
@@ -348,8 +348,8 @@ export interface paths {
         get: operations["get_consent_v1_consent_get"];
         /**
          * Set the user's consent
-         * @description With `never`, nothing of what the user says is kept from now on; what is kept already stays until it is
-         *     forgotten.
+         * @description With `never`, nothing that the user says is stored from now on; what is stored already stays until it
+         *     is forgotten.
          */
         put: operations["set_consent_v1_consent_put"];
         post?: never;
@@ -421,7 +421,7 @@ export interface components {
             conversation?: string | null;
             /**
              * Moment
-             * @description What the user just said, to recall for.
+             * @description What the user just said, to recall related memories.
              */
             moment?: string | null;
             /**
@@ -442,7 +442,7 @@ export interface components {
         };
         /**
          * BlockText
-         * @description The memory a session starts with, as text for a prompt: the same bytes while nothing changed.
+         * @description The memory a session starts with, as text for a prompt; identical bytes while nothing changes.
          */
         BlockText: {
             /** Text */
@@ -486,7 +486,7 @@ export interface components {
             tokens: number;
             /**
              * Hits
-             * @description The hits that stand in the text, best first.
+             * @description The hits in the text, best first.
              */
             hits: components["schemas"]["FoundHit"][];
         };
@@ -502,7 +502,7 @@ export interface components {
             query: string;
             /**
              * Deadlinems
-             * @description Answer by then with what was found; null waits for all of it.
+             * @description Answer within this time with what was found; null: no limit.
              */
             deadlineMs?: number | null;
             /**
@@ -517,7 +517,7 @@ export interface components {
             besides?: string[] | null;
             /**
              * Timezone
-             * @description The user's, for “last Tuesday”.
+             * @description The user's time zone, for “last Tuesday”.
              * @example Europe/Lisbon
              */
             timezone?: string | null;
@@ -529,19 +529,19 @@ export interface components {
         };
         /**
          * ChosenConsent
-         * @description Whether anything the user says may be kept.
+         * @description Whether anything the user says may be stored.
          */
         ChosenConsent: {
             /**
              * Consent
-             * @description keep; never: nothing is kept beyond the running conversation; ask: so it is in each conversation until the user agrees to keep it.
+             * @description keep: everything is stored. never: nothing is stored after the current conversation. ask: nothing is stored until the user agrees, in each conversation.
              * @enum {string}
              */
             consent: "keep" | "ask" | "never";
         };
         /**
          * ConsentView
-         * @description Whether anything the user says is kept.
+         * @description Whether anything the user says is stored.
          */
         ConsentView: {
             /**
@@ -609,7 +609,7 @@ export interface components {
             alternatives?: string[];
             /**
              * Number
-             * @description Counts the transcripts of the conversation, finals included: one that was overtaken is ignored.
+             * @description The transcript's number in the conversation, finals included: one that arrives after a later one is ignored.
              */
             number?: number | null;
             /** Deadlinems */
@@ -663,14 +663,14 @@ export interface components {
         };
         /**
          * FoundHit
-         * @description A hit. How each channel ranked it is not worked out here; `POST /api/memory` shows it.
+         * @description A hit. How each channel ranked it is not shown here; `POST /api/memory` shows it.
          */
         FoundHit: {
             /** Text */
             text: string;
             /**
              * Relevance
-             * @description How likely it is to answer the query, 0 to 1.
+             * @description How likely it is to answer the query, 0 to 1, comparable between queries.
              * @example 0.62
              */
             relevance: number;
@@ -680,7 +680,7 @@ export interface components {
              */
             scope: "user" | "global";
             memory?: components["schemas"]["MemoryView"] | null;
-            /** @description At least one of `memory` and `turn` is set. */
+            /** @description At least one of `memory` and `turn` is set; if both, the memory was learned from the turn. */
             turn?: components["schemas"]["TurnView"] | null;
             /**
              * Also
@@ -732,7 +732,7 @@ export interface components {
             alternatives?: string[];
             /**
              * Number
-             * @description Counts the transcripts of the conversation, finals included: one that was overtaken is ignored.
+             * @description The transcript's number in the conversation, finals included: one that arrives after a later one is ignored.
              */
             number?: number | null;
         };
@@ -1076,7 +1076,7 @@ export interface components {
             query: string;
             /**
              * Deadlinems
-             * @description Answer by then with what was found; null waits for all of it.
+             * @description Answer within this time with what was found; null: no limit.
              */
             deadlineMs?: number | null;
             /**
@@ -1091,7 +1091,7 @@ export interface components {
             besides?: string[] | null;
             /**
              * Timezone
-             * @description The user's, for “last Tuesday”.
+             * @description The user's time zone, for “last Tuesday”.
              * @example Europe/Lisbon
              */
             timezone?: string | null;

@@ -128,6 +128,16 @@ def embedder_at(settings: Settings) -> DeferredEmbedder:
     return DeferredEmbedder(embedder_from(settings.embedder, model_dir=settings.weights if local else None))
 
 
+async def ready_embedder(settings: Settings, output: Output) -> DeferredEmbedder:
+    """`embedder_at`, ready; if it fails, a note says so, and turns are stored and found by their words."""
+    embedder = embedder_at(settings)
+    try:
+        await embedder.ready()
+    except EmbedderError as error:
+        output.note(words_only(error))
+    return embedder
+
+
 def store_path(settings: Settings) -> Path | None:
     """The file or folder of a local store; None for any other kind of store."""
     scheme, _, rest = settings.store.partition("://")

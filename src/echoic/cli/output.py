@@ -65,6 +65,10 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u20
 """Characters that move the cursor, start an escape sequence or reverse the direction of writing."""
 _NARROWEST = 8
 """Columns; a narrower cell would be unreadable."""
+_LINE_AGAIN = "\r\x1b[2K"
+"""Goes to the beginning of the line and clears it."""
+_SHOWN_EVERY_S = 0.1
+"""How often a line of progress is written anew."""
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -291,18 +295,24 @@ class Output:
 
     @contextlib.contextmanager
     def progress(self, what: str) -> Iterator[ProgressReport]:
-        """Show a progress bar on stderr, on a terminal only."""
+        """Show how far `what` is on a line of stderr, on a terminal only; the line is gone afterwards."""
         if self._settings.quiet or self._settings.json or not sys.stderr.isatty():
             yield lambda _done, _total=None: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
+        width, shown = shutil.get_terminal_size().columns - 1, 0.0
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=None)
-            yield lambda done, total=None: bar.update(task, completed=done, total=total)
+        def show(done: int | None = None, total: int | None = None) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= _SHOWN_EVERY_S or done == total:
+                shown = time.monotonic()
+                far = "" if done is None else f" {done}" if total is None else f" {done}/{total}"
+                _print(f"{_LINE_AGAIN}{what}{far}"[: width + len(_LINE_AGAIN)], sys.stderr, end="")
+
+        show()
+        try:
+            yield show
+        finally:
+            _print(_LINE_AGAIN, sys.stderr, end="")
 
     def _table(self, table: Table) -> None:
         if not table.rows:
@@ -334,9 +344,9 @@ def use_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _print(text: str, stream: Any) -> None:
+def _print(text: str, stream: Any, end: str = "\n") -> None:
     try:
-        print(text, file=stream, flush=True)
+        print(text, file=stream, flush=True, end=end)
     except BrokenPipeError:
         # the rest of the buffer must not fail again when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from echoic.checks import checked_secrets
-from echoic.cli.asyncio_runner import Desk, embedder_at, memory_at, run, run_apart, words_only
+from echoic.cli.asyncio_runner import Desk, memory_at, ready_embedder, run, run_apart
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.server_process import (
@@ -31,7 +31,7 @@ from echoic.cli.server_process import (
     url_of,
 )
 from echoic.cli.settings import Settings
-from echoic.errors import EmbedderError, InvalidInput
+from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -282,11 +282,7 @@ async def _serve(
 
     from echoic.adapters.twilio import phone_app, uvicorn_options
 
-    embedder = embedder_at(settings)
-    try:
-        await embedder.ready()
-    except EmbedderError as error:
-        output.note(words_only(error))
+    embedder = await ready_embedder(settings, output)
     url = url_of(*listening.getsockname()[:2])
 
     async with memory_at(settings, embedder, quota=quota) as memory:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.checks import checked_secrets, is_loopback
-from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart, words_only
+from echoic.cli.asyncio_runner import embedder_at, memory_at, ready_embedder, run_apart
 from echoic.cli.command import command, output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.server_process import (
@@ -40,7 +40,7 @@ from echoic.cli.server_process import (
     voice_transport_option,
 )
 from echoic.cli.settings import Settings, model_option, variable
-from echoic.errors import EmbedderError, InvalidInput
+from echoic.errors import InvalidInput
 from echoic.integrations.tools import FORMATS, exported
 
 if TYPE_CHECKING:
@@ -307,11 +307,7 @@ async def _serve(
 ) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
-    embedder = embedder_at(settings)
-    try:
-        await embedder.ready()
-    except EmbedderError as error:  # meanwhile turns are stored, and found by their words
-        output.note(words_only(error))
+    embedder = await ready_embedder(settings, output)
     host, port = listening.getsockname()[:2]
 
     def announce() -> None:

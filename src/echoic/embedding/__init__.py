@@ -99,13 +99,13 @@ def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> E
         return _as_it_is(spec, given)
     name, carried = _parted(spec)
     for option in carried.keys() & given.keys():
-        raise InvalidInput(f"embedder {spec!r}: {option} was passed beside it as well; say it once")
+        raise InvalidInput(f"embedder {spec!r}: {option} was passed as an argument as well; pass it once")
     given |= carried
     make, allowed = _maker(name)
     foreign = sorted(given.keys() - allowed)
     if foreign:
         raise InvalidInput(
-            f"embedder {spec!r} takes no {' and no '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
+            f"embedder {spec!r} does not take {' or '.join(foreign)}; it takes {', '.join(sorted(allowed))}"
         )
     return make(**given)
 
@@ -116,12 +116,12 @@ def _parted(spec: str) -> tuple[str, dict[str, Any]]:
     carried: dict[str, Any] = {}
     for option, value in parse_qsl(query, keep_blank_values=True):
         if option not in _IN_NAME or option in carried or not (value or option in _CUSTOM):
-            raise InvalidInput(f"embedder {spec!r}: a name may carry {', '.join(_IN_NAME)}, each once")
+            raise InvalidInput(f"embedder {spec!r}: a name may contain {', '.join(_IN_NAME)}, each once")
         if option == "dimensions" and not (value.isascii() and value.isdigit()):
             raise InvalidInput(f"embedder {spec!r}: dimensions must be a whole number, not {value!r}")
         carried[option] = int(value) if option == "dimensions" else value
     if mark and not carried:
-        raise InvalidInput(f"embedder {spec!r}: nothing is said behind the question mark")
+        raise InvalidInput(f"embedder {spec!r}: nothing follows the question mark")
     return name, carried
 
 
@@ -167,10 +167,10 @@ def _known() -> str:
 
 def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
     if not isinstance(embedder, Embedder):
-        raise InvalidInput(f"an embedder or its name is needed, not {type(embedder).__name__}: {_known()}")
+        raise InvalidInput(f"expected an embedder or its name, not {type(embedder).__name__}: {_known()}")
     if given:
         raise InvalidInput(
-            f"the embedder was passed ready-made: set {', '.join(sorted(given))} on it instead"
+            f"the embedder was passed as an object: set {', '.join(sorted(given))} on it instead"
         )
     return embedder
 

@@ -39,9 +39,7 @@ class Embedder(Protocol):
 
     @property
     def semantic(self) -> bool:
-        """Whether its vectors represent meaning. False for "lexical", which uses words, spelling and
-        sound.
-        """
+        """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
         ...
 
     async def open(self) -> None:
@@ -91,7 +89,7 @@ async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embe
     Raises:
         EmbedderUnavailable: it failed, or its result does not match its `spec`; nothing was embedded.
     """
-    # not isinstance: against a protocol it takes as long as a quarter of a search
+    # not isinstance, which on a protocol takes as long as a quarter of a search
     with_pieces: PieceEmbedder | None = embedder if hasattr(embedder, "embed_pieces") else None  # type: ignore[assignment]
     if with_pieces is None:
         made = Embedded(await embedder.embed(texts, kind))
@@ -106,10 +104,10 @@ def _check(vectors: Vectors, shape: tuple[int, int], model: str) -> None:
     """Validate the result: one vector with other dimensions would make a scope unreadable."""
     if np.shape(vectors) != shape:
         raise EmbedderUnavailable(
-            f"{model!r} made vectors of shape {np.shape(vectors)} where its spec promises {shape}"
+            f"{model!r} made vectors of shape {np.shape(vectors)} instead of {shape}, as in its spec"
         )
     if not np.isfinite(vectors).all():
-        raise EmbedderUnavailable(f"{model!r} made a vector that holds what is not a finite number")
+        raise EmbedderUnavailable(f"{model!r} made a vector with a number that is not finite")
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -141,7 +139,7 @@ def _checked(text: object, position: int, *, blank: bool) -> str:
             raise InvalidInput(
                 f"text {position} holds half a character (a lone surrogate) at position {error.start}. "
                 "Decode it again, with errors='replace' if need be."
-            ) from None  # the cause would carry the text itself
+            ) from None  # the cause would contain the text
     return text
 
 
@@ -174,7 +172,7 @@ async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedd
     try:
         return await embedded(embedder, given, "document")
     except InvalidInput:
-        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then it is not for the text
+        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then not because of the text
     made = await _halved(embedder, given)
     pieces = [piece for one in made for piece in one.pieces or ()]
     whole = len(pieces) == len(texts)
@@ -313,7 +311,7 @@ class CachedEmbedder:
     def _ended(self, task: asyncio.Task[None], coming: Mapping[str, asyncio.Future[Embedded]]) -> None:
         self._tasks.discard(task)
         for text, one in coming.items():
-            if not one.done():  # it was cancelled before it began
+            if not one.done():  # cancelled before it started
                 one.cancel()
                 if self._coming.get(text) is one:
                     del self._coming[text]
@@ -339,12 +337,12 @@ class CachedEmbedder:
             for text in texts:
                 coming = self._coming.pop(text)
                 coming.set_exception(error)
-                coming.exception()  # seen, when nobody waits any more
+                coming.exception()  # mark the exception as retrieved if nobody waits any more
             return
         for i, text in enumerate(texts):
-            # a copy: a row would keep the whole batch in memory
+            # a copy, since a view would keep the whole batch in memory
             one = Embedded(made.vectors[i : i + 1].copy(), [made.pieces[i]] if made.pieces else None)
-            if self._cleared == cleared:  # else it was to be forgotten while it was under way
+            if self._cleared == cleared:  # otherwise it was cleared while in progress
                 self._known[text] = one
             self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:

@@ -66,11 +66,7 @@ class Described:
 
     @classmethod
     def read(cls, model: PublishedModel, given: Mapping[str, str]) -> Described:
-        """The description in the files of `model`; values in `given` override them.
-
-        Raises:
-            EmbedderMissing: they describe no supported encoder.
-        """
+        """The description in a model's files, overridden by `given`; EmbedderMissing if unsupported."""
         config = model.json("config.json")
         if not config:
             raise EmbedderMissing(f"{model.name} has no config.json: it is not a published model")
@@ -161,7 +157,7 @@ class CustomEncoder(Encoder):
         """The word pieces of a text without prefix and marks."""
         end = len(tokens.ids) - 1
         own = self._projected(hidden[end - len(tokens.spans) : end])
-        # a [CLS] vector is no mean of pieces: there is none without some of the words
+        # a [CLS] vector is not a mean of pieces, so there is none without some of the words
         kept = own if self._about.pooling != "cls" else own[:, :0]
         return Pieces(axes=unit(unit(own) @ self._axes), hidden=kept.copy(), spans=tokens.spans)
 
@@ -212,7 +208,7 @@ class CustomEncoder(Encoder):
             assert hidden is not None
             rows.append(unit(self._projected(hidden[0, 1 : len(tokens.ids) - 1])))
         turned = np.linalg.svd(np.concatenate(rows), full_matrices=False)[2][:AXES]
-        # of a vector and its opposite always the same
+        # fix the sign, which the decomposition leaves open
         signs = np.sign(turned[np.arange(len(turned)), np.abs(turned).argmax(axis=1)])
         axes = np.zeros((turned.shape[1], AXES), np.float32)
         axes[:, : len(turned)] = (turned * signs[:, None]).T

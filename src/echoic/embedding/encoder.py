@@ -29,8 +29,8 @@ from echoic.embedding.weights import MODEL, ModelFiles, Variant
 from echoic.errors import EmbedderMissing
 from echoic.partition import AXES, Pieces
 
-_LONGEST_WORD = 100  # characters; a longer one is one unknown piece
-_INSIDE = "##"  # begins a piece that does not begin its word
+_LONGEST_WORD = 100  # characters; a longer word is one unknown piece
+_INSIDE = "##"  # prefix of a piece that does not begin its word
 _IDEOGRAPHS = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
     *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
@@ -75,9 +75,7 @@ class WordPieces:
     """The pieces of one vocabulary. Thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        """Read the vocabulary; raises ValueError if `file` is no tokenizer.json of an uncased WordPiece
-        model.
-        """
+        """Raises ValueError if `file` is no tokenizer.json of an uncased WordPiece model."""
         try:
             stated = json.loads(file.read_text(encoding="utf-8"))
             model, normalizer = stated["model"], stated["normalizer"]
@@ -151,10 +149,8 @@ def axes() -> NDArray[np.float32]:
 
 
 def pieces_of(hidden: NDArray[np.float32], spans: tuple[tuple[int, int], ...]) -> Pieces:
-    """The word pieces of one text, from [pieces, dimensions] encoder outputs without [CLS] and [SEP], and
-    their spans.
-    """
-    # a copy: a view would keep the whole batch in memory
+    """The word pieces of encoder outputs [pieces, dimensions] without [CLS] and [SEP]."""
+    # a copy, since a view would keep the whole batch in memory
     return Pieces(axes=unit(hidden @ axes()), hidden=hidden.copy(), spans=spans)
 
 
@@ -167,7 +163,7 @@ MAX_TOKENS = 256
 
 _INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _POOLED = "sentence_embedding"
-_HIDDEN = ("token_embeddings", "last_hidden_state")  # ours, and the name the Hugging Face exporters use
+_HIDDEN = ("token_embeddings", "last_hidden_state")  # our name, and that of the Hugging Face exporters
 
 _MARKS = 2  # [CLS] and [SEP]
 
@@ -231,11 +227,7 @@ class Encoder:
     """Whether the graph's own pooled output is the vector of a text."""
 
     def __init__(self, files: ModelFiles, variant: Variant, threads: int) -> None:
-        """Load the model and check that it is the expected one.
-
-        Raises:
-            EmbedderMissing: packages are not installed, a file cannot be read, or it is another model.
-        """
+        """Load and check the model; EmbedderMissing without packages or files, or for another model."""
         try:
             import onnxruntime
         except ImportError as error:
@@ -258,7 +250,7 @@ class Encoder:
 
     def tokenise(self, text: str, kind: Kind = "query") -> CutText:
         """The first `MAX_TOKENS` tokens of `text`, [CLS] and [SEP] included."""
-        del kind  # this model reads both alike
+        del kind  # this model treats both kinds alike
         return self._cut(text, MAX_TOKENS)
 
     def _cut(self, text: str, most: int) -> CutText:
@@ -277,15 +269,11 @@ class Encoder:
     def abortable(self) -> Abort:
         """A handle that stops the run it is passed to."""
         options = self._run_options()
-        options.log_severity_level = 4  # that it was stopped is no error to be printed
+        options.log_severity_level = 4  # do not print an error when it is stopped
         return Abort(options)
 
     def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """Encode `batch`, token ids by text, padded to the longest; with `hidden` return token vectors too.
-
-        Raises:
-            Aborted: `abort` was set before the run was over.
-        """
+        """Encode token ids by text, with token vectors if `hidden`; raises Aborted once `abort` is set."""
         longest = max(map(len, batch))
         ids = np.zeros((len(batch), longest), np.int64)
         mask = np.zeros_like(ids)
@@ -313,7 +301,7 @@ class Encoder:
         return _mean(hidden, mask)
 
     def _recognise(self, files: ModelFiles, variant: Variant) -> None:
-        # A file of another model would give vectors that look right and mean something else, under this
+        # A file of another model would give plausible vectors that mean something else, under this
         # model's name. The same run also makes the first real query as fast as the others.
         vector = self.run([self.tokenise(_PROBE).ids]).pooled[0]
         if vector.shape != (DIMENSIONS,):

@@ -144,7 +144,7 @@ class HostedEmbedder(RemoteEmbedder):
             ) from error
         except EchoicError:
             raise
-        # The rest are complaints of PydanticAI and of the provider's SDK: a key or an address is missing.
+        # Other errors of PydanticAI and of the provider's SDK: a key or an address is missing.
         except Exception as error:
             reason = str(error) if isinstance(error, UserError) else type(error).__name__
             raise EmbedderUnavailable(
@@ -217,11 +217,7 @@ class HostedEmbedder(RemoteEmbedder):
 
 
 def canonical(model: str) -> str:
-    """`model` as "provider:model" with the provider's current name.
-
-    Raises:
-        InvalidInput: there is no such provider, or no model is named.
-    """
+    """`model` as "provider:model" with the provider's current name, or InvalidInput."""
     provider, _, name = model.partition(":")
     provider = ALIASES.get(provider, provider)
     if provider not in KEYS or not name:

@@ -27,8 +27,8 @@ _STEM = 0.5
 _SPELLING = 0.35
 _SOUND = 0.15
 
-_REVISION = -1  # of this module; raise it when the features or their weights change (analysis 3 changed none)
-_LONGEST_WORD = 64  # characters; what is longer is no word, and would fill the cache
+_REVISION = -1  # version of this module; raise it when features or weights change (analysis 3 changed none)
+_LONGEST_WORD = 64  # characters; anything longer is not a word, and would fill the cache
 _INLINE_CHARACTERS = 2_000  # about 0.5 ms of unseen words; more goes to a thread
 
 

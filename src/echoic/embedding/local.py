@@ -164,9 +164,9 @@ class Runner:
             self._asked_at = time.monotonic()
             for (
                 running
-            ) in self._aborts:  # after the query is there: the thread looks for both in the other order
+            ) in self._aborts:  # after the query was added: the thread checks both in the other order
                 running.set()
-        if self._ended.is_set():  # the thread may have looked into the inbox for the last time before
+        if self._ended.is_set():  # the thread may have emptied the inbox for the last time already
             self._refuse_rest()
         return call.future
 
@@ -231,7 +231,7 @@ class Runner:
         """Seconds for which documents, if nothing else is pending, are still held back."""
         if self._queries or self._put_off >= PATIENCE:
             return 0
-        self._awaits_release = True  # before looking: who releases looks at it afterwards
+        self._awaits_release = True  # before checking: a release checks it afterwards
         since = tuple(self._holds.values())
         return max(0.0, max(since) + HOLD_S - time.monotonic()) if since else 0
 
@@ -257,7 +257,7 @@ class Runner:
 
         def run(place: int) -> None:
             with contextlib.suppress(Aborted):
-                # who came before the abort was there could not set it
+                # a query that arrived before this handle existed could not set it
                 if not aborts or self._inbox.empty():
                     self._run(batches[place], aborts[place] if aborts else None)
                     done.append(batches[place])
@@ -269,7 +269,7 @@ class Runner:
         for thread in beside:
             thread.join()
         self._aborts = ()
-        # in halves: where the machine is slow, the next question would stop all of it again
+        # in halves: on a slow machine the next query would stop all of it again
         stopped = [half for batch in batches if batch not in done for half in _halves(batch)]
         self._runs.extendleft(reversed(stopped))
         if done:
@@ -317,7 +317,7 @@ class Runner:
                 item.call.vectors[item.row] = made.pooled[place]
                 if item.call.pieces is not None and made.hidden is not None:
                     item.call.pieces[item.row] = self._encoder.pieces(made.hidden[place], item.tokens)
-                with self._finishing:  # runs side by side may be of one call
+                with self._finishing:  # parallel runs may belong to one call
                     item.call.left -= 1
                     ready = not item.call.left
                 if ready:
@@ -369,7 +369,7 @@ def _failing(texts: Iterable[_PendingText]) -> Iterator[None]:
 
 
 def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
-    with contextlib.suppress(InvalidStateError):  # cancelled or already failed: nobody waits for it
+    with contextlib.suppress(InvalidStateError):  # cancelled or failed already
         if isinstance(outcome, Exception):
             future.set_exception(outcome)
         else:
@@ -377,12 +377,10 @@ def _settle(future: Future[Embedded], outcome: Embedded | Exception) -> None:
 
 
 def _compared(exact: Encoder, other: Encoder, texts: Sequence[TokenIds]) -> tuple[float, float]:
-    """The least cosine between both encoders' vectors of each text, and the share of the time the other
-    takes.
-    """
+    """The least cosine between both encoders' vectors, and the other one's share of the time."""
     closeness, share = 1.0, 0.0
     for text in texts:
-        # of several rounds the quickest: whatever else runs here slows some of them
+        # the fastest of several rounds: other load slows some of them
         (one, exact_s), (two, other_s) = (
             min((_timed(encoder, text) for _ in range(_ROUNDS)), key=itemgetter(1))
             for encoder in (exact, other)
@@ -505,11 +503,11 @@ class LocalEmbedder:
         return None if self._runner is None else self._encoder_in_use.count(text)
 
     def _load(self) -> None:
-        with self._opening:  # of two that open at once the second finds it done
+        with self._opening:  # of two concurrent calls the second finds it done
             if self._runner is not None:
                 return
             encoder = self._encoder_in_use = self._encoder()
-            # Company in a run changes the int8 vector of a text (cosine down to 0.95 to itself alone),
+            # Batching changes the int8 vector of a text (cosine down to 0.95 to the vector without),
             # because activations are scaled by the largest of the batch: each runs alone, a quarter slower.
             together = TEXTS_PER_RUN if self._variant == "fp32" else 1
             beside = 2 if self._threads == 1 and _processors() > 1 else 1
@@ -526,7 +524,7 @@ class LocalEmbedder:
         except EmbedderMissing:
             if not files.made:
                 raise
-            discard(files)  # a cache can be damaged; what was made from good weights can be made again
+            discard(files)  # the cache may be damaged, and can be created again
             return self._loaded(self._files())
 
     def _loaded(self, files: ModelFiles) -> Encoder:

@@ -23,11 +23,11 @@ POOLED = "sentence_embedding"
 HIDDEN = "token_embeddings"
 """Output, float32 [batch, tokens, dimensions]; rows where the mask is 0 are meaningless."""
 
-_OPSET = 20  # the first with Gelu as one operator
-_TYPES = {np.dtype(name): code for name, code in (("f4", 1), ("i1", 3), ("i8", 7))}  # as ONNX numbers them
+_OPSET = 20  # the first opset with Gelu as one operator
+_TYPES = {np.dtype(name): code for name, code in (("f4", 1), ("i1", 3), ("i8", 7))}  # ONNX type numbers
 _FLOAT = _TYPES[np.dtype("f4")]
-_STORED = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}  # the types of a safetensors file that are read
-_IR_VERSION = 9  # what onnxruntime 1.20, the oldest allowed, can read
+_STORED = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}  # supported types of a safetensors file
+_IR_VERSION = 9  # readable by onnxruntime 1.20, the oldest supported
 _MASKED = np.float32(-1e9)  # added to the score of a padded token: its weight after softmax is exactly 0
 
 
@@ -43,9 +43,7 @@ class Architecture:
 
     @classmethod
     def read(cls, config: Path) -> Self:
-        """The architecture in a Hugging Face config.json; raises ValueError if it is no BERT with exact
-        GELU.
-        """
+        """Read a Hugging Face config.json; raises ValueError if it is no BERT with exact GELU."""
         stated = json.loads(config.read_text(encoding="utf-8"))
         if stated.get("model_type") != "bert" or stated.get("hidden_act") != "gelu":
             raise ValueError(
@@ -196,9 +194,7 @@ def build(safetensors: Path, config: Path, *, int8: bool = False) -> bytes:
 
     With `int8` the matrix weights have 8 bits, with a scale for each channel, and activations are quantised
     at run time (dynamic); the embedding table stays float32. The cosine to the fp32 vector is about 0.99.
-
-    Raises:
-        ValueError: the files hold no BERT encoder.
+    Raises ValueError if the files hold no BERT encoder.
     """
     shape = Architecture.read(config)
     try:

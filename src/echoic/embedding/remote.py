@@ -101,7 +101,7 @@ class RemoteEmbedder(ABC):
             EmbedderUnavailable: there is no key.
             InvalidInput: the provider is unknown.
         """
-        async with self._opening:  # of two that open at once the second finds it done
+        async with self._opening:  # of two concurrent calls the second finds it done
             if not self._open:
                 await self._connect()
                 self._open = True
@@ -173,7 +173,7 @@ class RemoteEmbedder(ABC):
     def _pause_s(self, attempt: int, error: TransientError) -> float:
         ceiling = min(self._backoff_s * 2 ** (attempt - 1), LONGEST_WAIT_S)
         jittered = random.uniform(0, ceiling)  # noqa: S311 - spreads callers in time, guards nothing
-        # What the provider asks for is a minimum; those it asked together should not all return together.
+        # The provider's pause is a minimum; callers that it paused together should not retry together.
         return jittered if error.retry_after_s is None else error.retry_after_s + jittered
 
     async def _once(self, texts: Sequence[str], kind: Kind) -> Vectors:
@@ -246,7 +246,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):  # no date, or one without a zone
+        except (ValueError, TypeError):  # not a date, or one without a zone
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
@@ -324,7 +324,7 @@ class VoyageEmbedder(RemoteEmbedder):
             "truncation": True,
             "encoding_format": "base64",
         }
-        if choices != ():  # models of one size refuse the field
+        if choices != ():  # models with a single size refuse the field
             self._request_fields["output_dimension"] = wanted
         self._api_key = api_key
         self._base_url = base_url
@@ -345,7 +345,7 @@ class VoyageEmbedder(RemoteEmbedder):
         return httpx2.AsyncClient(
             base_url=self._address(),
             headers={"Authorization": f"Bearer {key}"},
-            timeout=None,  # the whole request has one, in RemoteEmbedder
+            timeout=None,  # RemoteEmbedder limits the whole request
         )
 
     def _key(self) -> str:
@@ -355,7 +355,7 @@ class VoyageEmbedder(RemoteEmbedder):
             raise EmbedderUnavailable(
                 f"{self.spec.model!r} needs a key: pass api_key= or set {' or '.join(KEY_VARIABLES)}"
             )
-        if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its complaint
+        if not (key.isascii() and key.isprintable()):  # the HTTP client would quote it in its error
             raise EmbedderUnavailable(
                 f"the key for {self.spec.model!r} holds characters that no key has: check api_key= or "
                 f"{' and '.join(KEY_VARIABLES)}"

@@ -47,7 +47,7 @@ _WAYS_OUT = (
 _SCRATCH = ".making-"
 _ABANDONED_S = 3600.0  # a conversion takes seconds
 _HUB = "https://huggingface.co"
-_HUB_TIMEOUT_S = 10.0  # without a byte
+_HUB_TIMEOUT_S = 10.0  # without receiving a byte
 _FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
 _log = logging.getLogger(__name__)
@@ -75,17 +75,10 @@ class _PublishedFiles:
 def find(
     model_dir: Path | None, variant: Variant, cache_dir: Path | None, hub: str | None = None
 ) -> ModelFiles:
-    """The files of the model, downloaded and converted as needed. Blocks, the first time for seconds.
+    """The files of the model, downloaded and converted as needed, or EmbedderMissing. Blocks, at first for
+    seconds.
 
-    Args:
-        model_dir: the only place to look; None looks in the cache, among the installed packages and on the
-            model hub, in this order.
-        variant: "fp32", or "int8" with 8-bit matrix weights.
-        cache_dir: the folder of converted models; None is the user's cache directory.
-        hub: address of the model hub; None is the public one, or HF_ENDPOINT.
-
-    Raises:
-        EmbedderMissing: the files do not exist, or are not the expected ones.
+    Without `model_dir`, looks in the cache, among the installed packages and on the model hub, in this order.
     """
     cache = (cache_dir or _user_cache()) / "models"
     if model_dir is not None:
@@ -226,11 +219,7 @@ class PublishedModel:
 
     @classmethod
     def find(cls, name: str, cache_dir: Path | None) -> PublishedModel:
-        """Find the description of the model `name`; downloaded once if needed. Blocks.
-
-        Raises:
-            EmbedderMissing: there is no such folder, or the hub has no such model or is unreachable.
-        """
+        """Find or download the description of the model `name`, or raise EmbedderMissing. Blocks."""
         folder = Path(name).expanduser()
         if folder.is_dir():
             return cls(name, folder)
@@ -250,7 +239,7 @@ class PublishedModel:
                     target = Path(scratch) / file
                     target.parent.mkdir(exist_ok=True)
                     hub.fetch(file, target, optional=not file.startswith(("config.json", "tokenizer")))
-                with contextlib.suppress(OSError):  # another process was faster
+                with contextlib.suppress(OSError):  # another process was first
                     Path(scratch).rename(home)
                 Path(scratch).mkdir(exist_ok=True)
         return found if found.weights() else cls(name, home, _Hub(name, _BRING))
@@ -261,9 +250,7 @@ class PublishedModel:
         return found if found.is_file() else None
 
     def json(self, file: str) -> dict[str, Any]:
-        """The content of a JSON file; empty if it does not exist. Raises EmbedderMissing if it is no JSON
-        object.
-        """
+        """A JSON object; empty without the file, EmbedderMissing if it is no object."""
         found = self.path(file)
         try:
             stated = json.loads(found.read_text(encoding="utf-8")) if found else {}
@@ -288,11 +275,7 @@ class PublishedModel:
             return hashlib.sha256(sample + opened.read()).hexdigest()
 
     def files(self, variant: Variant, cache_dir: Path | None) -> ModelFiles:
-        """The files of an encoder, downloaded and converted as needed. Blocks, the first time for minutes.
-
-        Raises:
-            EmbedderMissing: the files do not exist, or are not the expected ones.
-        """
+        """An encoder's files, downloaded and converted as needed, or EmbedderMissing. Blocks for minutes."""
         weights, tokenizer = self.weights() or self._fetched(), self.path("tokenizer.json")
         if tokenizer is None:
             raise EmbedderMissing(f"{self.folder} has no tokenizer.json: only WordPiece tokenizers are read")

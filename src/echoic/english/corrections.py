@@ -280,9 +280,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
-    """`old` with its last digits replaced by those repeated: "… one two three four, sorry, one two three
-    five".
-    """
+    """`old` with its last digits corrected: "… one two three four, sorry, one two three five"."""
     run = spoken_values.digits(said, at)
     if run is None or not 3 <= len(run.text) < len(old):
         return None

@@ -106,7 +106,7 @@ _ANY_AGE: Final = range(3, 121)
 _INTRODUCED: Final = frozenset("speaking calling ringing phoning here from".split())
 _AGE_CLOSERS: Final = words("facts.age_closers")
 _LASTING: Final = words("facts.lasting")
-# What puts a home in the past, up to some words behind it ("with my parents when I was five").
+# Words that put a home in the past, up to some words after it ("with my parents when I was five").
 _LONG_AGO: Final = pattern("facts.long_ago")
 # "I moved to Paris in 2010 and to London in 2015": on to the next.
 _THEN_ON: Final = pattern("facts.then_on")
@@ -223,7 +223,7 @@ def _aged(value: int, end: int) -> RuleReading:
 # -- work
 
 _AT: Final = frozenset("at for with".split())
-# "my job is boring", "killing me", "changing": what a job is like ends as what one does.
+# "my job is boring", "killing me", "changing": descriptions that end like activities.
 _DOINGS: Final = words("facts.doings")
 _FIGURATIVE: Final = re.compile(r"to (?:my|our|his|her|their|everyone|all|them|him|half) ")
 _EMPLOYED: Final = frozenset("for since all".split())
@@ -304,7 +304,7 @@ _COUNTS: Final = {
     word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
 }
 _SAME: Final = table("facts.same")
-# In a text without capitals a verb after an unlisted word makes it somebody's name ("my dog biscuit is …").
+# In a text without capitals a verb after an unlisted word makes it a name ("my dog biscuit is …").
 _THEIR_VERBS: Final = AUXILIARIES | frozenset(
     """
     and who likes loves lives works wants needs says said just also who's always never goes went got with
@@ -312,7 +312,7 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
-# Who is named so and is no longer with the speaker: a pet that died, a partner who left.
+# Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
 _PARTED: Final = pattern("facts.parted")

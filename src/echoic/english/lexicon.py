@@ -7,26 +7,18 @@ need not be listed. Names that are ordinary words too ("will", "grace", "hunter"
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import get_data
 from typing import Final
 
 from echoic.temporal.rules import MONTHS as MONTH_NAMES
+from echoic.text import sections
 
 _MACRO: Final = re.compile(r"\{([a-z_.]+)\}")
 
 
-@cache
-def _sections(file: str) -> dict[str, list[str]]:
-    """The lines of each section of a data file."""
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in (get_data("echoic.english", f"data/{file}.txt") or b"").decode().splitlines():
-        if re.fullmatch(r"\[[a-z_.]+\]", line):
-            lines = found.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    return found
+def _sections(file: str) -> Mapping[str, list[str]]:
+    return sections("echoic.english", f"data/{file}.txt")
 
 
 @cache

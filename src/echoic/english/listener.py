@@ -39,7 +39,7 @@ RULES: Final = rules_of({"facts": facts, "preferences": preferences})
 """In the order they are tried at a word; the first that reads a value wins."""
 
 _BY_WORD: Final = index_of(RULES)
-# Characters looked at of one utterance: as much as one may hold. More is not speech.
+# Characters of one utterance that are read, its maximum size.
 _MAX_CHARACTERS: Final = 32 * 1024
 # Words, and characters, before a correction that may say what it corrects. Keeps hearing linear.
 _BEHIND: Final = 60
@@ -49,7 +49,7 @@ _ONLY: Final = re.compile(r"\b(?:just|only) ")
 # Requests to the memory itself.
 _REMEMBER: Final = pattern("requests.remember")
 _FORGET: Final = pattern("requests.forget")
-# One deletes letters and orders as well, so "delete" needs to say what, and of what kind.
+# "Delete" also applies to letters and orders, so it needs an object of a known kind.
 _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
@@ -76,11 +76,11 @@ _MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
 _FORBIDDING: Final = words("guards.forbidding")
 _SHADOWING: Final = words("guards.shadowing")
 _LIFTING: Final = frozenset("but anyway anyways however".split())
-# Phrases that cast a shadow though none of their words does.
+# Phrases that start a supposition though none of their words does.
 _SHADOWS: Final = pattern("guards.shadows")
-# Phrases that cast none though their words do: polite conditions and the speaker's own insistence.
+# Phrases that do not, though their words do: polite conditions and the speaker's own insistence.
 _HARMLESS: Final = pattern("guards.harmless")
-# Phrases after which the speaker vouches for what follows.
+# Phrases after which the speaker means what follows.
 _VOUCHING: Final = pattern("guards.vouching")
 _AGENT: Final = pattern("guards.agent")
 _STAGED: Final = pattern("guards.staged")
@@ -89,12 +89,12 @@ _QUESTIONING: Final = words("guards.questioning")
 _ASSENTING: Final = frozenset("ok okay alright please yeah".split())
 _TAGS: Final = pattern("guards.tags")
 _TAKEN_BACK: Final = pattern("guards.taken_back")
-# What makes a home, a job or a diet one of a season, or one that was left.
+# Words that make a home, a job or a diet temporary or past.
 _PASSING: Final = pattern("guards.passing")
 _PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry", "diet:")
-# What says that nothing before it holds, of whatever kind it is.
+# Words that retract everything before them, of any kind.
 _UNSAID: Final = pattern("guards.unsaid")
-# The same, but of what was denied anyway it is only said once more: "I don't live there, not any more".
+# The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = pattern("guards.joke")
 _TIMELESS: Final = tuple(
@@ -286,9 +286,7 @@ class _Passage:
         return self._led is not None and self._led[1] == index
 
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
-        """Add the result of a rule, unless the sentence retracts it; returns where it ended, if
-        understood.
-        """
+        """Add a rule's result unless the sentence retracts it; returns where it ended."""
         said = self._said
         asked = rule.request or self._requested
         denied = spot.match.groupdict().get("no") is not None

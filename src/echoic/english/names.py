@@ -23,7 +23,7 @@ TITLES: Final = words("names.titles")
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _MUD: Final = words("names.mud")
-# What follows a name that was given in passing: the next clause, a purpose, a place.
+# Words that follow a name given in passing: the next clause, a purpose, a place.
 _CLOSERS: Final = words("names.closers")
 _SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
 

@@ -38,7 +38,7 @@ _CONDITION_WORDS: Final = 10
 _AFTER: Final = pattern("phrases.after")
 _BEFORE: Final = pattern("phrases.before")
 _ADJUNCT: Final = pattern("phrases.adjunct")
-# What is no condition of a preference: said of what was, of what might be, of now, or out of politeness.
+# No conditions of a preference: past, hypothetical, only now, or out of politeness.
 _NOT_ONE: Final = pattern("phrases.not_one")
 _TELLING: Final = words("phrases.telling")
 _THEIRS: Final = table("phrases.theirs")
@@ -96,7 +96,7 @@ def _is_one(text: str) -> bool:
 def _theirs(text: str) -> str:
     """The speaker's words about themselves, reworded in the third person."""
     words = text.split()
-    words[0] = words[0].lower()  # it stands behind what it is a condition of
+    words[0] = words[0].lower()  # it follows what it is a condition of
     return " ".join(_THEIRS.get(word.casefold().replace("’", "'"), word) for word in words)
 
 

@@ -126,7 +126,7 @@ def role(said: Sentence, at: int, *, certain: bool) -> Value | None:
         return None
     head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
     owned = head != "owner" or said.low(at) == "the" or not _COMMON_WORKPLACES.isdisjoint(words)
-    ranked = said.low(at) == "the"  # "the head of sales" has a post, "the nurse" is somebody spoken of before
+    ranked = said.low(at) == "the"  # "the head of sales" is a post, "the nurse" was mentioned before
     known = head in _RANKED if ranked else _is_trade(head)
     if not (known or (certain and article)) or not owned:
         return None

@@ -9,15 +9,7 @@ import re
 from typing import Final
 
 from echoic.english import phrases
-from echoic.english.lexicon import (
-    DETERMINERS,
-    FUNCTION,
-    PREPOSITIONS,
-    PRONOUNS,
-    pattern,
-    table,
-    words,
-)
+from echoic.english.lexicon import DETERMINERS, FUNCTION, PREPOSITIONS, PRONOUNS, pattern, table, words
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import Sentence
 from echoic.english.slots import RuleReading, Spot, hear, many, one
@@ -29,7 +21,7 @@ _DIETS: Final = table("preferences.diets")
 PLURALS: Final = table("preferences.plurals")
 _THIRD_PERSON: Final = table("preferences.third_person")
 _HOURS: Final = pattern("preferences.hours")
-# What makes a rule of a diet hold only now and then, or only of some of it.
+# Words that limit a diet to some times or some foods.
 _NOW_AND_THEN: Final = pattern("preferences.now_and_then")
 _UNDER_CONDITIONS: Final = words("preferences.under_conditions")
 _ONLY_NEGATIVE: Final = ("at work", "at home", "on sunday", "on saturday", "past")
@@ -176,7 +168,7 @@ def call_time(spot: Spot) -> RuleReading | None:
 _CHOSEN: Final = words("preferences.chosen")
 _BOOKABLE: Final = words("preferences.bookable")
 _ATTRIBUTES: Final = pattern("preferences.attributes")
-# What one chooses among without an article ("monthly billing").
+# Choices without an article ("monthly billing").
 _TERMS: Final = words("preferences.terms")
 _PAST: Final = pattern("preferences.past")
 _MONEY: Final = pattern("preferences.money")
@@ -344,7 +336,7 @@ def needs(spot: Spot) -> RuleReading | None:
     if found is None:
         return None
     head_at = _head_at(said, spot.at, found.end)
-    # what stands before the noun describes it; what stands behind may only be for how many, when or where to
+    # words before the noun describe it; words after it may only say how many, when or where to
     words = head_at + 1 - spot.at - (said.low(spot.at) in {"a", "an"})
     replaced = said.low(spot.at + 1) in {"new", "different", "bigger", "better", "good", "nice"}
     lasting = head_at + 1 < found.end and said.low(head_at + 1) in _DESCRIBING

@@ -21,7 +21,7 @@ _REPEATABLE: Final = words("sentences.repeatable")
 _RESTARTS = frozenset("in at from near as".split())
 _REPAIRS: Final = words("sentences.repairs")
 _CONTRACTIONS: Final = table("sentences.contractions")
-# Words whose full stop does not end a sentence.
+# Abbreviations, whose full stop does not end a sentence.
 _TITLES: Final = words("sentences.titles")
 _ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
@@ -139,9 +139,7 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
         chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
         words = [_word_of(chunks, index) for index in range(len(chunks))]
         folded = fold("\0".join(word for word, _, _ in words)).split("\0")
-        for (word, opening, closing), apart in zip(
-            words, folded, strict=False
-        ):  # "" is cut into one word, too
+        for (word, opening, closing), apart in zip(words, folded, strict=False):  # "" is one word, too
             low = "".join(apart.split())
             quotes.open(opening)
             if low and len(word) <= _MAX_WORD:
@@ -287,7 +285,7 @@ MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
 _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
 _LEADING: Final = pattern("answers.leading")
-# What is no answer: a refusal, a question, or a statement that stands by itself.
+# Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
 

@@ -247,7 +247,9 @@ def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
     found = []
     for section, reader, flags, trigger in triggers():
         whole = expanded(trigger, section)
-        if not whole.endswith((" )?", " ){0,2}", "[ ]")):  # what is optional at its end brings its own space
+        if not whole.endswith(
+            (" )?", " ){0,2}", "[ ]")
+        ):  # an optional part at its end includes its own space
             whole += " "
         words = frozenset(re.findall(r"[a-z][a-z'-]*", whole))
         read: Reader = getattr(readers[section], reader, None) or _filling(reader, readers[section])

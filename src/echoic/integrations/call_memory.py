@@ -77,8 +77,7 @@ class CallMemory:
     Args:
         user: the user's memory.
         call: the id of the call and of its conversation; new if empty. An id that was used before continues
-            that
-            conversation; its turns are not recalled during the call.
+            that conversation; its turns are not recalled during the call.
         agent: the name under which conversations and experience are stored.
         deadline_ms: how long a reply may wait for memory.
 

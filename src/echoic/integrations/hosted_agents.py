@@ -193,8 +193,7 @@ def by_number(
         salt: the secret that numbers are hashed with.
         deployment: the deployment of the users.
         trust_incoming: whether to believe the number of an incoming call, which can be faked. If not, only
-            called
-            parties are known.
+            called parties are known.
     """
 
     async def whose(caller: HostedCaller) -> str | None:
@@ -232,8 +231,7 @@ def webhooks(
         vapi_assistant: the id of the assistant that takes calls, for `assistant-request`.
         retell_key: the API key that Retell marks for webhooks.
         elevenlabs_secret: the secret of the post-call webhook. ElevenLabs signs neither the conversation
-            initiation
-            webhook nor tools: give these the secret as the header `x-echoic-secret`.
+            initiation webhook nor tools: give these the secret as the header `x-echoic-secret`.
         deployment: the deployment of the users.
     """
     router, hooks = APIRouter(), HostedWebhooks(service, whose, deployment, level)

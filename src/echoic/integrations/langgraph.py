@@ -57,15 +57,13 @@ class EchoicStore(BaseStore):
 
     Args:
         memory: an open memory. Create the store in the event loop that memory is open in: nodes without
-            `await`
-            use that loop from LangGraph's threads.
+            `await` use that loop from LangGraph's threads.
         deployment: the deployment.
         fields: paths of the values by which an item is found, in LangGraph's syntax; by default all texts.
         deadline_ms: how long a search waits for the embedding of its query; after that only words are
             searched.
         level: how certain users' identities are. At a level that limits what users are told
-            (docs/assurance.md),
-            every operation raises NotAllowed.
+            (docs/assurance.md), every operation raises NotAllowed.
     """
 
     __slots__ = ("_deadline_ms", "_deployment", "_fields", "_level", "_loop", "_memory")

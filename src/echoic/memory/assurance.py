@@ -54,7 +54,7 @@ TABLE: Final[Mapping[Level, Sensitivity]] = MappingProxyType(
 PROVE: Final = "this needs a proof of who is asking: a PIN, a code, or an account"
 
 _LISTS: Final = word_lists("echoic.memory.sharing")
-# an allergy that is not known does more harm than one that somebody else hears of
+# an unknown allergy does more harm than one that another caller hears of
 _SENSITIVE: Final = f"{_LISTS['sensitive']} {_LISTS['touched by medical']}".split()
 _WORDS: Final = re.compile(
     START + any_of(" ".join(w for w in _SENSITIVE if w not in _LISTS["allergy"].split())) + END, re.IGNORECASE
@@ -69,11 +69,7 @@ text counts."""
 
 
 def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
-    """The default table with a deployment's changes, such as "attested=sensitive,device=open".
-
-    Raises:
-        InvalidInput: unknown level or sensitivity.
-    """
+    """The default table with changes such as "attested=sensitive,device=open"; raises InvalidInput."""
     if isinstance(given, str):
         given = dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
     table: dict[Level, Sensitivity] = dict(TABLE)
@@ -108,9 +104,7 @@ class Visibility:
 
     @property
     def hints(self) -> bool:
-        """Whether the caller may learn that more is known; a stranger must not learn that the user is known
-        at all.
-        """
+        """Whether the caller may learn that more is known; a stranger must not."""
         return self.most == "personal"
 
     def shows(self, *texts: str | None) -> bool:

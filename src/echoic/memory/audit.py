@@ -85,9 +85,7 @@ class AuditLog:
         """Why the log cannot be written at the moment; None if it can."""
 
     def note(self, did: Did, scope: Scope, kind: str) -> None:
-        """Queue an entry; entries are written in order. Reads of the global scope concern no user and are not
-        logged.
-        """
+        """Queue an entry, in order. Reads of the global scope concern no user and are skipped."""
         if scope.user is None and did == "read":
             return
         actor, what, job = _actor.get(), (did, scope, kind), _job.get()
@@ -116,11 +114,7 @@ class AuditLog:
         self._thread.submit(self._write, False)
 
     async def flush(self) -> None:
-        """Wait until every entry is on disk.
-
-        Raises:
-            StoreUnavailable: the log cannot be written, so the access to be logged must not happen.
-        """
+        """Wait until every entry is on disk; after StoreUnavailable the access must not happen."""
         error = await asyncio.wrap_future(self._thread.submit(self._write, True))
         if error is not None:
             raise error

@@ -103,7 +103,7 @@ class Distiller:
     async def _readers(self) -> tuple[RuleReader, ModelReader | None]:
         """The extraction module, imported on first use: it loads most of this library."""
         if self._made is None:
-            # in a thread: it takes longer than a caller should wait
+            # in a thread: the import takes longer than a caller should wait
             made = await asyncio.to_thread(self._make)
             self._made = self._made or made
         return self._made
@@ -135,11 +135,7 @@ class Distiller:
         return (await self._readers())[1] is not None
 
     async def open(self) -> None:
-        """Prepare the model, if there is one.
-
-        Raises:
-            InvalidInput: the model is not set up correctly.
-        """
+        """Prepare the model, if any; InvalidInput if it is not set up correctly."""
         if self._extractor is not None:
             await self._extractor.open()
 
@@ -256,9 +252,7 @@ class Distiller:
             await asyncio.sleep(min(run.again_s, 0.2))
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
-        """Learn from every conversation of a deployment, or of all of them (None); from parked ones only if
-        asked.
-        """
+        """Learn from every conversation of a deployment (None: of all), parked ones only if asked."""
         from echoic.memory.extraction.reconciliation import Distilled
 
         total = Distilled()
@@ -408,7 +402,7 @@ class Background:
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
         if self._task is None:
-            # anew: those of before may belong to a loop that has ended
+            # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._hurry, self._settling = asyncio.Event(), 0
             self._wake.set()
@@ -416,12 +410,10 @@ class Background:
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
 
     def poke(self, conversation: tuple[Scope, str] | None = None, *, urgent: bool = False) -> None:
-        """Announce a write. Several pokes for a conversation during a run cause one more run.
+        """Announce a write; several pokes for a conversation during a run cause one more run.
 
-        `urgent` has a model read `conversation` now, however little is new.
-
-        Raises:
-            NotOpen: called from another event loop than the service's.
+        `urgent` has a model read `conversation` now, however little is new. Raises NotOpen in another event
+        loop.
         """
         self._home.check()
         if conversation is not None:
@@ -430,9 +422,7 @@ class Background:
         self._wake.set()
 
     async def settle(self, timeout_s: float, progress: ReportProgress | None = None) -> bool:
-        """Wait at most `timeout_s` until nothing is pending and no model is running; returns whether that was
-        reached.
-        """
+        """Wait until nothing is pending and no model runs; returns whether that was in time."""
         self._home.check()
         if self._task is None or self._task.done():
             return False
@@ -453,7 +443,7 @@ class Background:
         await self._idle.wait()
         while not self._runs.idle:
             await self._runs.settle()
-            self.poke()  # what a model had kept wants a vector
+            self.poke()  # memories that a model added need vectors
             await self._idle.wait()
 
     async def _reported(self, progress: ReportProgress) -> None:
@@ -477,7 +467,7 @@ class Background:
         for task in running:
             task.cancel()
         if running:
-            await asyncio.wait(running)  # whatever one of them ended with is no reason not to close
+            await asyncio.wait(running)  # an error of a task must not prevent closing
         await self._runs.stop()
 
     def abandon(self) -> None:
@@ -493,7 +483,7 @@ class Background:
             try:
                 failed = await self._hear_poked()
                 failed = await self._until_quiet() or failed
-                await self.embed_waiting()  # one conversation keeps nobody's vectors back
+                await self.embed_waiting()  # a failing conversation must not delay vectors
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
             if failed is None:
@@ -508,10 +498,10 @@ class Background:
                 self._idle.set()
 
     async def _until_quiet(self) -> Exception | None:
-        """Wait for a pause between writes, and hear what is said meanwhile; as `_hear_poked`.
+        """Wait for a pause between writes, running the rules meanwhile; returns as `_hear_poked`.
 
-        Embedding takes as much of the processor as all else that is done for a write, and nobody waits for
-        it: words and sounds are searched at once.
+        Embedding takes as much processor time as the rest of a write, and is not urgent: words and sounds
+        are searched at once.
         """
         loop, failed = asyncio.get_running_loop(), None
         until = loop.time() + BUSY_S
@@ -525,9 +515,7 @@ class Background:
         return failed
 
     async def _hear_poked(self) -> Exception | None:
-        """Run the rules over conversations with new turns; returns an error to retry after a pause, or
-        None.
-        """
+        """Run the rules over new turns; returns an error to retry after a pause, or None."""
         failed: Exception | None = None
         again: dict[tuple[Scope, str], bool] = {}
         while self._poked:
@@ -540,7 +528,7 @@ class Background:
                 continue
             if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
-        for name, urgent in again.items():  # without waking: after the pause
+        for name, urgent in again.items():  # without waking the task: it is retried after the pause
             self._poked[name] = self._poked.get(name, False) or urgent
         return failed
 
@@ -556,7 +544,7 @@ class Background:
                 later[conversation] = LAST_RETRY_S
             else:
                 later |= {} if run.again_s is None else {conversation: run.again_s}
-        self.poke()  # vectors for what was kept
+        self.poke()  # vectors for the new memories
         return later
 
     async def _sweep(self) -> None:
@@ -570,11 +558,7 @@ class Background:
             log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
 
     async def embed_waiting(self) -> int:
-        """Embed everything that is pending; returns how many records.
-
-        Raises:
-            EmbedderUnavailable: they stay pending.
-        """
+        """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending."""
         done = 0
         while batch := await self._store.waiting(BATCH):
             done += await self._embed(batch)
@@ -602,7 +586,7 @@ class Background:
                 was=record.data,
             )
             by_scope.setdefault(waiting.scope, []).append(attach)
-        # at once, so that their commits share the time that a disk takes
+        # concurrently, so that the commits share a disk sync
         writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
         for ended in await asyncio.gather(*writing, return_exceptions=True):
             if ended is not None:

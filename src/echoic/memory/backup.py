@@ -63,15 +63,8 @@ async def back_up(
 ) -> BackedUp:
     """Write the content of a store to `path` while others go on writing.
 
-    Args:
-        source: returns the store, not opened yet.
-        path: the file to create; neither it nor its checksum file may exist.
-        embedding: the model of the store's vectors, if the store does not say.
-        progress: called with the number of records copied and the total.
-
-    Raises:
-        InvalidInput: `path` exists, or its folder does not.
-        StoreError: the store could not be read or the file not written; no file is left behind.
+    `source` returns the store, not opened yet; `embedding` is the model of its vectors if it does not say.
+    Neither `path` nor its checksum file may exist (InvalidInput). After a StoreError no file is left behind.
     """
     checksum = path.with_name(path.name + SUFFIX)
     await asyncio.to_thread(_check_free, path, checksum)
@@ -114,7 +107,7 @@ async def restore(
     """
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="echoic-restore-")
     try:
-        copy = Path(folder) / "backup.db"  # opening it upgrades it and writes a log
+        copy = Path(folder) / "backup.db"  # opening it would upgrade it and write a log
         await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
         source = _file_store(copy, target())
         any_model = EmbeddingSpec("", 0)
@@ -157,7 +150,7 @@ async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, i
 def _check_free(path: Path, checksum: Path) -> None:
     for each in (path, checksum):
         if each.exists():
-            raise InvalidInput(f"{str(each)!r} is there already: name another file")
+            raise InvalidInput(f"{str(each)!r} exists already: name another file")
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder {str(path.parent)!r}: create it first")
 
@@ -193,12 +186,12 @@ def _verified_copy(path: Path, copy: Path, *, checked: bool) -> None:
         expected = checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[0]
     elif checked:
         raise InvalidInput(
-            f"{str(checksum)!r} is missing, so nobody can tell whether the backup is whole: "
+            f"{str(checksum)!r} is missing, so the backup cannot be verified: "
             "put it back, or use --without-checksum"
         )
     shutil.copyfile(path, copy)
     if expected is not None and _digest(copy) != expected:
-        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum is another")
+        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum differs")
 
 
 def _remove(new: Path) -> None:
@@ -212,13 +205,9 @@ _SUMS_UP = ("summary", "recall_key")
 
 
 async def forget_again(parts: Parts, compliance: Compliance) -> int:
-    """Repeat the erasures that this store has no mark of; returns how many.
-
-    Raises:
-        StoreError: an erasure failed; nothing may be read from this store before it succeeds.
-    """
+    """Repeat erasures without a mark; returns how many. After StoreError nothing may be read."""
     async with compliance.applying():
-        missing = await compliance.missing(parts.store)  # another process may have been faster
+        missing = await compliance.missing(parts.store)  # another process may have done it first
         by_scope: dict[str, list[PastErasure]] = {}
         for past in missing:
             by_scope.setdefault(past.scope, []).append(past)
@@ -263,14 +252,14 @@ async def _erase_part(
     meant = {name for name, told in hashes.items() if told in gone}
     losing = {name for name, told in hashes.items() if told in rewritten} - meant
     if scope.user is not None:
-        # first what was remembered: its words are taken out of turns and summaries as they were then
+        # memories first: their words are removed from turns and summaries as these were then
         for kind, name in sorted(meant):
             if kind == MEMORY and await parts.store.read(scope, MEMORY, [name]):
                 await Erasing(parts, scope).forget(None, None, name)
     there = await _records(parts.store, scope)
     changes: list[Erasable] = [Drop(kind=kind, id=name) for kind, name in meant & there.keys()]
     changes += [_stripped(there[name]) for name in losing & there.keys() if there[name] == before[name]]
-    if scope.user is not None:  # they may quote anything
+    if scope.user is not None:  # these records may quote anything
         quoting = [name for name in there if name[0] in {GIVEN, CHECKPOINT} and name not in meant]
         changes += [Drop(kind=kind, id=name) for kind, name in quoting]
     if changes:

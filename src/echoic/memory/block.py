@@ -133,7 +133,7 @@ class BlockMaker:
         block = pack(OPENING, drafts, budget_tokens, count)
         if not asked or not block.sections:
             return block
-        # what was formed since the rest was read is not the moment's: it will stand among the memories
+        # memories created since the rest was read are left out here: the next block lists them
         known = {memory.id for memory in others}
         now, outcome = await self._now(moment or "", block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
@@ -166,11 +166,7 @@ class BlockMaker:
         return {memory for memory, turn in first.items() if turn in heard}
 
     async def _now(
-        self,
-        moment: str,
-        block: Block,
-        known: Collection[str],
-        options: SearchOptions,
+        self, moment: str, block: Block, known: Collection[str], options: SearchOptions
     ) -> tuple[Draft, Outcome]:
         """Hits for the current turn that the block does not contain yet, and the search's outcome."""
         recall = await self._user.recall(
@@ -199,11 +195,7 @@ _REACH = 3
 
 
 def hits_for(question: str, budget_tokens: int) -> int:
-    """How many hits to read: more for a question that asks for a list, whose items lie far apart.
-
-    Raises:
-        InvalidInput: the budget is not a whole number above 0, or the question is blank.
-    """
+    """How many hits to read: more for a question that asks for a list. Raises InvalidInput."""
     checked_budget(budget_tokens)
     return LIST_HITS if asks_list(checked_query(question)) else HITS
 

@@ -116,11 +116,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Checkpoint:
-    """The inverse of `as_json`.
-
-    Raises:
-        InvalidInput: `data` is not a checkpoint.
-    """
+    """The inverse of `as_json`; InvalidInput if `data` is not a checkpoint."""
     try:
         turns = [
             turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
@@ -162,8 +158,7 @@ _SWEEPS: Final = 4
 class AbandonedCalls(Sweeper):
     """Closes calls whose process died and that nobody resumed within `resumable_for_s` (None: no limit).
 
-    Raises:
-        InvalidInput: the limit is so short that a live call would be closed.
+    A limit so short that it would close live calls raises InvalidInput.
     """
 
     def __init__(self, parts: Parts, resumable_for_s: float | None) -> None:
@@ -184,11 +179,7 @@ class AbandonedCalls(Sweeper):
         )
 
     async def close_all(self, deployment: str | None = None) -> int:
-        """Close every call that is over, of one deployment or of all; returns how many were closed here.
-
-        Raises:
-            StoreUnavailable: the checkpoints could not be read.
-        """
+        """Close every call that is over, of one deployment or of all; returns how many."""
         if self._resumable_for_s is None:
             return 0
         closed = 0
@@ -198,9 +189,7 @@ class AbandonedCalls(Sweeper):
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
-        """Close the call of a checkpoint if it is over; errors are logged, so that other calls are still
-        closed.
-        """
+        """Close a checkpoint's call if it is over; logs errors, so that others are closed."""
         try:
             if not self._is_over(from_json(record.data)):
                 return False
@@ -219,7 +208,7 @@ class AbandonedCalls(Sweeper):
         store = self._parts.store
         records = await store.read(scope, CHECKPOINT, [name])
         if not records or not self._is_over(checkpoint := from_json(records[0].data)):
-            return False  # closed by another, forgotten, or taken up again
+            return False  # closed by another process, forgotten, or resumed
         unchanged, drop = Put.over(records[0], records[0]), Drop(kind=CHECKPOINT, id=name)
         ends = await self._ends(scope, checkpoint)
         await store.write(scope, [unchanged, *ends, drop])
@@ -229,14 +218,14 @@ class AbandonedCalls(Sweeper):
 
     def _is_over(self, checkpoint: Checkpoint) -> bool:
         assert self._resumable_for_s is not None
-        # in seconds: "for ever", said as infinity, is no timedelta
+        # in seconds: an infinite limit is not a timedelta
         return (self._parts.clock() - checkpoint.saved_at).total_seconds() > self._resumable_for_s
 
     async def _ends(self, scope: Scope, checkpoint: Checkpoint) -> list[Change]:
         """Store the turns, learn from them, and return the other changes that end the call."""
         store = self._parts.store
         if not await store.read(scope, CONVERSATION, [checkpoint.conversation]):
-            return []  # it was forgotten
+            return []  # the conversation was forgotten
         from echoic.memory.conversation import OpenConversation
 
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
@@ -324,7 +313,7 @@ class RecordSessionStore:
         """See `SessionStore`. `beside` is written in the same transaction."""
         data = as_json(checkpoint) | {"writer": self._writer}
         record = Record(kind=CHECKPOINT, id=checkpoint.session, data=data)
-        # the first one of a call may be on its way while its conversation is forgotten
+        # the first write of a call may arrive while its conversation is forgotten
         of_it = Require(kind=CONVERSATION, id=checkpoint.conversation)
         try:
             await self._store.write(scope, [of_it, Put(record=record, expect=self._version or 0), *beside])
@@ -374,7 +363,7 @@ async def kept_of_earlier_calls(memory: UserMemory, session_id: str, every_s: fl
 
 
 async def _keep(memory: UserMemory, checkpoint: Checkpoint, record: Record) -> None:
-    if await memory.find_conversation(checkpoint.conversation) is not None:  # else it was forgotten
+    if await memory.find_conversation(checkpoint.conversation) is not None:  # otherwise it was forgotten
         conversation = await memory.conversation(checkpoint.conversation)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
         await conversation.learn()

@@ -34,7 +34,7 @@ from echoic.types import Receipt, Scope
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, one process at a time may write
+except ImportError:  # not on Windows, where only one process at a time may write
     fcntl = None  # type: ignore[assignment]
 
 BEGIN: Final = "0" * 64
@@ -63,12 +63,7 @@ class ChainedLog:
         self._thread_lock = threading.Lock()
 
     def append(self, *entries: Mapping[str, Any], durable: bool = True) -> None:
-        """Append a line for each entry; if `durable`, on disk when this returns.
-
-        Raises:
-            StoreUnavailable: the file could not be written.
-            StoreCorrupt: its last line cannot be read.
-        """
+        """Append a line for each entry; on disk when this returns if `durable`. Raises as `entries`."""
         try:
             with self._thread_lock, locked(self._lock):
                 self._append(entries, durable=durable)
@@ -149,9 +144,7 @@ class ChainedLog:
         return found, before or BEGIN
 
     def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
-        """At most `limit` entries of `deployment` after number `after`; earlier lines are not read. Raises as
-        `entries`.
-        """
+        """The next `limit` entries of `deployment`; earlier lines are not read. Raises as `entries`."""
         found: list[dict[str, Any]] = []
         before: tuple[int, str] | None = None
         try:
@@ -175,9 +168,7 @@ class ChainedLog:
         return found
 
     def _place(self, file: BinaryIO, after: int) -> int:
-        """An offset in the file at or before the first line after number `after`; lines are ordered by
-        number.
-        """
+        """An offset at or before the first line after number `after`; numbers ascend."""
         low, high = 0, file.seek(0, os.SEEK_END)
         while high - low > _TAIL:
             middle = (low + high) // 2
@@ -191,11 +182,7 @@ class ChainedLog:
         return low
 
     def head(self) -> str:
-        """The hash of the last line.
-
-        Raises:
-            StoreUnavailable: the file cannot be read.
-        """
+        """The hash of the last line."""
         try:
             with self._thread_lock, locked(self._lock):
                 fd = os.open(self.path, os.O_RDWR)
@@ -211,10 +198,8 @@ class ChainedLog:
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
         """Remove the entries whose "at" is before `at` and append `note`; returns how many were removed.
 
-        The rest stays byte for byte, so that a later hash can still be checked.
-
-        Raises:
-            StoreCorrupt: the chain is broken; nothing was removed.
+        The rest stays byte for byte, so that a later hash can still be checked. A broken chain raises
+        StoreCorrupt.
         """
         with self._thread_lock, locked(self._lock):
             entries, _ = self.read()
@@ -316,7 +301,7 @@ class Compliance:
         if not path.exists():
             if self.log.path.exists():
                 raise StoreCorrupt(
-                    f"{str(path)!r} is missing, so nobody can tell whom the erasures beside it are about: "
+                    f"{str(path)!r} is missing, without which the listed erasures cannot be repeated: "
                     "put it back from a copy of the folder"
                 )
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -402,10 +387,12 @@ class Compliance:
             try:
                 erased = await store.erase(scope, changes)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
-            except WriteConflict:  # nothing was destroyed, and nothing is to be
+            except WriteConflict:  # a conflict: nothing was or will be destroyed
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except BaseException:  # it may have happened; if not, it does before anything is written there
+            except (
+                BaseException
+            ):  # it may have happened; if not, it is repeated before anything is written to the scope
                 self._failed.setdefault(scope, {})[name] = changes
                 raise
         return erased
@@ -423,7 +410,7 @@ class Compliance:
             return
         async with self._holding(shared=True):
             for name, changes in list(self._failed.get(scope, {}).items()):
-                # a conflict: it had happened, or another process has written there since
+                # a conflict: it had happened, or another process wrote to the scope since
                 with contextlib.suppress(WriteConflict):
                     await store.erase(scope, changes)
                 await self._done(store, scope, [name])
@@ -509,7 +496,9 @@ class Compliance:
         try:
             await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: lock.close())  # the thread goes on waiting, and then holds it
+            taking.add_done_callback(
+                lambda _: lock.close()
+            )  # the thread goes on waiting, and then holds the lock
             raise
         except OSError as error:
             raise StoreUnavailable(

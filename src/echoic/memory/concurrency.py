@@ -30,16 +30,12 @@ async def load(*modules: str) -> None:
 
 
 async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
-    """Run `attempt` until it raises no `WriteConflict`.
-
-    Raises:
-        StoreUnavailable: too many conflicts; nothing was written.
-    """
+    """Retry `attempt` after `WriteConflict`; StoreUnavailable after too many, with nothing written."""
     for number in range(_ATTEMPTS):
         try:
             return await attempt()
         except WriteConflict:
-            # apart from the others, or they meet again; short, for a caller waits
+            # random, so that writers do not collide again; short, since a caller waits
             await asyncio.sleep(random.uniform(0, 0.002 * number))  # noqa: S311 - no secret
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
 
@@ -142,8 +138,8 @@ class RunsPerUser:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._tasks.clear()  # one that had not begun has not taken itself out
-        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned one
+        self._tasks.clear()  # a run that had not started has not removed itself
+        for timer in self._timers.values():  # last: a run that ended meanwhile may have planned another
             timer.cancel()
         self._timers.clear()
 

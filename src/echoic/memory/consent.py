@@ -84,11 +84,7 @@ _STAYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def checked_consent(consent: object) -> Consent:
-    """`consent`, if it is valid.
-
-    Raises:
-        InvalidInput: it is not.
-    """
+    """`consent`, if it is valid, or InvalidInput."""
     if consent not in get_args(Consent):
         raise InvalidInput(f"unknown consent: use one of {', '.join(get_args(Consent))}")
     return cast("Consent", consent)
@@ -215,7 +211,7 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
         if decided != "keep" and isinstance(change, Put) and not _is_of_a_call(change.record):
             raise NotKept(REASONS[decided], say=SPOKEN[decided])
     left_out = [decided != "keep" for decided in verdicts]
-    # what a call's records require is a conversation that is not kept either
+    # the conversation that a call's records require is not kept either
     return [
         change
         for change, left in zip(changes, left_out, strict=True)
@@ -277,7 +273,7 @@ def _asked(scope: Scope, change: Change) -> tuple[str, ...]:
     """The ids of the choices that `change` depends on: first the user's, then the conversation's."""
     assert isinstance(change, Put)
     record = change.record
-    if scope.user is None:  # what a user made everyone's
+    if scope.user is None:  # memories that a user made global
         author = record.data.get("author")
         if not isinstance(author, str) or not author:
             return ()
@@ -293,7 +289,7 @@ def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) ->
     return Put(record=Record(kind=CONSENT, id=name, data=data))
 
 
-@lru_cache(maxsize=1024)  # asked for at every write
+@lru_cache(maxsize=1024)  # read at every write
 def _name(scope: Scope, conversation: str | None = None) -> str:
     """The id of a choice: a hash that does not reveal whose it is."""
     return memory_id(CONSENT, scope.user or "", *([] if conversation is None else [conversation]))

@@ -112,11 +112,11 @@ class OpenConversation:
         return await self._append(new, learn=learn)
 
     async def _append(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
-        # a turn of what was forgotten would be found, but never learned from, listed or exported
+        # a turn of a forgotten conversation would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         wanted: dict[str, Turn] = {}
         for turn in new:
-            wanted.setdefault(turn.id, turn)  # said twice in one breath, as in two
+            wanted.setdefault(turn.id, turn)  # the same id twice in one call, as in two calls
         known: dict[str, Turn] = {}
         while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
@@ -125,8 +125,8 @@ class OpenConversation:
                 ]
                 prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
                 await self._parts.store.write(self._scope, prepared)
-            except WriteConflict:  # some were appended before, by us or by another process
-                await self.info()  # or what they belong to is gone
+            except WriteConflict:  # some were appended already, by this or another process
+                await self.info()  # or their conversation is gone
                 wanted |= await self._elsewhere(missing, known)
             else:
                 kept = {change.record.id: change.record for change in prepared if isinstance(change, Put)}
@@ -188,7 +188,7 @@ class OpenConversation:
 
     async def _hear_answers(self, new: Sequence[Turn]) -> None:
         """Carry out what the user says in `new` about keeping this conversation."""
-        if self.asking and await self._look() == "keep":  # answered elsewhere: on a page, or by an API
+        if self.asking and await self._look() == "keep":  # answered elsewhere, such as on a page
             await self._take_up()
         waiting = self._parts.pending.turns(self._scope, self.id) if self.silent else []
         asked = next((turn for turn in reversed(waiting) if turn.speaker == AGENT), None)
@@ -210,7 +210,7 @@ class OpenConversation:
         except NotAllowed:
             log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
         except BaseException:
-            self.verdict = before  # said again with the same turn
+            self.verdict = before  # the turn was appended again
             raise
 
     async def _unkept_turns(self, turns: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
@@ -357,9 +357,7 @@ class OpenConversation:
         return learned
 
     async def learn_soon(self) -> None:
-        """Have a model read the new turns in the background, as when an agent hands over or a tool has
-        answered.
-        """
+        """Have a model read the new turns in the background, as when an agent hands over."""
         self._parts.background.poke((self._scope, self.id), urgent=True)
 
     async def begin(self) -> None:
@@ -377,11 +375,7 @@ class OpenConversation:
         return self.silent or await self._look() != "keep"
 
     async def _unkept(self) -> Conversation:
-        """The state of a conversation of which nothing is stored.
-
-        Raises:
-            InvalidInput: it was stored, and then forgotten.
-        """
+        """The state of a conversation without stored turns; InvalidInput if it was forgotten."""
         if not await self._is_unkept():
             raise InvalidInput(f"conversation {brief(self.id)} was forgotten; open a new one")
         now = self._parts.clock()
@@ -401,9 +395,7 @@ class OpenConversation:
 
     def _own(self, turn: Turn) -> Turn:
         if not isinstance(turn, Turn):
-            raise InvalidInput(
-                f"not a turn but {type(turn).__name__}: append takes one Turn or several, each by itself"
-            )
+            raise InvalidInput(f"append takes Turn objects as separate arguments, not {type(turn).__name__}")
         if turn.conversation and turn.conversation != self.id:
             raise InvalidInput(
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
@@ -452,11 +444,7 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
 def _answer(
     turns: Sequence[tuple[Turn, Record]], after: str | None, qualified: Callable[[str], str]
 ) -> list[tuple[Turn, Record]]:
-    """What the agent said after the user's turn `after`, or before the first one.
-
-    Raises:
-        InvalidInput: there is no such turn, or no answer to it.
-    """
+    """The agent's turns after the user's turn `after`, or before the first; InvalidInput without any."""
     begin = 0
     if after is not None:
         names = {after, qualified(after)}
@@ -497,9 +485,7 @@ ENOUGH = 0.6
 
 
 def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with their similarity (1: the
-    same words).
-    """
+    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1)."""
     said = _words(spoken)
     scored = [(name, _likeness(said, _words(key))) for name, key in keys.items()]
     return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])
@@ -518,7 +504,7 @@ def _likeness(said: list[str], key: list[str]) -> float:
     short, long = sorted((said, key), key=len)
     found = sum(max(_alike(a, b) for b in long) for a in short) / len(short)
     whole = fuzz.ratio("".join(said), "".join(key)) / 100  # "oven ready" heard as "ovenready"
-    # a key said in part is meant, but one said in full is meant more
+    # part of a key may match, but a full key matches better
     return min(0.99, max(found * (0.85 + 0.15 * len(short) / len(long)), whole if whole > 0.8 else 0.0))
 
 

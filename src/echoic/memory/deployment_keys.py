@@ -89,7 +89,7 @@ class Revocations:
             return not in_flight
         with contextlib.suppress(
             StoreError
-        ):  # where nothing can be written, the one before stays good so long
+        ):  # if nothing can be written, the previous token stays valid for now
             return await self._used(token_id, renewals, until or self._clock())
         return False
 
@@ -124,7 +124,7 @@ class Revocations:
         now, changes = self._clock(), list[Change]()
         for record in page:
             if record.id != ours and datetime.fromisoformat(record.data["until"]) <= now:
-                # as it was read, or nothing: it may be revoked for longer in this moment
+                # only as it was read: it may just have been revoked for longer
                 changes += [Put.over(record, record), Drop(kind=record.kind, id=record.id)]
         return changes
 
@@ -184,7 +184,7 @@ class DeploymentKeys:
         if role not in ROLES:
             raise InvalidInput(f"a key's role is one of {', '.join(ROLES)}, not {brief(role)}")
         if lifetime is not None and lifetime <= timedelta(0):
-            raise InvalidInput("a key's lifetime must be longer than nothing")
+            raise InvalidInput("a key's lifetime must be above 0")
         if name:
             checked_name(checked_text(name, "the name of a key"), "the name of a key")
         now = self._clock()
@@ -225,11 +225,7 @@ class DeploymentKeys:
         return await until_written(attempt, "the key")
 
     async def of(self, given: str) -> DeploymentKey | None:
-        """The key with the secret `given`, if it is valid.
-
-        Raises:
-            StoreUnavailable: it could not be checked; refuse access.
-        """
+        """The key with the secret `given`, if it is valid; after StoreUnavailable refuse access."""
         named = key_id(given)
         if named is None:
             return None
@@ -240,11 +236,7 @@ class DeploymentKeys:
         return self._good(found)
 
     async def named(self, key_id: str) -> DeploymentKey | None:
-        """The key with this id, if it is valid, for a caller who proved to have it before.
-
-        Raises:
-            StoreUnavailable: it could not be checked; refuse access.
-        """
+        """The key with this id, if it is valid, for a caller who proved to have it before. Raises as `of`."""
         return self._good(await self._store.read(self._scope, KEY, [key_id]))
 
     def _good(self, found: Sequence[Record]) -> DeploymentKey | None:

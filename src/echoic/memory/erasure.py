@@ -50,7 +50,7 @@ from echoic.memory.records import (
 from echoic.memory.retraction import derived_from, named
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.text.analysis import FORGOTTEN, content_words, fold
+from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 
@@ -61,7 +61,7 @@ async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory])
     learned from such a turn either.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
-    values = [said for memory in forgotten if (said := _stems(memory.text))]
+    values = [said for memory in forgotten if (said := content_stems(memory.text))]
     if not heard_in and not values:
         return
     chosen: dict[str, list[str]] = {}
@@ -78,17 +78,13 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
         return
     there = await store.read(scope, TURN, turns)
     marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
-    # with the conversation: a reader that read these turns before writes nothing of them, but looks again
+    # written with the conversation: a reader that read these turns before conflicts and reads again
     await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
 
 
 def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = _stems(turn_of(record).heard_text)
+    said = content_stems(turn_of(record).heard_text)
     return any(value <= said for value in values)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
 
 
 class Erasing:
@@ -141,11 +137,7 @@ class Erasing:
             receipt = await self._forget(key, conversation, names, asked)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
-            doing.attributes = {
-                "what": what,
-                "vectors": receipt.vectors,
-                "verified": int(receipt.verified),
-            }
+            doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
         event = Forgotten(scope=self._scope, what=what, receipt=receipt, duration_ms=doing.duration_ms)
         self._parts.hooks.emit(event)
         return receipt
@@ -164,7 +156,7 @@ class Erasing:
                 continue
             if any(version.current and version.id in learned for version in versions):
                 await keyed.delete(key)
-            # what another call said as well is not theirs alone, and its words stay
+            # what another call said as well stays
             alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
             receipts += [await self.forget(None, None, version.id) for version in alone]
         unkeyed = [memory.id for memory in learned.values() if memory.key is None]
@@ -174,7 +166,7 @@ class Erasing:
     async def forget_call(self, conversation: str) -> Receipt:
         """Forget a conversation and what was learned from it alone."""
         turns = await scan_all(self._parts.store, self._scope, TURN, key=conversation)
-        # the conversation first: whoever is distilling it then writes nothing more
+        # the conversation first: workers that distil it then write nothing more
         gone = await self.forget(None, conversation, None)
         return _total([gone, await self.forget_learned([record.id for record in turns])])
 
@@ -206,7 +198,7 @@ class Erasing:
         rest += [memory.id for memory in memories if within(memory.valid_from)]
         if rest:
             receipts.append(await self.forget(None, None, None, names=rest))
-        # values an integrator kept then; what goes with a conversation is gone with it
+        # items stored then; those of a conversation are forgotten with it
         items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
         drops = [
             Drop(kind=item.kind, id=item.id)
@@ -229,7 +221,7 @@ class Erasing:
         meant = await self._meant(asked)
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:
-            # before it goes: whoever is learning from these turns now has to look again
+            # before the erasure: a worker that learns from these turns must read again
             await unlearn_turns(self._parts.store, self._scope, memories)
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
@@ -239,7 +231,7 @@ class Erasing:
         async def attempt() -> Erased | None:
             nonlocal kept
             changes = None if everything else await self._chosen(key, conversation)
-            # looked up anew: where a turn was rewritten its words stand elsewhere
+            # looked up again: positions differ in a rewritten turn
             parts = (await self._meant(asked)).spans
             if changes is not None and (memories or whole or parts):
                 gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
@@ -248,14 +240,14 @@ class Erasing:
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
-        # what names the user elsewhere first: their own is looked for by its words, which stand there as well
+        # first the records elsewhere that name the user: they contain the words of the next search
         erased = await self._named(lines) if everything else []
         erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
-        # what was written meanwhile, as by a call that goes on, goes as well
+        # erase what was written meanwhile too, as by a live call
         while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
             erased.append(part)
         erased = erased or [await self._parts.store.erase(self._scope, [])]
-        # only now: what is judged or handed in meanwhile is taken back once the user's own is gone
+        # last: pending judgements are withdrawn once the user's own memories are gone
         shared = await self._authored(key) if everything or key is not None else []
         drops = [Drop(kind=record.kind, id=record.id) for record in shared]
         lessons = 0
@@ -425,7 +417,7 @@ async def destroyed(
     records = {record.id: record for record in await scan_all(store, scope, TURN)}
     turns = [turn_of(record) for record in records.values()]
     heard = said_in(turns, memories)
-    # what an agent was cut off in saying is kept too
+    # the part that an agent did not get to say is stored too
     unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
     found = Destroyed()
     left: dict[str, str] = {}
@@ -436,7 +428,7 @@ async def destroyed(
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
         if turn.id in parts:
             spans = joined([*spans, *parts[turn.id]])
-            # what was heard is where what was generated begins
+            # the heard words are the beginning of the generated text
             all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
         if spans or all_spans:
             new = _without(turn, spans, all_spans)
@@ -484,7 +476,7 @@ async def _derived(
     for record in await store.read(scope, MEMORY, names):
         rest = redacting.changes([record]) if record.key is not None else []
         said = memory_of(rest[0].record).text if rest else ""
-        # an id that follows from the words would still tell them
+        # an id derived from the words would reveal them
         changes += rest if said.replace(FORGOTTEN, "").strip(" .,;") else [Drop(kind=MEMORY, id=record.id)]
     return changes
 

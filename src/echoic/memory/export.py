@@ -119,10 +119,8 @@ async def restore_scope(
     is written.
 
     If a key would then have two current values, the later one stays current and the other becomes history.
-    `check` raises InvalidInput for a memory that must not be stored.
-
-    Raises:
-        InvalidInput: it is not an export, or contains something that cannot be stored.
+    Data that is no export or cannot be stored raises InvalidInput, as `check` does for a memory that must not
+    be stored.
     """
     records = _records(exported, scope)
     for record in records:
@@ -156,13 +154,13 @@ async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> Non
     for record in await scan_all(store, scope, MEMORY):
         versions.setdefault(record.key, []).append(record)
     unsettled = [changes for key in keys if (changes := _one_holds(versions.get(key, [])))]
-    for at in range(0, len(unsettled), _BATCH):  # a key is settled whole, whatever happens in between
+    for at in range(0, len(unsettled), _BATCH):  # a key is settled in one write
         await store.write(scope, [change for changes in unsettled[at : at + _BATCH] for change in changes])
 
 
 def _one_holds(versions: Sequence[Record]) -> list[Change]:
     """The changes after which one version of a key is current and comes last; `versions` are oldest first."""
-    if not versions:  # forgotten meanwhile
+    if not versions:  # the key was forgotten meanwhile
         return []
     memories = [memory_of(record) for record in versions]
     holding = [n for n, memory in enumerate(memories) if memory.current] or [len(versions) - 1]
@@ -176,7 +174,7 @@ def _one_holds(versions: Sequence[Record]) -> list[Change]:
     number = max(version.data.get("number", 0) for version in versions)
     if record is not versions[-1] or record.data.get("number", 0) < number:
         numbered = replace(record, data={**record.data, "number": number})
-        # the first only sees that it is still as it was read
+        # the first change only checks that the version is unchanged
         changes += [Put.over(record, record), Drop(kind=MEMORY, id=record.id), Put.over(None, numbered)]
     return changes
 
@@ -188,7 +186,7 @@ async def _continue(store: Store, scope: Scope, conversation: str, read: str | N
     if not (found and last) or cursor_of(found[0]) >= last[0].seq:
         return
     moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
-    with contextlib.suppress(WriteConflict):  # somebody goes on with it already
+    with contextlib.suppress(WriteConflict):  # a reader continues it already
         await store.write(scope, [Put.over(found[0], moved)])
 
 
@@ -228,11 +226,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
-    """`records` without duplicates, which a write would refuse.
-
-    Raises:
-        InvalidInput: two records of one kind have the same id but differ.
-    """
+    """`records` without duplicates; InvalidInput if two with one id differ."""
     found: dict[tuple[str, str], Record] = {}
     for record in records:
         if found.setdefault((record.kind, record.id), record) != record:
@@ -254,7 +248,7 @@ def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]
 
 def _directives(exported: Mapping[str, Any]) -> list[Record]:
     given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
-    given += exported.get("directives_for", [])  # missing from what earlier versions exported
+    given += exported.get("directives_for", [])  # not in exports of earlier versions
     records = [_record(DIRECTIVES, item) for item in given]
     return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
 
@@ -281,20 +275,18 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
 
 
 def check_record(record: Record) -> None:
-    """Raise InvalidInput, TypeError, ValueError or KeyError if `record`, of any kind, could not be stored or
-    read again.
-    """
+    """Raise InvalidInput, TypeError, ValueError or KeyError if `record` could not be read again."""
     checked_name(record.id, f"the id of a {record.kind}")
     if record.key is not None:
         checked_name(record.key, f"the key of {record.kind} {brief(record.id)}")
-    # half characters and numbers that are none go into no JSON that a store would give back
+    # no store returns lone surrogates and NaN unchanged
     json.dumps(record.data, ensure_ascii=False, allow_nan=False).encode()
 
 
 def check_memory(record: Record) -> None:
     """As `check_record`, for a memory."""
     check_record(record)
-    for name in ("source", "redacted"):  # a text would be taken for a list of its letters
+    for name in ("source", "redacted"):  # a string would count as a list of its letters
         if not isinstance(record.data.get(name) or [], list):
             raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
     memory: Memory = memory_of(record)
@@ -308,7 +300,7 @@ def check_memory(record: Record) -> None:
         raise InvalidInput(
             f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
         )
-    if type(record.data.get("number", 0)) is not int:  # the next version of its key is counted on from it
+    if type(record.data.get("number", 0)) is not int:  # the next version of its key gets this number plus one
         raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
 
 
@@ -385,14 +377,8 @@ async def copy_memory(
     """Copy the data of every user and deployment, as `stores.bulk_copy` does.
 
     Nothing is embedded. If the target has vectors of another model, the copied records stay pending until the
-    store is opened with an embedder of that model.
-
-    Args:
-        source: returns the store to copy from, not opened yet; may be called again.
-        target: likewise, the store to copy to.
-        embedding: the model of a new target if `named`; otherwise the source's model is used.
-        named: whether the user asked for `embedding`.
-        progress: called with the number of records copied and the total.
+    store is opened with an embedder of that model. `source` and `target` return stores that are not opened
+    yet; a new target gets the model `embedding` if that was `named`, else the source's.
 
     Raises:
         EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.

@@ -431,7 +431,7 @@ def _lines(place: int, text: str) -> list[_SentencePlace]:
 def _stems(text: str) -> frozenset[str]:
     """The stems of the content words of `text`, with marks for a telephone number or an amount."""
     words = cut_up(text)
-    # "redundancy" is about what "made redundant" is about
+    # "redundancy" and "made redundant" are about the same
     stems = {word.stem[:_PREFIX] for word in words if not word.stop}
     figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
     kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
@@ -475,7 +475,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         found = _reached(turns, asked, [*memories, *kept])
         if found is not None:
             said = [*found.memories, *said_by(found)]
-            # what the user says afterwards is known again
+            # what the user says afterwards counts again
             await hide(store, scope, said, parts=found.spans, until=found.until or asked.id, at=asked.said_at)
             ended += [memory for memory in found.memories if memory.current]
     return ended

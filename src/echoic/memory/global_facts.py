@@ -186,7 +186,7 @@ class GlobalFacts:
                 stays = await (ledger.add(memory) if memory.key is None else ledger.set(memory))
                 written.kept.append(stays)
                 if stays.id not in set(map(_name, ledger.changes)) - before:
-                    continue  # it was global already
+                    continue  # it is global already
                 edits = replaced or stays.supersedes is not None
                 written.new += not edits
                 written.changed += edits
@@ -209,16 +209,14 @@ class GlobalFacts:
     async def _withdraw(self, name: str, by: str) -> Memory:
         found = await self._store.read(self._everyone, MEMORY, [name])
         if not found or not (memory := memory_of(found[0])).current:
-            raise InvalidInput(
-                f"nothing of the id {brief(name)} is global; `echoic global list` lists what is"
-            )
+            raise InvalidInput(f"no global fact has the id {brief(name)}; `echoic global list` lists them")
         given = await self._give_back(memory)
         noted = self._noted("withdrawn", memory, by)
         gone = Drop(kind=MEMORY, id=memory.id)
         try:
             await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
         except WriteConflict:
-            if given is not None:  # its author may have been forgotten in this moment
+            if given is not None:  # its author may be forgotten at the same time
                 await self._store.erase(*given)
             raise
         return memory
@@ -259,6 +257,5 @@ def _check_keys(wanted: Sequence[Memory]) -> None:
         first = seen.setdefault(memory.key, memory)
         if (first.text, first.category, first.context) != (memory.text, memory.category, memory.context):
             raise InvalidInput(
-                f"two facts stand under the key {brief(memory.key)} and say different things: "
-                "give each a key of its own"
+                f"two different facts have the key {brief(memory.key)}: give each a key of its own"
             )

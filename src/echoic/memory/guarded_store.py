@@ -129,12 +129,7 @@ class Meter:
 
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
-        """Count `changes`, which are written inside; if that fails, they are not counted.
-
-        Raises:
-            QuotaExceeded: a limit would be exceeded; do not write.
-            StoreUnavailable: the usage could not be counted.
-        """
+        """Count `changes`, which are written inside, unless that fails; QuotaExceeded beyond a limit."""
         if not self._limits_anything:
             yield
             return
@@ -176,7 +171,7 @@ class Meter:
         quota = self._quota
         if scope.user is None or (quota.user_memories is None and quota.user_bytes is None):
             return
-        # who writes at the same moment waits for the same count; its lock lives while anybody waits for it
+        # concurrent writers wait for the same count; its lock exists while anybody waits for it
         lock = self._counting.setdefault(scope, asyncio.Lock())
         async with lock:
             tally = self._users.get(scope)
@@ -223,7 +218,7 @@ class Meter:
         memories = tally.pending_memories - tally.since_memories
         size = tally.pending_bytes - tally.since_bytes
         found = await self._count(scope)
-        # what was being written then, or was since, may have been seen or not: it counts, and may be less
+        # what was written during the count may be included or not: add it; at worst it is too high
         tally.since_memories += memories
         tally.since_bytes += size
         tally.memories = found.memories + tally.since_memories
@@ -281,10 +276,10 @@ class Meter:
         try:
             for scope in await self._store.scopes(deployment):
                 found += (await self._count(scope)).bytes
-                await asyncio.sleep(0)  # nobody's question waits for all of it
+                await asyncio.sleep(0)  # let queries run in between
         except StoreError:
-            return  # the next write has it counted again
-        # what was added meanwhile may have been seen or not: it counts
+            return  # the next write starts another count
+        # what was added meanwhile may be included or not: add it
         tally.since_bytes -= written
         tally.bytes = found + tally.since_bytes
         tally.counted_at = self._clock()
@@ -308,7 +303,7 @@ def _growth(changes: Sequence[Change]) -> _Tally:
             continue
         more.bytes += _bytes_of(change.record)
         if change.expect:
-            # as it was read, where the writer knows; else it is taken to be as large
+            # its size as read, if the writer knows it; else assume the same size
             old = change.was if change.was is not None else change.record.data
             more.bytes -= _RECORD_BYTES + _bytes_in(old)
         elif change.record.kind == MEMORY:
@@ -346,11 +341,7 @@ class HomeLoop:
         return self._loop is not None and self._loop.is_closed()
 
     def enter(self) -> bool:
-        """Make the running loop the home; returns whether it was not before.
-
-        Raises:
-            NotOpen: another loop is the home.
-        """
+        """Make the running loop the home; returns whether it was not. NotOpen if another is."""
         self.check()
         entered, self._loop = self._loop is None, asyncio.get_running_loop()
         return entered
@@ -369,10 +360,10 @@ class HomeLoop:
             return
         if self.ended:
             raise NotOpen(
-                "the event loop this memory was opened in has ended, and with it all that embeds and learns. "
+                "the event loop of this memory has ended, and with it the tasks that embed and learn. "
                 + _WAY_OUT
             )
-        raise NotOpen("this memory was opened in another event loop and works in that one only. " + _WAY_OUT)
+        raise NotOpen("this memory was opened in another event loop and only works in that one. " + _WAY_OUT)
 
 
 class ObservedStore:
@@ -411,7 +402,8 @@ class ObservedStore:
             return found
 
         def verb(*args: Any, **kwargs: Any) -> Any:
-            self._home.check()  # only now: whoever hands a verb on, as echoic.sync does, may be elsewhere
+            # checked on the call: code that passes the method on, as echoic.sync does, may be in another loop
+            self._home.check()
             if self._audit is not None and name in _READS and args[1:2] != (CONSENT,):
                 scope = args[0] if args else kwargs["scope"]
                 self._audit.note("read", scope, args[1] if name == "read" else "memory and turn")
@@ -444,8 +436,8 @@ class ObservedStore:
         self._tell_of_call(scope, prepared)
         if prepared.rewritten:
             try:
-                await self._observed.erase(scope, [])  # removes nothing but what was replaced, from the bytes
-            except StoreError as error:  # what was said is kept; the next erasure finishes it
+                await self._observed.erase(scope, [])  # removes only the bytes of what was replaced
+            except StoreError as error:  # the write is kept; the next erasure removes the old bytes
                 log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
 
     def _tell_of_call(self, scope: Scope, written: Sequence[Change]) -> None:

@@ -21,7 +21,7 @@ from echoic.ranking.relevance import TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems
 from echoic.types import Hit, Memory, Rank, Scope, Turn
 
 _SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
@@ -40,9 +40,7 @@ _OPENS: Final = re.compile(
 _OPENING_WORDS: Final = 8
 _SAME: Final = 0.6
 """Share of a question's words from which another question asks the same."""
-_ACKNOWLEDGED: Final = frozenset(
-    word.stem for word in content_words("noted written saved remembered understood confirmed okay got thanks")
-)
+_ACKNOWLEDGED: Final = content_stems("noted written saved remembered understood confirmed okay got thanks")
 
 
 def chosen(
@@ -152,7 +150,7 @@ def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bo
     theirs = rows["speaker"] == number_of(role)
     if role == USER:
         theirs |= rows["kind"] == MEMORY
-    # where people go by their names nobody is "user"
+    # among people called by their names nobody is "user"
     return eligible & theirs if role and (eligible & theirs).any() else eligible
 
 
@@ -197,7 +195,7 @@ def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
     if spans.ranges:
         return (not _held(memory, spans), first)
     if spans.past:
-        # what was corrected was true once; what was taken back perhaps never
+        # a corrected memory was true once; a retracted one perhaps never
         return (2 if memory.current else 1 if memory.superseded_by is None else 0, first)
     return (not memory.current, first)
 
@@ -225,9 +223,11 @@ def worth_telling(hits: Sequence[Hit], question: str) -> tuple[Hit, ...]:
     An agent's own phrases are greetings, "I know nothing about you yet", questions back, and what only
     repeats another hit. Anything else an agent says stays, since no other hit has it.
     """
-    others = [_stems(hit.text) for hit in hits if not _of_agent(hit)] if any(map(_of_agent, hits)) else []
+    others = []
+    if any(map(_of_agent, hits)):
+        others = [content_stems(hit.text) for hit in hits if not _of_agent(hit)]
     told = [hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))]
-    asked = {word.stem for word in content_words(question)}
+    asked = content_stems(question)
     again = [hit for hit in told if _asks_the_same(hit, asked)]
     return tuple(hit for hit in told if hit not in again) + tuple(again) if again else tuple(told)
 
@@ -247,22 +247,18 @@ def _says_nothing(sentence: str) -> bool:
     return _OPENS.match(sentence) is not None and len(sentence.split()) <= _OPENING_WORDS
 
 
-def _repeats(hit: Hit, others: Sequence[set[str]]) -> bool:
+def _repeats(hit: Hit, others: Sequence[frozenset[str]]) -> bool:
     """Whether every word of an agent's turn is in one of `others`, the hits that are not an agent's."""
-    said = _stems(hit.text) - _ACKNOWLEDGED
+    said = content_stems(hit.text) - _ACKNOWLEDGED
     return any(said <= other for other in others)
 
 
-def _asks_the_same(hit: Hit, asked: set[str]) -> bool:
+def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
     if hit.memories or not text.endswith("?") or len(_SENTENCE.findall(text)) > 1 or not asked:
         return False
-    return len(asked & _stems(text)) >= _SAME * len(asked)
-
-
-def _stems(text: str) -> set[str]:
-    return {word.stem for word in content_words(text)}
+    return len(asked & content_stems(text)) >= _SAME * len(asked)
 
 
 def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:

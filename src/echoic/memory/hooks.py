@@ -163,9 +163,7 @@ class Hooks:
         return bool(self._lines.get(kind))
 
     def emit(self, event: Event) -> None:
-        """Queue `event` for every hook of its kind. Returns at once and never raises. Call it from the event
-        loop.
-        """
+        """Queue `event` for every hook of its kind; never waits or raises. On the event loop only."""
         for line in self._lines.get(type(event), ()):
             line.put(event)
 
@@ -206,7 +204,7 @@ class _HookQueue:
             return
         self._waiting.append(event)
         if self.task is None or self.task.done():
-            # in a context of its own: what a hook does is no part of the call that happened to cause it
+            # in a context of its own: a hook is not part of the call that caused it
             self.task = asyncio.create_task(self._tell(), name="echoic-hook", context=contextvars.Context())
 
     def drop(self) -> None:
@@ -220,6 +218,6 @@ class _HookQueue:
                 if inspect.isawaitable(told):
                     await told
             except Exception as error:  # noqa: BLE001 - whatever a hook raises, memory goes on
-                # its message may hold what the event held
+                # its message may contain content of the event
                 log.warning("a hook raised %s on %s", type(error).__name__, type(event).__name__)
         self._behind = False

@@ -16,9 +16,11 @@ import base64
 import binascii
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import get_data
 from typing import Final
+
+from echoic.text import sections
 
 WHY: Final = {
     "override": "it sets aside the model's rules or checks",
@@ -34,21 +36,12 @@ WHY: Final = {
 }
 """What is wrong with a text, by kind of injection."""
 
-_DATA: Final = "injection.txt"
 _MACRO: Final = re.compile(r"\{([a-z_]+)\}")
 _READING: Final = re.IGNORECASE | re.MULTILINE
 
 
-@cache
-def _sections() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in (get_data(__package__, _DATA) or b"").decode().splitlines():
-        if re.fullmatch(r"\[[a-z_]+(?:\.[a-z0-9]+)*\]", line):
-            lines = found.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            lines.append(line)
-    return found
+def _sections() -> Mapping[str, list[str]]:
+    return sections(__package__, "injection.txt")
 
 
 @cache
@@ -170,9 +163,7 @@ def _ordered(sentence: str) -> str | None:
 
 
 def _openings(sentence: str) -> list[int]:
-    """Positions in `sentence` where a command can begin: the start, after punctuation, and after "and" unless
-    it follows a person who would be the one to act.
-    """
+    """Positions where a command can begin, but not after "and" if a person would be the one to act."""
     found = [0, *(mark.end() for mark in _CLAUSES.finditer(sentence))]
     for joint in _CONJOINED.finditer(sentence):
         before = sentence[max(at for at in found if at <= joint.start()) : joint.start()]
@@ -204,9 +195,7 @@ def _decoded(run: str) -> str | None:
 
 
 def _is_reserved(key: str, text: str) -> bool:
-    """Whether an entry under `key` would look like a prompt or like permissions to code that reads it by
-    name.
-    """
+    """Whether code that reads `key` by name would take the entry for a prompt or permissions."""
     parts = [
         " ".join(re.split(r"[\s_-]+", _CAMEL.sub(" ", part))).strip().casefold()
         for part in _KEY_PARTS.split(_plain(key))
@@ -220,6 +209,3 @@ def _is_reserved(key: str, text: str) -> bool:
     if len(parts) > 1 and parts[-2] in _listed("owners") and last in _listed("owned"):
         return True
     return last in _listed("roles") and _pattern("powerful").fullmatch(text) is not None
-
-
-__all__ = ["WHY", "injected"]

@@ -189,11 +189,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def record_of_item(data: Mapping[str, Any], *, searchable: bool) -> Record:
-    """An item as a record; its names are derived from `data`, whoever wrote it.
-
-    Raises:
-        InvalidInput: something in it cannot be stored.
-    """
+    """An item as a record; its names are derived from `data`. Raises InvalidInput."""
     if data.get("text") is not None and not searchable:
         raise InvalidInput(_NOT_SEARCHABLE.format(kind=brief(data["kind"])))
     key = _key_of(data["kind"], data.get("conversation"))
@@ -217,11 +213,7 @@ def _moment(text: str) -> str:
 
 
 def checked_json(value: Any) -> Any:
-    """`value`, if every store returns it unchanged.
-
-    Raises:
-        InvalidInput: it is not JSON, or too large.
-    """
+    """`value`, if it is JSON of valid size that every store returns unchanged, or InvalidInput."""
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
         same = json.loads(json.dumps(value)) == value
@@ -245,6 +237,3 @@ def _item(record: Record) -> Item:
         created_at=datetime.fromisoformat(data["created_at"]),
         updated_at=datetime.fromisoformat(data["updated_at"]),
     )
-
-
-__all__ = ["MAX_VALUE_BYTES", "FoundItems", "Item", "Items", "checked_json", "record_of_item"]

@@ -79,11 +79,11 @@ class KeyedMemories:
             return own
         everyones = await self._parts.store.scan(self._everyone, MEMORY, key=key, newest_first=True)
         current = [memory for record in everyones if (memory := memory_of(record)).current]
-        # the user's own word first, then the deployment's, then the newest of anyone's
+        # first the user's own, then the deployment's, then the newest of anyone's
         current.sort(key=lambda m: 0 if m.author == self._user else 1 if m.author is None else 2)
         if current:
             return current[0]
-        # it may have become the user's own between the two looks
+        # it may have become the user's own between the two reads
         return await self._own(key) or await self._shared(key)
 
     async def remember(
@@ -102,15 +102,15 @@ class KeyedMemories:
         self._parts.write_filter.refuse_third_parties("text", memory.text, context, key=None)
         memory = self._parts.write_filter.memory(self._scope, memory)
         for number in count():
-            # the id follows from what is kept, so that two processes told the same keep it once
+            # the id follows from the stored text, so that two processes store it once
             named = memory_id("", memory.text, category, memory.context or "", str(number))
             new = replace(memory, id=named)
             known = await self._parts.store.read(self._scope, MEMORY, [new.id])
             if known and memory_of(known[0]).current:
                 return memory_of(known[0])
-            if known:  # retracted once, and told again
+            if known:  # it was retracted, and is said again
                 continue
-            with contextlib.suppress(WriteConflict):  # another process was told the same
+            with contextlib.suppress(WriteConflict):  # another process stored the same
                 await self._parts.store.write(self._scope, [Put(record=record_of_memory(new), expect=0)])
             self._parts.background.poke()
             return new
@@ -127,7 +127,7 @@ class KeyedMemories:
 
         checked_name(key, "key")
         at = self._parts.clock()
-        # first, so that whoever dies in between leaves what still holds and not what is still told
+        # first, so that after a crash the memory is current, and not global without being current
         await hide(self._parts.store, self._scope, await self.history(key), at=at)
         deleted = [
             await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
@@ -166,7 +166,7 @@ class KeyedMemories:
         for scope in self._parts.recaller.shares.of(self._scope):
             records = await self._parts.store.scan(scope, MEMORY, key=key, newest_first=True)
             current = [memory for record in records if (memory := memory_of(record)).current]
-            if current:  # what its operator said first, then the newest of anyone's
+            if current:  # first what its operator wrote, then the newest of anyone's
                 return unsigned(next((memory for memory in current if memory.author is None), current[0]))
         return None
 
@@ -179,7 +179,7 @@ class KeyedMemories:
             except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
                 log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
                 return Verdict("private", "failed")
-        elif self._parts.judge is not None:  # the model decides about all that is not personal
+        elif self._parts.judge is not None:  # the model decides about everything that is not personal
             verdict = Verdict("global", "pending")
         return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.write_filter.masks)
 
@@ -193,7 +193,7 @@ class KeyedMemories:
             return kept
         from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 
-        # a context is free text that nothing judged
+        # a context is free text that the gate did not judge
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
             self._parts.store, self._everyone, shareable, self._parts.global_kinds
@@ -202,7 +202,7 @@ class KeyedMemories:
             await self._parts.store.write(self._everyone, [put_proposal(proposal)])
             try:
                 kept = await self._set_own(replace(memory, visibility="proposed"))
-            except QuotaExceeded:  # nobody is asked about what its author could not keep
+            except QuotaExceeded:  # do not propose what its author could not store
                 await self._withdraw(memory.key or "")
                 raise
             return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
@@ -216,9 +216,7 @@ class KeyedMemories:
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
-        """Store it; if `judged`, request a judgement in the same write, so that no crash loses the
-        request.
-        """
+        """Store it; if `judged`, with a request for a judgement in the same write."""
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
         changes = ledger.changes
@@ -235,7 +233,7 @@ class KeyedMemories:
         held = await ledger.current(than.key or "", self._user)
         if held is None or held.valid_from > than.valid_from:
             return
-        # of two set in one moment the user's own stays
+        # of two set at the same moment the user's own stays
         if held.valid_from < than.valid_from or scope.user is None:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)

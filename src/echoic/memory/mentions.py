@@ -36,7 +36,7 @@ NUMBER_FIGURES: Final = 9
 """Last digits of a telephone number that are compared; the prefix depends on where one dials from."""
 
 _GENERIC: Final = frozenset("user my our the a of and is current own main primary favourite favorite".split())
-# One line means one thing; what a key is called and how people speak of it.
+# The words of a line are synonyms: the name of a key, and what people call it.
 _ABOUT: Final = """
     name call called named
     home house live lives living lived city town village address residence reside move moved based location
@@ -207,7 +207,7 @@ class TextPassage:
     """One text being searched."""
 
     def __init__(self, text: str, speaker: str | None) -> None:
-        # what stands for words that are gone says nothing
+        # placeholders of removed words say nothing
         self.text = MARKER.sub(lambda found: " " * len(found.group()), text) if "[" in text else text
         self.gaps = self.text != text
         self.speaker = speaker
@@ -240,7 +240,7 @@ class TextPassage:
         for at in range(len(words) - size + 1) if size else ():
             if all(word.stem == stem for word, stem in zip(words[at : at + size], claim.value, strict=True)):
                 first, last = words[at].start, words[at + size - 1].end
-                # in a text with capitals a town has one, and a pastime none
+                # in a text with capitals a town is capitalised, and a pastime is not
                 if not (self.cased and claim.named and size == 1 and self.text[first].islower()):
                     found.append((first, last))
         return found
@@ -277,7 +277,7 @@ class TextPassage:
         def divides(place: int) -> bool:
             return not any(a < found[place][1] and found[place][0] < b for a, b in kept)
 
-        # the nearest on either side: a text is asked of each of its words, and must not be read for each
+        # the nearest on either side: this runs for each word, and must not read the whole text each time
         before = range(bisect_right(found, at[0], key=lambda span: span[1]) - 1, -1, -1)
         after = range(bisect_left(found, at[1], key=lambda span: span[0]), len(found))
         if (near := next(filter(divides, before), None)) is not None:
@@ -312,7 +312,7 @@ class TextPassage:
         value = {word.stem for one in at for word in self.within(one)}
         if not {word.stem for word in words} & (claim.subject - value):
             return False
-        # "my parents live in Reading" is about them; "prescribed by my doctor" is about what was before it
+        # "my parents live in Reading" is about them; "prescribed by my doctor" is about what precedes it
         owned = self.owned((span[0], min((first for first, _ in at), default=span[1])))
         if owned - claim.subject - claim.stems and not owned & claim.subject:
             return False
@@ -355,9 +355,7 @@ class _Mentioned:
 
 
 def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list[Span]]:
-    """By turn, the spans of its heard words that say one of `memories`; `turns` are all of a user's, in
-    order.
-    """
+    """The spans of each turn's heard words that say one of `memories`; `turns` are in order."""
     claims = [_told(claim, memory, turns) for memory in memories if (claim := Claim.of(memory)).value]
     found: dict[str, list[Span]] = {}
     talks: dict[str, list[Turn]] = {}
@@ -405,11 +403,7 @@ def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Tu
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
             more = _spans(
-                passage,
-                claim,
-                source=turn.id in claim.sources,
-                before=seen.asked,
-                close=close and place > 0,
+                passage, claim, source=turn.id in claim.sources, before=seen.asked, close=close and place > 0
             )
             if more:
                 seen.near[number] = place
@@ -434,7 +428,7 @@ def _spans(
         spans = _stated(passage, claim, share, whole=not source and passage.speaker != AGENT)
     else:
         spans = _valued(passage, claim, source=source, before=before, close=close)
-    # where words are gone already there is nothing to look for any more
+    # where words are removed already there is nothing left to find
     if spans or not source or passage.speaker == AGENT or passage.gaps:
         return spans
     return _reworded(passage, claim)
@@ -457,7 +451,7 @@ def _valued(
                 others.append(clause)
     if not found and not at and claim.key and claim.key in _RULED:
         found = [c for c in _all_clauses(passage) if passage.hears(c, claim)]
-    # beside a stretch that says it, in an answer and in an echo the value is meant even where it stands alone
+    # beside a span that says it, in an answer and in an echo, the value alone is meant
     beside = bool(found) and (passage.cased or not claim.is_common)
     calls = claim.calls and passage.speaker == AGENT
     alone = source and not found

@@ -120,7 +120,7 @@ def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[
         interests=view.many("interests", _interest),
         preferences=(
             *view.many("preferences", _preference),
-            # said beside the profile too, in a sentence and with its condition
+            # also repeated beside the profile, as a sentence with its condition
             *view.many("preferences", _preferred, in_full=False),
         ),
         avoid_topics=view.many("avoid_topics", _avoided),
@@ -162,7 +162,7 @@ def _filled(model: Any, known: dict[str, Any]) -> Any:
                     f"{model.__name__} cannot be filled from what is known: {_places(error)} is missing. "
                     "Give every field of a profile a default: a user may be new."
                 ) from error
-            # one word where the model wants a list is a list of one; anything else it refuses is left out
+            # a single value for a list field becomes a list; other values that the model rejects are left out
             again = {name: [known[name]] for name in refused if isinstance(known[name], str)}
             known = {name: value for name, value in known.items() if name not in refused} | again
 
@@ -302,7 +302,7 @@ async def _check_zones(changes: Mapping[str, str | None]) -> None:
     """Refuse an invalid time zone. One that is set already does not block other changes."""
     for name in ZONE_KEYS:
         value = changes.get(name)
-        if isinstance(value, str):  # else it is refused like any other directive
+        if isinstance(value, str):  # otherwise it is refused like any other directive
             await asyncio.to_thread(zone_of, value)  # the zone database is files
 
 
@@ -315,11 +315,7 @@ def record_of_directives(directives: Directives) -> Record:
 
 
 def directives_of(record: Record) -> Directives:
-    """The inverse of `record_of_directives`.
-
-    Raises:
-        InvalidInput: the record holds an invalid directive.
-    """
+    """The inverse of `record_of_directives`; InvalidInput for an invalid directive."""
     known = {name: record.data.get(name) for name in (*PRESETS, "language")}
     free = record.data.get("free", {})
     if not isinstance(free, Mapping):
@@ -331,7 +327,7 @@ def _changed(old: Directives, changes: Mapping[str, str | None]) -> Directives:
     presets = {name: value for name, value in changes.items() if name in {*PRESETS, "language"}}
     free = {**old.free, **{name: value for name, value in changes.items() if name not in presets}}
     kept = {name: value for name, value in free.items() if value is not None}
-    # a name that is only taken back was never checked as one that is set
+    # the name of a removed directive was not checked yet
     for name in free.keys() - kept.keys() - old.free.keys():
         raise InvalidInput(f"there is no directive {brief(name)} to take back")
     return replace(old, free=kept, **presets)
@@ -361,11 +357,8 @@ class TimeReader:
 
         Events are looked up in the user's own and in global memory. `zone` None uses the user's zone, else
         the global one, else UTC. If the store cannot be read, the last known zone is assumed, or UTC, and
-        `Spans.assumed` says so; days are then off by some hours at most.
-
-        Raises:
-            InvalidInput: there is no such zone.
-            StoreUnavailable: an event could not be looked up.
+        `Spans.assumed` says so; days are then off by some hours at most. Only looking up an event raises
+        StoreUnavailable.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
@@ -380,12 +373,7 @@ class TimeReader:
         return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
 
     async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
-        """The time zone of the user of `scope`: as given, else as remembered, else UTC.
-
-        Raises:
-            InvalidInput: there is no such zone.
-            StoreUnavailable: the remembered zone could not be read.
-        """
+        """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
         if (zone := await _given(given)) is not None:
             return zone
         self._last = await remembered_zone(self._store, scope) or UTC
@@ -431,5 +419,5 @@ async def first_zone(names: Iterable[str]) -> tzinfo | None:
         try:
             return await asyncio.to_thread(zone_of, name)
         except InvalidInput:
-            continue  # "wherever I am": what was said names no zone
+            continue  # "wherever I am" names no zone
     return None

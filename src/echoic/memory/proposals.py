@@ -86,11 +86,7 @@ async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
 
 
 def decider(by: str | None) -> str:
-    """The name of the operator who decides, or a placeholder.
-
-    Raises:
-        InvalidInput: the name cannot be stored.
-    """
+    """The name of the operator who decides, or a placeholder; InvalidInput if it is not valid."""
     return _NAMELESS if by is None else checked_name(by, "by")
 
 
@@ -125,7 +121,7 @@ class Proposals:
         records = await self._store.scan(self._everyone, PROPOSAL, limit=limit)
         waiting = [record for record in records if DECIDED not in record.data]
         for record in records:
-            if DECIDED in record.data:  # whoever decided could not finish
+            if DECIDED in record.data:  # the process that decided did not finish
                 await self._finish_if_possible(record.id)
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
@@ -153,9 +149,7 @@ class Proposals:
         return approved
 
     async def reject(self, proposal_id: str, *, by: str | None = None) -> None:
-        """Reject a proposal; its author keeps it as a private memory. Arguments and errors as for
-        `approve`.
-        """
+        """Reject a proposal; its author keeps it as a private memory. Otherwise as `approve`."""
         by = decider(by)
 
         async def attempt() -> None:
@@ -175,11 +169,7 @@ class Proposals:
         return put_decision(Decision(what=what, of="fact", key=key, text=text, by=by, at=self._clock()))
 
     async def _adopt(self, waiting: Record, by: str) -> Memory:
-        """Make the proposal global as it was read.
-
-        Raises:
-            WriteConflict: it was withdrawn, replaced or forgotten meanwhile, or its key was written to.
-        """
+        """Make the proposal global as it was read, or raise WriteConflict."""
         proposal = memory_of(waiting)
         ledger = Ledger(self._store, self._everyone)
         adopted = Memory(
@@ -214,7 +204,7 @@ class Proposals:
         proposal = memory_of(decided[0])
         own = Scope(self._everyone.deployment, proposal.author)
         copies = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
-        # only after the copy was read: who proposes anew hands that in before they change their copy
+        # after the copy was read: a new proposal is stored before its author's copy changes
         if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
             return
         await _tell(self._store, own, copies)
@@ -224,10 +214,10 @@ class Proposals:
         drop = Drop(kind=PROPOSAL, id=decided.id)
         try:
             await self._store.write(self._everyone, [Put.over(decided, decided), drop])
-        except WriteConflict:  # its author proposed anew in this moment: an erasure would take that with it
+        except WriteConflict:  # its author just proposed again: an erasure would destroy that too
             return
         if decided.data[DECIDED] == REJECTED:
-            await self._store.erase(self._everyone, [])  # what it said goes from the log as well
+            await self._store.erase(self._everyone, [])  # the text is removed from the log as well
 
     async def _finish_if_possible(self, name: str) -> None:
         try:
@@ -253,9 +243,7 @@ class Proposals:
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
 ) -> bool:
-    """Whether a text needs no approval: it states only permitted facts, and no operator decided under its
-    key.
-    """
+    """Whether it states only permitted facts, and no operator decided under its key."""
     if not shareable.states <= global_kinds:
         return False
     return shareable.key is None or not await is_decided(store, everyone, shareable.key)
@@ -277,7 +265,7 @@ async def _tell(store: Store, own: Scope, copies: Sequence[Record]) -> None:
     """Note in the author's own `copies` that they are no longer proposed."""
     for copy in copies:
         here: Record | None = copy
-        # what only notes something about it, in this moment, changes the record and not what it says
+        # a concurrent note about it changes the record but not its text
         while here and here.data.get("visibility") == "proposed" and here.data["text"] == copy.data["text"]:
             data = {field: value for field, value in here.data.items() if field != "visibility"}
             try:
@@ -380,7 +368,7 @@ class Judge(Sweeper):
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
         if self._sweeping is None:
-            self._runs = RunsPerUser(self._judge)  # those of before may belong to a loop that has ended
+            self._runs = RunsPerUser(self._judge)  # the old ones may belong to a loop that has ended
         super().start()
 
     def want(self, scope: Scope, memory: str) -> None:
@@ -388,11 +376,7 @@ class Judge(Sweeper):
         self._runs.want(scope, memory)
 
     async def take_up(self, deployment: str | None = None) -> int:
-        """Request all judgements that are due; returns how many.
-
-        Raises:
-            StoreUnavailable: they could not be read.
-        """
+        """Request all judgements that are due; returns how many."""
         now, found = self._clock(), 0
         for scope in await self._store.scopes(deployment):
             for record in await scan_all(self._store, scope, JUDGEMENT):
@@ -410,7 +394,7 @@ class Judge(Sweeper):
         await super().aclose()
         await self._runs.stop()
         close: Callable[[], Awaitable[None]] | None = getattr(self._second, "aclose", None)
-        if close is not None:  # one that has nothing to close has no such verb
+        if close is not None:  # a classifier need not have this method
             await close()
 
     async def _judge(self, scope: Scope, wanted: Wanted) -> Mapping[str, float]:
@@ -427,11 +411,9 @@ class Judge(Sweeper):
         return later
 
     async def _leased(self, scope: Scope, name: str) -> float:
-        """Judge one memory unless another process does; returns the seconds after which to look again, 0 for
-        never.
-        """
+        """Judge one memory unless another process does; returns the retry delay, 0 for never."""
         waiting = await self._store.read(scope, JUDGEMENT, [name])
-        if not waiting:  # judged by another, or forgotten
+        if not waiting:  # judged by another process, or forgotten
             return 0.0
         standing = Put.over(waiting[0], waiting[0])
         busy_s = await self._leases.take(scope, _HELD_FOR, _LEASE_S, standing=standing)
@@ -446,7 +428,7 @@ class Judge(Sweeper):
         waiting = await self._store.read(scope, JUDGEMENT, [name])
         found = await self._store.read(scope, MEMORY, [name])
         if not (waiting and found and _is_open(found[0], scope)):
-            # forgotten, taken back, set again or shared since
+            # forgotten, retracted, set again or shared since
             await self._store.write(scope, [Drop(kind=JUDGEMENT, id=name)])
             return 0.0
         case = _Case(scope, found[0], waiting[0])
@@ -492,9 +474,7 @@ class Judge(Sweeper):
             await self._store.write(case.scope, [case.closed])
 
     async def _noted(self, case: _Case, data: Mapping[str, Any]) -> bool:
-        """Write `data` into the pending judgement; False if the memory was set again or forgotten
-        meanwhile.
-        """
+        """Update the pending judgement; False if the memory was set again or forgotten."""
         try:
             await self._store.write(case.scope, [Put.over(case.waiting, replace(case.waiting, data=data))])
         except WriteConflict:
@@ -507,7 +487,7 @@ class Judge(Sweeper):
             text=shareable.text,
             redacted=shareable.kinds,
             statement=None,
-            context=None,  # free text that nobody judged
+            context=None,  # free text that was not judged
             source=(),
             reason=shareable.reason,
         )
@@ -528,7 +508,7 @@ class Judge(Sweeper):
         ledger = Ledger(self._store, case.scope.everyone)
         kept = await ledger.set(replace(shared, visibility="global", supersedes=None))
         changes: list[Change] = ledger.changes
-        if changes:  # else it is there: a process died before it could note that here
+        if changes:  # otherwise it exists: a process died before it could note that here
             await self._store.write(case.scope.everyone, changes)
         own = record_of_memory(replace(case.memory, valid_until=shared.valid_from, visibility="global"))
         ended = replace(case.record, data={**own.data, "number": case.record.data.get("number", 0)})
@@ -540,13 +520,13 @@ class Judge(Sweeper):
             await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
         except EchoicError as error:
             if not isinstance(error, WriteConflict):
-                raise  # it goes on waiting, and is shared again to the same end
+                raise  # it stays pending, and is shared again with the same result
             await self._taken_back(case, own, kind, name)
 
     async def _taken_back(self, case: _Case, own: Record, kind: str, name: str) -> None:
         now = await self._store.read(case.scope, MEMORY, [case.record.id])
         if now and now[0].data.get("visibility") == own.data["visibility"]:
-            return  # another process shared it in this moment
+            return  # another process shared it meanwhile
         await self._store.erase(case.scope.everyone, [Drop(kind=kind, id=name)])
         await self._store.write(case.scope, [case.closed])
 

@@ -26,7 +26,6 @@ from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
-from echoic.ranking.relevance import SILENCE_AMONG_PEOPLE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
@@ -59,15 +58,11 @@ T = TypeVar("T")
 
 
 def checked_deadline(after_ms: object) -> float | None:
-    """`after_ms` as a deadline from now; None for no deadline.
-
-    Raises:
-        InvalidInput: it is not a number above 0.
-    """
+    """`after_ms` as a deadline from now; None for none, InvalidInput if not above 0."""
     if after_ms is None:
         return None
     number = float(after_ms) if isinstance(after_ms, Real) else 0.0
-    if not number > 0:  # not a number is none above 0 either
+    if not number > 0:  # NaN is not above 0 either
         raise InvalidInput(f"deadline_ms must be a number above 0, not {brief(after_ms)}")
     return number
 
@@ -90,7 +85,7 @@ class Deadline:
     async def run(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of `work`, started now; None, with `missed` set, if it is late."""
         if self._at is None:
-            return await work  # without a task: most recalls have no deadline, and most work no need to wait
+            return await work  # without a task: most recalls have no deadline, and most work does not wait
         return await self.wait(asyncio.ensure_future(work))
 
     async def wait(self, work: asyncio.Future[T]) -> T | None:
@@ -101,7 +96,7 @@ class Deadline:
             async with asyncio.timeout_at(self._at):
                 return await asyncio.shield(work)
         except TimeoutError:
-            # a store or model of its own may time out: that is its failure, and not this deadline
+            # a time-out of the store or the model is its failure, not this deadline
             if work.done():
                 return work.result()
             self.missed = True
@@ -242,7 +237,7 @@ class Recaller:
         self._store = store
         self._home = home or HomeLoop()
         self.shares = shares or Shares()
-        # the last partial transcript is asked again as the final one, and by tools
+        # the last partial transcript is embedded again as the final one, and by tools
         self._embedder = embedder if isinstance(embedder, CachedEmbedder) else CachedEmbedder(embedder)
         self._fusion = fusion
         self._semantic = embedder.semantic
@@ -308,7 +303,7 @@ class Recaller:
         `Recall.cut`. Without `times`, times in the question are not resolved.
         """
         asked = asked.checked()
-        self._home.check()  # before anything is under way in a loop that is not ours
+        self._home.check()  # before anything is started in another loop
         release = self._embedder.hold_documents()
         try:
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
@@ -357,7 +352,7 @@ class Recaller:
         if self._narrows is not None:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
-        exact = made.pieces[0] if made and made.pieces and own_vector else None  # of these very words
+        exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
         query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
         read, waiting = await self._search(query, places, spans, asked)
         every = asked.min_relevance == 0
@@ -414,9 +409,7 @@ class Recaller:
         return ({"embed": embedded}, {"search": searched}, *fused, {"limit": limit})
 
     def _newest(self) -> bool:
-        """Whether the store is current, rather than serving cached state because its database is
-        unreachable.
-        """
+        """Whether the store is current, rather than serving a cache of a lost database."""
         return not self._tells_failure or getattr(self._store, "failure", None) is None
 
     def check_loop(self) -> None:
@@ -437,11 +430,7 @@ class Recaller:
         await self._embedder.stop()
 
     async def partitions(self, scope: Scope) -> list[Partition | None]:
-        """The searched partitions in their current state; None for one too large to load.
-
-        Raises:
-            NotOpen: called from an event loop other than the service's.
-        """
+        """The searched partitions, None for one too large to load; NotOpen in another event loop."""
         self._home.check()
         always = Deadline(None)
         return [
@@ -455,7 +444,7 @@ class Recaller:
         newest = True
 
         async def load(at: Scope) -> tuple[Partition, bool]:
-            # whether it is, is asked at once: when the next is loaded, the database may be back
+            # ask at once: when the next is loaded, the database may be back
             return await self._store.load(at), self._newest()
 
         for at in places:
@@ -506,17 +495,17 @@ class Recaller:
         """The hits, and how many rows have no vector yet."""
         if not places:
             return (), 0
-        # nothing is known of most deployments' globals: what is empty need not be ranked
+        # most global scopes are empty and need not be ranked
         known = {at: partition for at, partition in places.items() if partition.size} or places
         scopes, partitions = tuple(known), tuple(known.values())
         looked_in = rooted(spans, partitions)
         past = asked.include_past or spans.past
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         limit = asked.looked_at
-        # what held before stands far behind what holds: room for it, until it is put where it belongs
+        # past versions rank far behind current ones: leave room until they are reordered
         room = limit + 20 if spans.past else limit
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
-        if found and found[0].floor == SILENCE_AMONG_PEOPLE and await self._are_calls(known):
+        if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
         rows = chosen(found, query, partitions, looked_in, limit=limit, min_relevance=asked.min_relevance)
         return await self._read(scopes, rows), waiting
@@ -526,7 +515,9 @@ class Recaller:
         for at, partition in places.items():
             revision, with_agent = partition.scratch.get(_CALLS, (None, False))
             if revision != partition.revision:
-                revision = partition.revision  # before the records are read: what comes meanwhile is news
+                revision = (
+                    partition.revision
+                )  # before the records are read, so that later writes count as new
                 conversations = await scan_all(self._store, at, CONVERSATION)
                 with_agent = any(record.data.get("agent") for record in conversations)
                 partition.scratch[_CALLS] = revision, with_agent
@@ -546,8 +537,11 @@ class Recaller:
             if works[0].cancelled():
                 raise NotOpen("the memory was closed while a recall was under way; open it again") from None
             raise
-        except (EmbedderError, InvalidInput) as error:  # the text is sound: a provider may refuse it still
-            # what is missing was said when it was opened
+        except (
+            EmbedderError,
+            InvalidInput,
+        ) as error:  # the text is valid, but a provider may still refuse it
+            # the warning was logged on opening
             level = logging.DEBUG if isinstance(error, EmbedderMissing) else logging.WARNING
             log.log(level, "recall without vectors: %s", type(error).__name__)
             outcome = "unavailable"

@@ -98,10 +98,7 @@ async def newest_memories(
     """The newest memories of a user, including shared ones; the order is known without reading records.
 
     `visible` is `store` limited to what may be told. `past` lists corrected and retracted memories instead of
-    current ones; `before` is the cursor of the previous page.
-
-    Raises:
-        InvalidInput: `before` is not a cursor.
+    current ones; `before` is the cursor of the previous page, or InvalidInput is raised.
     """
     places: list[tuple[int, int, int]] = []
     for number, where in enumerate((scope, scope.everyone)):
@@ -129,7 +126,7 @@ async def newest_memories(
             read |= {(number, record.seq): memory_of(record) for record in records}
         for place in part:
             memory = read.get(place[1:])
-            # it may have changed since the rows were looked at
+            # it may have changed since the rows were read
             if memory is None or memory.current is past:
                 continue
             if memory.author == scope.user or not (past or place[1]):
@@ -162,7 +159,7 @@ async def memories_learned_from(
         rows = partition.rows
         docs, terms, _ = partition.postings
         here = (rows["said_at"] >= min(moments)) & (rows["said_at"] <= max(moments))
-        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # said here once more
+        here[docs[np.isin(terms, [source_term(name) for name in said])]] = True  # repeated here
         wanted = np.flatnonzero(here & (rows["kind"] == MEMORY_ROW)).tolist()
     known = [memory_of(record) for record in await visible.rows(scope, wanted)] if wanted else []
     return [memory for memory in known if said.intersection(memory.source)]
@@ -276,7 +273,7 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    # what an earlier version took is still read, whatever it called its speakers
+    # earlier versions accepted other names of speakers
     speaker = checked_name(data["speaker"], "speaker")
     object.__setattr__(turn, "speaker", role_of(speaker) or speaker)
     return turn
@@ -433,9 +430,7 @@ class Ledger:
         return await self.give_way(known, kept, new.valid_from)
 
     async def give_way(self, known: Memory, to: Memory, at: datetime) -> Memory:
-        """End the current memory `known`, replaced by the stored memory `to`. Returns `to` as it will be
-        stored.
-        """
+        """End the current memory `known`, replaced by the stored `to`; returns the new `to`."""
         ends, stays = await self._take(known.id), await self._take(to.id)
         if ends is None or stays is None or ends is stays:
             return to
@@ -466,9 +461,7 @@ class Ledger:
         return held.memory
 
     async def affirm(self, name: str) -> Memory | None:
-        """Confirm the unconfirmed memory with the id `name`; None if it is not current or confirmed
-        already.
-        """
+        """Confirm the memory with the id `name`; None if it is not current and unconfirmed."""
         held = await self._take(name)
         if held is None or not held.memory.current or held.memory.confirmed:
             return None

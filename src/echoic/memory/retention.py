@@ -41,11 +41,7 @@ class RetentionRules:
 
 
 def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
-    """Checked retention rules, also from text such as "conversations=90,acme:memories=30".
-
-    Raises:
-        InvalidInput: a kind is unknown, or its days are not a number above 0.
-    """
+    """Checked rules, also from "conversations=90,acme:memories=30"; raises InvalidInput."""
     pairs: Mapping[str, object] = (
         dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
         if isinstance(given, str)
@@ -96,11 +92,7 @@ class Retention(Sweeper):
         )
 
     async def enforce(self, deployment: str | None = None) -> int:
-        """Destroy what is too old now, in one deployment or in all; returns how many items.
-
-        Raises:
-            StoreUnavailable: the store could not be read.
-        """
+        """Destroy what is too old now, in one deployment or in all; returns how many items."""
         if not self._rules.days:
             return 0
         gone = 0
@@ -109,7 +101,7 @@ class Retention(Sweeper):
                 continue
             try:
                 gone += await self._enforce(scope)
-            except EchoicError as error:  # one that cannot be looked at keeps no other back
+            except EchoicError as error:  # an unreadable scope must not delay the others
                 log.warning("what is too old is not destroyed yet: %s", type(error).__name__)
         return gone
 

@@ -60,17 +60,10 @@ async def hide(
 ) -> None:
     """Hide what says one of the retracted `memories`, in every turn of users and agents, and in summaries.
 
-    Args:
-        store: the store of the turns.
-        scope: the user's scope.
-        memories: the retracted memories.
-        whole: ids of turns to hide entirely.
-        parts: by turn, spans to hide; nothing is learned from such a turn any more.
-        spared: ids of turns that state the replacement and stay visible.
-        until: id of the turn that retracted it. What people said after that turn stays visible too, even if
-            it is appended while this runs.
-        derived: whether to end memories that repeat it and have no key of their own.
-        at: when it was retracted.
+    `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
+    that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
+    `until`, even if it is appended while this runs. `derived`: also end memories that repeat it and have no
+    key of their own.
     """
 
     async def attempt() -> None:
@@ -191,11 +184,7 @@ def asks_to_forget(text: str) -> bool:
 
 
 async def hide_taken_back(
-    store: Store,
-    scope: Scope,
-    stretch: Stretch,
-    changes: Sequence[Proposed],
-    retracted: Sequence[Memory],
+    store: Store, scope: Scope, stretch: Stretch, changes: Sequence[Proposed], retracted: Sequence[Memory]
 ) -> None:
     """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 
@@ -274,5 +263,5 @@ async def _retracted_in(store: Store, scope: Scope) -> list[Memory]:
 
 def _whole(turn: Turn, at: datetime) -> Memory:
     """A hidden turn as a memory, to find where an agent repeated it."""
-    # a marker is nothing that was said: every other one would be taken for a repetition of it, without end
+    # a marker was not said: otherwise every other marker would count as a repetition
     return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))

@@ -143,7 +143,7 @@ class MemoryService:
         self._meter = Meter(store, options.get("quota") or Quota())
         self.audit = _audit(compliance) if options.get("audit") else None
         """The audit log; None without one."""
-        if not isinstance(embedder, CachedEmbedder):  # whoever forgets must find the words in a cache
+        if not isinstance(embedder, CachedEmbedder):  # forgetting must reach the words in the cache
             embedder = ObservedEmbedder(embedder, telemetry)
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
@@ -218,7 +218,7 @@ class MemoryService:
             await self._parts.distiller.open()
             self._home.enter()
             if self.audit is not None and self._parts.compliance is not None:
-                await asyncio.to_thread(self._parts.compliance.key)  # now, not while somebody waits
+                await asyncio.to_thread(self._parts.compliance.key)  # now, while no caller waits
             self.forgotten_again += await self._forget_again()
         except BaseException:
             try:
@@ -269,7 +269,7 @@ class MemoryService:
             await self.audit.aclose()
         try:
             await self._parts.embedder.aclose()
-        finally:  # a provider's client that will not close keeps no file open
+        finally:  # close the store even if a provider's client fails to close
             await self._parts.store.aclose()
             self._home.leave()
 
@@ -286,7 +286,7 @@ class MemoryService:
         for close in (self._parts.distiller.aclose, self._parts.embedder.aclose, self._parts.store.aclose):
             try:
                 await close()
-            except RuntimeError as error:  # a connection is bound to its loop, and was lost with it
+            except RuntimeError as error:  # a connection is bound to its loop, and lost with it
                 log.warning("not closed, its event loop has ended: %s", type(error).__name__)
 
     async def __aenter__(self) -> Self:
@@ -450,14 +450,13 @@ class MemoryService:
         The store's index finds them without visiting every user. Each argument that is given narrows the
         list; `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_all_conversations, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_all_conversations, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
-        if user is not None:
-            scope = Scope(deployment, checked_name(user, "user"))
-            return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
-        named: dict[str, Any] = {"agent": agent, "status": status, "since": since, "until": until}
-        return await read_all_conversations(self._parts.store, deployment, chosen, **named)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
+        if user is None:
+            return await read_all_conversations(self._parts.store, deployment, chosen)
+        scope = Scope(deployment, checked_name(user, "user"))
+        return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
 
     async def newest_conversations(
         self,
@@ -476,16 +475,13 @@ class MemoryService:
         `before` is the `place` of the last one of the previous page; the other arguments are those of
         `conversations`.
         """
-        from echoic.memory.tasks import newest_conversations
+        from echoic.memory.tasks import ConversationFilter, newest_conversations
 
         return await newest_conversations(
             self._parts.store,
             deployment,
+            ConversationFilter(agent=agent, status=status, since=since, until=until),
             user=user if user is None else checked_name(user, "user"),
-            agent=agent,
-            status=status,
-            since=since,
-            until=until,
             limit=limit,
             before=before,
         )
@@ -591,11 +587,7 @@ def _judge(
 
 
 def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
-    """The kinds of facts that become global without approval.
-
-    Raises:
-        InvalidInput: an unknown mode or kind, or kinds in a mode that has none.
-    """
+    """The kinds of facts that become global without approval, or InvalidInput."""
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")
     if isinstance(given, str):

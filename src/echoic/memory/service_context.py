@@ -63,7 +63,7 @@ class Parts:
         if not self.hooks.wants(ToolUsed):
             return
         key = None if used.key is None else self.write_filter.key(used.scope, used.key)
-        # the name alone may tell that a value is secret: a PIN is four digits like others
+        # a name may be all that shows that a value is secret: a PIN is four digits like others
         value = self.write_filter.value(used.scope, used.value, used.key or "")
         query = self.write_filter.value(used.scope, used.query)
         self.hooks.emit(replace(used, key=key, value=value, query=query))

@@ -131,9 +131,7 @@ class _FoundForText:
 
 
 class Speculation:
-    """Searches on one caller's interim transcripts. Bound to one event loop; created by
-    `UserMemory.listen`.
-    """
+    """Searches on one caller's interim transcripts, in one event loop; see `UserMemory.listen`."""
 
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
@@ -234,12 +232,12 @@ class Speculation:
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
         for other in _readings(alternatives):
-            # by words alone, as while vectors are waited for, an alternative finds what the text does not
+            # by words alone, while vectors are pending, an alternative may find what the text does not
             if not recall.hits and (recall.outcome == "complete" or recall.cut == ("unembedded",)):
                 recall = await self._asked(other, until)
         self._count(finals=1, ready=known is not None, late=recall.outcome == "deadline")
         self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))
-        if self._heard == heard:  # else somebody speaks again already
+        if self._heard == heard:  # otherwise a new utterance has begun
             self._heard, self._last = "", None
         return recall
 
@@ -310,7 +308,7 @@ class Speculation:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
-            # `final` looks again, and its failure is told; the type only, because a message may quote a text
+            # `final` searches again and raises; log only the type, since a message may quote a text
             log.warning("speculation: %s", type(error).__name__)
         self._advance()
 
@@ -343,11 +341,11 @@ class Speculation:
             await asyncio.sleep(REFRESH_S)
             text, known = self._heard, self._answering(self._heard)
             if known is None or self._running or self._waiting:
-                continue  # it is being searched for
+                continue  # a search is in progress
             try:
                 state = await self._state()
             except EchoicError:
-                continue  # `final` looks again, and its failure is told
+                continue  # `final` searches again and raises
             if known.state != state and text == self._heard:
                 self._known.clear()
                 self._waiting = [text]
@@ -369,10 +367,10 @@ class Speculation:
             try:
                 await until.wait(task)
             except EchoicError:
-                break  # it is tried once more, and its failure told
+                break  # try once more and raise
             except asyncio.CancelledError:
                 if not task.cancelled():
-                    raise  # it is the caller who was cancelled
+                    raise  # the caller was cancelled
                 break
             if (known := await self._fresh(self._known.get(text), until)) is not None:
                 return known.recall
@@ -411,9 +409,9 @@ class Speculation:
 
 def _state_of(at: Partition | None, sessions: Collection[int]) -> object:
     if at is None:
-        return object()  # nobody knows whether it changed: what was found before is looked for again
+        return object()  # it may have changed: search again
     if not at.size:
-        return None  # of what is empty there may be a new one each time
+        return None  # an empty partition may be a new object each time
     if not sessions:
         return (weakref.ref(at), at.revision)
     with at.lock:
@@ -440,7 +438,7 @@ def _bare(text: str) -> str:
 
 def _meaning(text: str) -> Query:
     """The parts of a question that determine its results, apart from its vector."""
-    # times are told by little words ("before", "in"), so there every word counts
+    # times depend on function words ("before", "in"), so there every word counts
     return replace(query_of(text), text=_bare(text) if may_mean_time(text) else "", folded=())
 
 

@@ -26,15 +26,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Change, Put, Record, Store, Wanted
-from echoic.types import (
-    MAX_TEXT_BYTES,
-    STATUSES,
-    Conversation,
-    Scope,
-    Turn,
-    checked_name,
-    checked_time,
-)
+from echoic.types import MAX_TEXT_BYTES, STATUSES, Conversation, Scope, Turn, checked_name, checked_time
 
 _COMPLETED: Final = ("completed", DISTILLED)
 _ANY_ZONE: Final = timedelta(days=1)
@@ -104,70 +96,69 @@ class Task:
         return tuple(sorted([*said, *done], key=lambda message: message.at))
 
 
-def chooser(
-    *,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-) -> Callable[[Conversation], bool]:
-    """A filter for conversations; each argument that is given narrows it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilter:
+    """Selects conversations by the fields that are given; InvalidInput if one is not valid."""
 
-    `status` is one of `STATUSES`, or "distilled": completed and learned from. `since` (inclusive) and `until`
-    (exclusive), both aware, compare with when a conversation began.
+    agent: str | None = None
+    status: str | None = None
+    """One of `STATUSES`, or "distilled": completed and learned from."""
+    since: datetime | None = None
+    """The earliest `started_at` (aware)."""
+    until: datetime | None = None
+    """Only conversations that began before then (aware)."""
 
-    Raises:
-        InvalidInput: an unknown status, a time without a zone, or an empty agent name.
-    """
-    known = (*STATUSES, DISTILLED)
-    if status is not None and status not in known:
-        raise InvalidInput(f"unknown status {brief(status)}: use one of {', '.join(known)}")
-    agent = agent if agent is None else checked_name(agent, "agent")
-    first = since if since is None else checked_time(since, "since")
-    end = until if until is None else checked_time(until, "until")
+    def __post_init__(self) -> None:
+        known = (*STATUSES, DISTILLED)
+        if self.status is not None and self.status not in known:
+            raise InvalidInput(f"unknown status {brief(self.status)}: use one of {', '.join(known)}")
+        if self.agent is not None:
+            checked_name(self.agent, "agent")
+        if self.since is not None:
+            checked_time(self.since, "since")
+        if self.until is not None:
+            checked_time(self.until, "until")
 
-    def chosen(conversation: Conversation) -> bool:
+    def selects(self, conversation: Conversation) -> bool:
+        """Whether `conversation` matches every field."""
         return (
-            (agent is None or conversation.agent == agent)
+            self.agent in {None, conversation.agent}
             and (
-                status is None
-                or conversation.status == status
-                or (status == DISTILLED and conversation.distilled)
+                self.status in {None, conversation.status}
+                or (self.status == DISTILLED and conversation.distilled)
             )
-            and (first is None or conversation.started_at >= first)
-            and (end is None or conversation.started_at < end)
+            and (self.since is None or conversation.started_at >= self.since)
+            and (self.until is None or conversation.started_at < self.until)
         )
 
-    return chosen
+    def wanted(self, deployment: str, user: str | None = None) -> Wanted:
+        """A query of a store's index, which may return more: times are stored in any zone."""
+        status = self.status
+        return Wanted(
+            kind=CONVERSATION,
+            deployment=deployment,
+            user=user,
+            status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
+            agent=self.agent,
+            since=None if self.since is None else _iso(self.since, -_ANY_ZONE),
+            until=None if self.until is None else _iso(self.until, _ANY_ZONE),
+        )
 
 
-async def read_conversations(
-    store: Store, scope: Scope, chosen: Callable[[Conversation], bool]
-) -> list[Conversation]:
+async def read_conversations(store: Store, scope: Scope, chosen: ConversationFilter) -> list[Conversation]:
     """The conversations of `scope` that `chosen` selects, oldest first."""
     records = await scan_all(store, scope, CONVERSATION)
-    return [conversation for record in records if chosen(conversation := conversation_of(record))]
+    return [found for record in records if chosen.selects(found := conversation_of(record))]
 
 
 async def read_all_conversations(
-    store: Store,
-    deployment: str,
-    chosen: Callable[[Conversation], bool],
-    *,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    store: Store, deployment: str, chosen: ConversationFilter
 ) -> list[tuple[str, Conversation]]:
-    """The conversations of a deployment that `chosen` selects, with their users, oldest first.
-
-    The other arguments, those of `chooser`, let the store's index find them.
-    """
-    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
+    """The conversations of a deployment that `chosen` selects, with their users, oldest first."""
     listed = [
         (scope.user, conversation)
-        for scope, record in await _listed(store, wanted)
-        if scope.user is not None and chosen(conversation := conversation_of(record))
+        for scope, record in await _listed(store, chosen.wanted(deployment))
+        if scope.user is not None and chosen.selects(conversation := conversation_of(record))
     ]
     return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
 
@@ -194,27 +185,19 @@ class ConversationPage:
 async def newest_conversations(
     store: Store,
     deployment: str,
+    chosen: ConversationFilter,
     *,
     user: str | None = None,
-    agent: str | None = None,
-    status: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
     limit: int,
     before: str | None = None,
 ) -> ConversationPage:
     """The conversations that began last, of a deployment or one user; only this page is read.
 
-    `before` is the place of the last one of the previous page; the other filters are those of `chooser`.
-
-    Raises:
-        InvalidInput: `before` is not such a place, or as `chooser`.
+    `before` is the place of the last one of the previous page; raises InvalidInput if it is not one.
     """
-    chosen = chooser(agent=agent, status=status, since=since, until=until)
-    wanted = _wanted(deployment, agent=agent, status=status, since=since, until=until)
-    wanted = replace(wanted, user=user)
+    wanted = chosen.wanted(deployment, user)
     end = None if before is None else _place_of(before)
-    if end is not None:  # those that began in the same moment are looked at again
+    if end is not None:  # read those that began at the same moment again
         wanted = replace(wanted, until=min(filter(None, (wanted.until, f"{end[0]} "))))
     asked = limit + (1 if end is None else 2)
     while True:
@@ -228,12 +211,12 @@ async def newest_conversations(
             key=lambda item: item[0],
             reverse=True,
         )
-        # of those that began in the last moment some may be missing
+        # some that began at the last moment may be missing
         found = [
             ListedConversation(user=place[1], conversation=conversation, place="|".join(place))
             for place, record in places
             if (whole or place[0] > places[-1][0][0]) and (end is None or place < end)
-            if chosen(conversation := conversation_of(record))
+            if chosen.selects(conversation := conversation_of(record))
         ]
         if whole or len(found) >= limit:
             return ConversationPage(conversations=found[:limit], more=not whole or len(found) > limit)
@@ -248,25 +231,6 @@ def _place_of(written: str) -> tuple[str, str, str]:
     except ValueError as error:
         raise InvalidInput("`cursor` is not one that an answer gave") from error
     return moment, user, name
-
-
-def _wanted(
-    deployment: str,
-    *,
-    agent: str | None,
-    status: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> Wanted:
-    return Wanted(
-        kind=CONVERSATION,
-        deployment=deployment,
-        status={None: (), DISTILLED: _COMPLETED, "completed": _COMPLETED}.get(status, (status or "",)),
-        agent=agent,
-        # a time may be noted in any zone: which of them are meant is decided by a `chooser`
-        since=None if since is None else _iso(since, -_ANY_ZONE),
-        until=None if until is None else _iso(until, _ANY_ZONE),
-    )
 
 
 async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:
@@ -316,12 +280,10 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
 async def keep_result(
     store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
 ) -> Result:
-    """Store `result` in `conversation`; an existing one with the same id is returned unchanged.
+    """Store `result` in `conversation`, or raise InvalidInput; an existing one with its id is returned
+    unchanged.
 
     `masked` removes the secrets from a JSON value, given its name.
-
-    Raises:
-        InvalidInput: there is no such conversation, the result cannot be stored, or its id is another task's.
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
@@ -335,14 +297,14 @@ async def keep_result(
 
     async def attempt() -> Result:
         known = await store.read(scope, RESULT, [new.id])
-        if known and known[0].key != conversation:  # else what came out now would be swallowed
+        if known and known[0].key != conversation:  # otherwise the new result would be lost
             raise InvalidInput(
                 f"result id {brief(new.id)} is taken in conversation {brief(known[0].key)}: "
                 "give every result of a user an id of its own, or none"
             )
         if known:
             return result_of(known[0])
-        # the conversation is written with it: a result of one that was forgotten meanwhile would come back
+        # written with the conversation, so that no result of a forgotten one is stored
         await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
         return new
 
@@ -350,11 +312,7 @@ async def keep_result(
 
 
 async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
-    """Change fields of a conversation, such as its status.
-
-    Raises:
-        InvalidInput: there is no such conversation.
-    """
+    """Change fields of a conversation, such as its status; InvalidInput if there is none."""
     return await until_written(
         lambda: _write_with(store, scope, conversation, fields, []), f"conversation {brief(conversation)}"
     )
@@ -368,7 +326,7 @@ async def _write_with(
         raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
     changed = replace(conversation_of(records[0]), **fields)
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
-    # whatever else stands in its record is somebody else's, and stays
+    # keep the record's other fields
     others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
     kept = replace(moved, data={**others, **moved.data})
     await store.write(scope, [Put.over(records[0], kept), *changes])

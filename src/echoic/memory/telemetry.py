@@ -142,9 +142,11 @@ class Telemetry:
         conventional = _CONVENTIONAL.get(name)
         span = self._tracer.start_span(
             conventional or f"echoic.{name}",
-            attributes={"gen_ai.operation.name": conventional} if conventional else None,  # samplers see it
+            attributes={"gen_ai.operation.name": conventional}
+            if conventional
+            else None,  # set here, where samplers see it
         )
-        # without an SDK it is the current one already, and to enter it would cost as much as the rest of this
+        # without an SDK it is current already, and entering it would cost as much as the rest
         entered = contextlib.nullcontext() if span is trace.get_current_span() else _entered(span)
         with entered:
             if scope is not None and span.is_recording():
@@ -251,21 +253,19 @@ class ObservedEmbedder:
 
 
 def _entered(span: Span) -> AbstractContextManager[object]:
-    """`span` as the current one. An exception's message may hold what was said: it does not get to see it."""
+    """Make `span` current. Exceptions are not passed to it: their messages may contain user data."""
     return trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False)
 
 
 def content_of(records: Iterable[Mapping[str, object]], query: str | None = None) -> dict[str, str]:
-    """Memories, each with "content" and perhaps "id" and "score", and a masked query, as
-    `OperationSpan.content`.
-    """
+    """`OperationSpan.content` from memories ("content", "id", "score") and a masked query."""
     told = {"gen_ai.memory.records": json.dumps([*records], ensure_ascii=False)}
     return told if query is None else told | {"gen_ai.memory.query.text": query}
 
 
 def _ended(error: BaseException) -> str:
     if isinstance(error, WriteConflict):
-        return "conflict"  # somebody wrote first; whoever tried looks again
+        return "conflict"  # another writer was first; the caller retries
     if isinstance(error, (asyncio.CancelledError, GeneratorExit)):
         return "cancelled"
     return "error"

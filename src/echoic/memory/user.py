@@ -50,7 +50,7 @@ P = TypeVar("P")
 
 ANSWER_TOKENS, BLOCK_TOKENS = 300, 600
 """The default budgets of `UserMemory.brief` and `UserMemory.block`."""
-_GREETING = "hello"  # recalls nothing: it is asked for what it loads
+_GREETING = "hello"  # a warm-up: it is called for what it loads
 
 
 class UserMemory:
@@ -282,9 +282,7 @@ class UserMemory:
         await self._search(_GREETING, SearchOptions(limit=1))
 
     def check_loop(self) -> None:
-        """Raise NotOpen if the memory is not open in the running event loop, before starting work that
-        uses it.
-        """
+        """Raise NotOpen if the memory is not open in the running event loop."""
         self._parts.recaller.check_loop()
 
     def listen(
@@ -442,9 +440,9 @@ class UserMemory:
 
         `since` (inclusive) and `until` (exclusive), both aware, compare with when a conversation began.
         """
-        from echoic.memory.tasks import chooser, read_conversations
+        from echoic.memory.tasks import ConversationFilter, read_conversations
 
-        chosen = chooser(agent=agent, status=status, since=since, until=until)
+        chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
         return await read_conversations(self._seen.store, self.scope, chosen)
 
     async def find_conversation(self, conversation_id: str) -> Conversation | None:
@@ -582,7 +580,7 @@ class UserMemory:
 
         await self._may_destroy("what this names", key, id)
         await refuse_held(self._parts.store, self.scope)
-        self._parts.pending.drop(self.scope)  # what waits for the user's answer may say it as well
+        self._parts.pending.drop(self.scope)  # turns waiting for consent may contain it as well
         given: dict[str, object] = {"key": key, "conversation": conversation, "id": id, "asked": asked}
         given |= {"learned_from": learned_from, "since": since, "until": until}
         what = {name: value for name, value in given.items() if value is not None}

@@ -179,7 +179,7 @@ class WriteFilter:
         if not self.masks:
             return memory
         text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
-        for user in (scope.user, None):  # it may be kept as global
+        for user in (scope.user, None):  # it may become global
             self._passed[_digest(scope.deployment, user, text, key, context)] = None
         while len(self._passed) > _PASSED:
             self._passed.popitem(last=False)
@@ -228,7 +228,7 @@ class WriteFilter:
                     data[name] = self._text(scope, data[name])
             return replace(record, data=data)
         step = data.get("name")
-        if isinstance(step, str) and "value" in data:  # what came out of a step, under its name
+        if isinstance(step, str) and "value" in data:  # the result of a step, under its name
             data |= {"name": self._text(scope, step), "value": self.value(scope, data["value"], step)}
         return replace(record, data=self.value(scope, data))
 
@@ -259,7 +259,7 @@ class WriteFilter:
         if isinstance(statement, str):
             data["statement"] = self._text(scope, statement)
         elif self._passed.pop(_digest(scope.deployment, scope.user, text, record.key, context), 0) is None:
-            return record  # as `memory` gave it out a moment ago
+            return record  # `memory` has just returned it
         data["text"], key, context = self._fields(scope, text, record.key, context)
         return replace(record, key=key, data=data if context is None else data | {"context": context})
 
@@ -314,7 +314,7 @@ class WriteFilter:
         """The last stored turns of a conversation, oldest first."""
         try:
             records = await self._store.scan(scope, TURN, key=conversation, newest_first=True, limit=CONTEXT)
-        except EchoicError:  # the write itself will say what is wrong
+        except EchoicError:  # the write itself will raise
             return []
         return records[::-1]
 
@@ -346,13 +346,7 @@ class WriteFilter:
         self, scope: Scope, found: Sequence[SecretSpan], before: list[tuple[Said, Record, bool]]
     ) -> None:
         """Remember a number dictated over several turns as a whole too: agents read it back that way."""
-        if not found or found[-1].kind not in {
-            "card",
-            "account number",
-            "ID number",
-            "PIN",
-            "one-time code",
-        }:
+        if not found or found[-1].kind not in {"card", "account number", "ID number", "PIN", "one-time code"}:
             return
         known = self._known.get(scope)
         if known is None:

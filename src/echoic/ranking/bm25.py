@@ -38,12 +38,12 @@ Terms = NDArray[np.uint32]
 """Unique stems as numbers."""
 
 _KEY = "ranking.postings"
-_FEWEST_BITS, _MOST_BITS = 6, 16  # of a bucket's number
+_FEWEST_BITS, _MOST_BITS = 6, 16  # bits of a bucket's number
 _NOBODY = np.zeros(0, np.int32), np.zeros(0, np.uint8)
-# Segments that may have been patched since the buckets were filled: so many, or this share of all.
+# Segments patched since the buckets were filled: at most so many, or this share of all.
 _FEW, _FEW_SHARE = 8, 0.05
 _REACHED = np.arange(REACH, -REACH - 1, -1)
-_CELLS = 1 << 21  # of a matrix of terms by slots: 8 MB
+_CELLS = 1 << 21  # cells of a matrix of terms by slots: 8 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Postings:
         bits = min(max(len(terms).bit_length(), _FEWEST_BITS), _MOST_BITS)
         self._mask = (1 << bits) - 1
         bucket = (terms & np.uint32(self._mask)).astype(np.uint16)
-        order = np.argsort(bucket, kind="stable")  # of 16 bits: a radix sort, 0.6 ms for 120,000
+        order = np.argsort(bucket, kind="stable")  # 16 bits: a radix sort, 0.6 ms for 120,000
         self._rows, self._terms, self._counts = rows[order], terms[order], counts[order]
         self._starts = np.zeros(self._mask + 2, np.int32)
         np.cumsum(np.bincount(bucket, minlength=self._mask + 1), out=self._starts[1:])
@@ -155,7 +155,7 @@ class Postings:
 
 def find(place: Candidates, terms: Terms) -> SpeakerCounts:
     """The eligible rows that contain any of `terms`."""
-    # a row that says nothing is no row of anybody's
+    # rows without words do not count
     return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
 
 
@@ -174,7 +174,7 @@ def touched_by(said: SpeakerCounts, layout: Layout) -> Touched:
     """The slots that say one of the terms, or have a neighbour that does."""
     which, slot = said.which, layout.slot_of[said.row]
     inside = np.flatnonzero(slot < layout.head)
-    # A turn counts for the slots whose windows reach it; beside a session lie gaps, which hold no row.
+    # A turn counts for the slots whose windows reach it; sessions are separated by gaps without rows.
     near = (slot[inside, None] + _REACHED).reshape(-1)
     mark = np.zeros(layout.width, np.bool_)
     mark[near] = mark[slot] = True
@@ -191,7 +191,7 @@ def touched_by(said: SpeakerCounts, layout: Layout) -> Touched:
 
 
 def _summed(cells: NDArray[np.intp], weights: NDArray[Any], shape: tuple[int, int]) -> Floats:
-    # in 64 bits these sums are exact: in whatever order postings stand, equal rows stay equal
+    # in 64 bits these sums are exact, so equal rows stay equal in any order of postings
     summed = np.bincount(cells, weights, minlength=shape[0] * shape[1])
     return summed.astype(np.float32).reshape(shape)
 
@@ -341,14 +341,14 @@ def _window(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) 
     window = _own(place, said if not layout.head else said.some(~inside), worth, mean)
     if not inside.any():
         return window
-    window = np.append(window, np.float32(0))  # room for one more: what sits in gaps is no row's
+    window = np.append(window, np.float32(0))  # one more column for slots in gaps, which have no row
     size = max(1, _CELLS // layout.width)
     turns = said.some(inside)
-    for first in range(0, len(worth), size):  # a matrix at a time stays small however many rows there are
+    for first in range(0, len(worth), size):  # one small matrix at a time, however many rows there are
         some = slice(first, min(first + size, len(worth)))
         touched = touched_by(turns.of(some), layout)
         norm = norms(layout.window_lengths[touched.slots], mean)
-        # what sits in a gap is no row's: it is added behind all
+        # slots in gaps are added to the extra column
         window[layout.row_at[touched.slots]] += bm25(touched.around, norm, worth[some]).sum(axis=0)
     return window[:-1]
 
@@ -448,7 +448,7 @@ def key_scores(query: Query, places: Sequence[Candidates]) -> list[Floats] | Non
     if not any(place.layout.remembers for place in places):
         return None
     stems, named = [word.stem for word in query.words], dict[int, float]()
-    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # of one key the longest wording counts
+    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # for each key the longest match counts
         share = count / len(stems)
         named |= {key_term(stems[i : i + count]): share for i in range(len(stems) - count + 1)}
     if not named:

@@ -94,7 +94,7 @@ class Channels(dict[str, Floats]):
         """Whether all speakers are called by their names: no user, and no agent."""
         self.in_calls = calls or False in named
         """Whether a user speaks with an agent. Without turns, neither is true."""
-        # corrected here, so that whoever weighs channels weighs those of what was meant
+        # corrected here, so that all channels use the corrected words
         names = {number: name for place in places for number, name in place.names.items()}
         self.query = query = heard_right(query, names)
         called = {word for _, word in query.called}
@@ -180,7 +180,7 @@ class Channels(dict[str, Floats]):
         high = max(float(scores.max()) for scores in own if len(scores))
         answer = [np.zeros(len(scores), np.float32) for scores in own]
         for place, into, scores in zip(self.places, answer, own, strict=True):
-            # From 0, the least there is: some row always says nothing of it.
+            # From 0, the minimum: some row always has no such words.
             into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
         self["answer"] = _joined(answer)
 
@@ -195,7 +195,7 @@ class Channels(dict[str, Floats]):
         own = _joined(cosines).copy()
         own[without_vector] = _NAN
         self["vector_own"] = self["vector_window"] = own
-        # who is meant is the speaker signal's; what is said about is found better without the name
+        # the speaker signal handles the name; the topic is found better without it
         nameless = None
         if self.called and query.pieces is not None and query.vector is not None:
             nameless = vector_without(query.text, query.pieces, self.called)

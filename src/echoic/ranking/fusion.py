@@ -30,9 +30,7 @@ class Shared:
 
     @classmethod
     def of(cls, pairs: Pairs, fused: Fused) -> Shared:
-        """Assign each memory to its best source turn by score, of equals the later one; NaN counts as the
-        least.
-        """
+        """Assign each memory to its best source turn, of equals the later; NaN counts as least."""
         found = ~np.isnan(fused[pairs.memories])
         memories, turns = pairs.memories[found], pairs.turns[found]
         scores = np.nan_to_num(fused[turns], nan=-np.inf)
@@ -221,7 +219,7 @@ def blend(
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
     if late is None or np.isnan(late).all():
-        # this order is the last: two memories that are liker than any turn must not count for the same
+        # the final order: two memories that score above every turn must not share one score
         if pairs is not None:
             fused, shared, by_place = _placed(parts_of(channels), channels, pairs, broad)
             first = top(by_place, limit)
@@ -232,7 +230,7 @@ def blend(
         late = _with_facts(late, looked_at, pairs, len(fused))
         if "key" in closely:
             closely["key"] = _with_facts(closely["key"], looked_at, pairs, len(fused))
-    # a turn that nothing found is there for its memory alone
+    # a turn that no channel found is only included for its memory
     before = np.where(np.isnan(fused[looked_at]), by_place[looked_at], fused[looked_at])
     again = _weighed(closely, close)
     again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)

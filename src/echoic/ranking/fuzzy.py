@@ -34,7 +34,7 @@ SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 # that is worth 0.5 points of R@10.
 SAME_SOUND_SPELLING, NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
-_MAX_KNOWN = 512  # words asked for whose near ones are kept
+_MAX_KNOWN = 512  # cached words
 
 
 def edits_allowed(word: str) -> int:
@@ -77,7 +77,7 @@ def _letters_of(texts: list[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32]
     if not texts:
         return np.zeros(0, np.uint32), lengths
     bits = np.uint32(1) << (points & np.uint32(31))
-    # No text is empty: neither a word nor a code can be. (reduceat would give it its neighbour's letters.)
+    # No text is empty; for an empty one reduceat would return its neighbour's letters.
     return np.bitwise_or.reduceat(bits, np.cumsum(lengths) - lengths), lengths
 
 
@@ -144,7 +144,7 @@ class Lexicon:
         `name`: whether it is written like a name.
         """
         if any(character.isdigit() for character in word.text):
-            return {}  # 2022 is not a slip of 2023
+            return {}  # 2022 is not a typo of 2023
         known = self._known.get((word.text, name))
         if known is None:
             if len(self._known) == _MAX_KNOWN:

@@ -23,10 +23,10 @@ SPEAKER_FACET, KEY_FACET, SOURCE_FACET = "@", "=", "^"
 """Prefixes of the terms for a speaker's name, a memory's key, and the turn that a turn is or a memory was
 learned from. No word of a text begins with them."""
 
-# A person asks "what do I prefer" of what is filed under preference; nobody says "entity" or "fact".
+# Categories that people name in questions ("what do I prefer"); nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
 
-_KEYED_WORDS = 6  # of a value; a longer one is a text with a title
+_KEYED_WORDS = 6  # characters of a value; a longer one is a text with a title
 
 # Saying when: 2.6 points of R@10 on questions about time, on LoCoMo's development half.
 _TIME = re.compile(
@@ -44,7 +44,7 @@ _NUMBER = re.compile(
 )
 _QUESTION_MARKS = "?？؟"
 _STOPPED = re.compile(r"[.!?。！？؟…]\s*$")
-# How a question opens where the recogniser writes no punctuation.
+# Beginnings of questions without punctuation.
 _OPENING = re.compile(
     r"\W*(?:(?:so|and|but|well|okay|ok|um|uh)\s+)*"
     r"(?:who|whose|what|what's|when|where|where's|which|why|how|how's"
@@ -100,7 +100,7 @@ def entry_of_turn(turn: Turn) -> Entry:
     """
     heard = visible(turn.heard_text)
     speaker = fold(turn.speaker)
-    # MiniLM on LoCoMo: R@10 44 with a person's name in front of what they say, 31 without it.
+    # MiniLM on LoCoMo: R@10 44 with the speaker's name before their words, 31 without it.
     text = heard if not heard or speaker in {USER, AGENT} else f"{turn.speaker}: {heard}"
     words = Entry.counted(content_words(text))
     if text != heard:

@@ -81,7 +81,9 @@ def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> 
     return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
 
 
-@lru_cache(maxsize=4096)  # a question is asked word by word while it is spoken, and most words are common
+@lru_cache(
+    maxsize=4096
+)  # cached: a question is searched again with each spoken word, and most words are common
 def _terms(word: str) -> tuple[int, ...]:
     return tuple(found.term for found in content_words(word))
 
@@ -127,14 +129,12 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     own, likeness = [found[0] for found in both], [found[1] for found in both]
     found = [like @ share for like in likeness]
     scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
-    # rounded: of equal texts none comes first because of where in a block it stood
+    # rounded, so that the order of equal texts does not depend on their position in a block
     return Closer(counted, own, likeness, np.round(scores, 5))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
-    """[rows, pieces] The best similarity of each piece in each row, and in its window; NaN for rows without
-    pieces.
-    """
+    """[rows, pieces] Best similarity in each row, and in its window; NaN without pieces."""
     if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
     slots = place.layout.slot_of[rows]
@@ -150,7 +150,7 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
     own = said[np.searchsorted(wanted, rows)]
     likeness: Floats = own.copy()
     near = said[np.searchsorted(wanted, around)]
-    # a neighbour counts only for what it is like: the discount must not lift what is unlike
+    # only positive similarities of neighbours: the discount must not raise negative ones
     np.multiply(near, _DISCOUNT, out=near, where=near > 0)
     near[np.isnan(likeness[in_session, 0])] = np.nan
     likeness[in_session] = np.fmax.reduce(near, axis=1)
@@ -168,9 +168,7 @@ def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Row
 
 
 def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> None:
-    """Lower the similarity of rows that ask the same question: they answer neither for themselves nor for the
-    turns beside them.
-    """
+    """Lower the similarity of rows that ask the same question, also for the turns beside them."""
     asking = np.flatnonzero(place.layout.flags[rows] & Flag.ASKING)
     if len(asking):
         echoes = asking[likeness[asking] @ share >= _SAME]
@@ -193,7 +191,7 @@ def _of_rows(axes: Floats, place: Candidates, rows: Rows) -> Floats:
 def _best(blobs: list[bytes], axes: Floats) -> Floats:
     """[texts, pieces] The best similarity of a piece of each text to each piece of the question."""
     said, scale = as_packed(blobs)
-    # scaled here, and not in the many that they are compared with; as a view the product takes twice as long
+    # scaled here rather than in the larger operand; with a view the product takes twice as long
     across = np.ascontiguousarray(axes.T * np.float32(scale))
     likeness = np.empty((len(said), len(axes)), np.float32)
     block = max(1, _BLOCK // (AXES * max(1, len(axes))))

@@ -85,7 +85,7 @@ class Sources:
         rows, terms = rows[facets], terms[facets]
         kinds = partition.rows["kind"][rows]
         said = kinds == TURN
-        own[rows[said]] = terms[said]  # of several the last one counts
+        own[rows[said]] = terms[said]  # of several rows the last one counts
         kept, new = ~stale[self._naming], kinds == MEMORY
         self._own = own
         self._naming = np.concatenate([self._naming[kept], rows[new]])
@@ -94,7 +94,7 @@ class Sources:
     def _pairs(self) -> Pairs:
         if not len(self._named):
             return Pairs(np.zeros(0, np.intp), np.zeros(0, np.intp))
-        # few turns are anybody's source: a table of the low bits finds them without sorting all
+        # few turns are sources: a table of the low bits finds them without a sort
         low = np.uint32((1 << _TABLE_BITS) - 1)
         table = np.zeros(1 << _TABLE_BITS, np.bool_)
         table[self._named & low] = True
@@ -112,7 +112,7 @@ class Sources:
         return self._own.nbytes + self._naming.nbytes + self._named.nbytes
 
 
-_BLOCK = 256  # turns whose vectors are multiplied at a time: 400 KB stay in the processor's cache
+_BLOCK = 256  # turns multiplied at a time: 400 KB fit in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class Layout:
 def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     rows, flags = partition.rows, np.ascontiguousarray(partition.rows["flags"])
     findable = (rows["kind"] != 0) & (flags & Flag.UNHEARD == 0)
-    indexed = findable | (rows["words"] > 0)  # items have words, and only a search for items finds them
+    indexed = findable | (rows["words"] > 0)  # items have words, but only a search for items finds them
     past = flags & Flag.PAST != 0
     in_session = findable & ~past & (rows["kind"] == TURN) & (rows["session"] != 0)
     turns, slots = _in_order(rows, np.flatnonzero(in_session), partition.origin)
@@ -352,11 +352,11 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
     sources = Sources.of(partition).among(findable & ~past)
     own = None
-    if len(sources):  # what a turn and a memory say is said once
+    if len(sources):  # words of a turn and its memory count once
         own = np.ones(len(rows), np.bool_)
         own[sources.memories] = False
     asked = turns[flags[turns] & Flag.QUESTION != 0]
-    answered = row_at[slot_of[asked] + 1]  # behind a session lies a gap
+    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
     memories = rows["kind"] == MEMORY
     asking = flags & Flag.ASKING != 0
     return Layout(
@@ -407,18 +407,14 @@ def _in_order(
     session = rows["session"][turns]
     starts = np.ones(len(turns), np.bool_)
     starts[1:] = session[1:] != session[:-1]
-    if origin is not None:  # what lies between was not handed over: those beside the gap are no neighbours
+    if origin is not None:  # rows in between are missing, so these are not neighbours
         segments = origin[turns] // SEGMENT_ROWS
         starts[1:] |= np.abs(segments[1:] - segments[:-1]) > 1
     return turns, np.arange(len(turns)) + REACH * np.cumsum(starts)
 
 
 def _eligible(
-    rows: Mask,
-    indexed: Mask,
-    flags: NDArray[np.uint8],
-    lengths: tuple[Floats, Floats],
-    own: Mask | None,
+    rows: Mask, indexed: Mask, flags: NDArray[np.uint8], lengths: tuple[Floats, Floats], own: Mask | None
 ) -> Eligible:
     """`rows`, those that may be found, limited to those with words (`indexed`).
 
@@ -455,7 +451,7 @@ def _window_norms(
             product[slots] = 2 * pairs.products[turns, apart - 1]
         else:
             product[slots] = flags[turns] & Flag.EMBEDDED != 0
-        # That of the pair (i + o, i + o + apart) is kept at i + o.
+        # The product of the pair (i + o, i + o + apart) is stored at i + o.
         weights = np.zeros(2 * len(window) - 1)
         weights[reach : reach + len(window) - apart] = window[: len(window) - apart] * window[apart:]
         square += np.correlate(product, weights, "same")

@@ -45,13 +45,11 @@ class Coarse:
         """Whether vectors are 16-bit floats; if not, bytes with a scale for each row."""
         self._rows: NDArray[Any] = np.zeros((0, dimensions), np.float16 if self.halved else np.int8)
         self._scales = np.zeros(0, np.float32)
-        self._made = np.zeros(0, np.int64)  # by segment: of which revision its bytes are
+        self._made = np.zeros(0, np.int64)  # by segment: the revision of its bytes
 
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
-        """The current quantised vectors of `partition`; None if there are none (yet). The caller holds its
-        lock.
-        """
+        """The current vectors of `partition`; None if there are none yet. The caller holds its lock."""
         halved = kernel.multiplies()
         if partition.size < LEAST_ROWS or not (halved or _simsimd()):
             return None
@@ -102,7 +100,9 @@ class Coarse:
         asked, scale = as_bytes(vector[None])
         products = np.asarray(simsimd.cdist(asked, self._rows, "inner")).reshape(-1)
         cosines: Floats = products.astype(np.float32) * self._scales * scale
-        near = np.flatnonzero(cosines >= np.partition(cosines, -EXACT)[-EXACT])  # equals all or none
+        near = np.flatnonzero(
+            cosines >= np.partition(cosines, -EXACT)[-EXACT]
+        )  # include all equal rows or none
         cosines[near] = np.vecdot(vectors[near], vector)
         return cosines
 

@@ -19,7 +19,7 @@ from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.layout import Candidates, Floats, Layout
 from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query
-from echoic.ranking.relevance import SILENCE, default_floor, relevance
+from echoic.ranking.relevance import SILENCE, default_floor, kind_of, relevance
 from echoic.types import Rank
 
 
@@ -69,7 +69,7 @@ class Ranks(Mapping[str, Rank]):
 def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
     """Rank the hits of a channel; ties keep their order."""
     values = scores[hits]
-    # NaN is not at least anything: neither counted nor, where nothing was found, looked at
+    # comparisons with NaN are false: it is never counted
     near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]
     near.sort()
     last = np.searchsorted(near, values, "right")
@@ -111,6 +111,8 @@ class RankedRow:
     """How likely it answers, from 0 to 1; see `relevance`."""
     floor: float = SILENCE
     """If the best hit has less, nothing is known."""
+    among_people: bool = False
+    """Whether everything searched was said between people who are called by their names."""
 
 
 def rank(
@@ -152,14 +154,14 @@ def rank(
     if not partitions:
         return []
     with ExitStack() as held:
-        # all locks, taken in one order by everybody, each once
+        # take each lock once, always in the same order
         for partition in sorted({id(p): p for p in partitions}.values(), key=id):
             held.enter_context(partition.lock)
         places = [
             Candidates.of(partition, include_past=query.include_past, without=without)
             for partition in partitions
         ]
-        # NaN is a score that is not known; and OpenBLAS, at random, calls numbers invalid that it then drops
+        # NaN is an unknown score; and OpenBLAS sometimes flags numbers as invalid that it discards
         with np.errstate(invalid="ignore"):
             channels = Channels(query, places, FLOOR if floor is None else floor, calls=calls)
             return _found(channels, chosen, limit, semantic=semantic)
@@ -175,9 +177,7 @@ def prepare(partition: Partition) -> None:
 
 
 def unembedded(partitions: Sequence[Partition]) -> int:
-    """How many current rows have no vector yet, and are found by their words alone. Takes the partitions'
-    locks.
-    """
+    """How many current rows have no vector yet. Takes the partitions' locks."""
     count = 0
     for partition in partitions:
         with partition.lock:
@@ -189,13 +189,13 @@ def unembedded(partitions: Sequence[Partition]) -> int:
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     scores = order.scores
-    if fusion.fuse is not blend:  # what a hit is worth depends on neither fusion nor `limit`
+    if fusion.fuse is not blend:  # relevance depends on neither fusion nor `limit`
         scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
     explained = Explained(channels.scored(fusion.finding), order.rows)
     likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
-    silence = default_floor(channels)
+    silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
@@ -209,6 +209,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             tuple(other - first for other in others),
             likely,
             silence,
+            channels.among_people,
         )
         for hit, (place, row, first, score, others, likely) in enumerate(
             zip(

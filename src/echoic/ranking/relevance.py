@@ -38,6 +38,12 @@ SILENCE, SILENCE_AMONG_PEOPLE = 0.035, 0.2
 """If no hit reaches this, nothing is known: in calls, and in conversations between people who are called by
 their names. Either loses about a point of R@10, of callers who ask plainly and of LoCoMo's development half.
 docs/relevance.md has the curves."""
+_FEW_ROWS, _SILENCE_OF_FEW, _MANY_ROWS = 32, 0.01, 384
+"""Between people the floor rises from `_SILENCE_OF_FEW` to `SILENCE_AMONG_PEOPLE` between these numbers of
+rows: the best of few wrong rows has a lower relevance than the best of many. Chosen on the corpus's training
+callers told as people, sessions of LoCoMo's development half, and the development stores of
+benchmarks/small_stores.
+"""
 NAMED, TIMED = 0.9, 0.9
 """The relevance of a value under exactly the key asked for, and of what was said in a time that is all the
 question asks for."""
@@ -171,7 +177,7 @@ def relevance(
     kind = kind_of(channels, semantic=semantic)
     known = features(channels, hits, kind, best_score)
     found = _modelled(kind, known, len(hits.rows))
-    # what is so new that it has no vector yet
+    # rows so new that they have no vector yet
     blind = np.isnan(known["like"] if kind in CLOSE else channels["vector_own"][hits.rows])
     if kind != "words" and blind.any():
         by_words = _modelled("words", features(channels, hits, "words", best_score), len(hits.rows))
@@ -190,9 +196,20 @@ def kind_of(channels: Channels, *, semantic: bool) -> str:
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
 
-def default_floor(channels: Channels) -> float:
-    """The default relevance below which nothing is known."""
-    return SILENCE_AMONG_PEOPLE if channels.among_people else SILENCE
+def default_floor(channels: Channels, kind: str) -> float:
+    """The default relevance below which nothing is known.
+
+    Args:
+        channels: of the query.
+        kind: of model, see `kind_of`. Without word pieces the number of rows does not lower the floor.
+    """
+    if not channels.among_people:
+        return SILENCE
+    if kind not in CLOSE:
+        return SILENCE_AMONG_PEOPLE
+    sizes, floors = (_FEW_ROWS, _MANY_ROWS), (_SILENCE_OF_FEW, SILENCE_AMONG_PEOPLE)
+    known = np.interp(math.log(_rows_of(channels.places)), np.log(sizes), np.log(floors))
+    return round(math.exp(known), 3)
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
@@ -253,10 +270,10 @@ def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found:
     """`found`, corrected where no model is needed."""
     query = channels.query
     if all(word.stem in _PHATIC for word in query.words) and not _asks_of_self(query):
-        found = np.zeros_like(found)  # a greeting, a backchannel
+        found = np.zeros_like(found)  # a greeting or a backchannel
     found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
     is_bare, asking = len(query.words) == len(query.folded), known["asking"] > 0
-    if "like" in known and asking.any():  # what says the same has much the same vector: look no further
+    if "like" in known and asking.any():  # repeated questions have similar vectors: check only those
         asking &= channels["vector_own"][rows] >= _SAME
     if not (is_bare or asking.any()):
         return found
@@ -313,7 +330,7 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     if not meaty.any():
         return found
     worth = channels.words.worth
-    # what nobody says is worth what one row's word is in a store of the usual size
+    # an unsaid word has the weight of a word in one row of a store of usual size
     share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
     share /= share.sum()
     own, window = _saying(channels, rows, len(asked), beside=beside)
@@ -335,7 +352,7 @@ def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tupl
             continue
         local = rows[here] - channels.starts[number]
         near = _neighbours(place, local) if beside else local[:, None]
-        wanted = distinct(near)  # -1, a gap, says nothing
+        wanted = distinct(near)  # a gap (-1) says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
         table = np.zeros((len(wanted), terms), np.float32)
@@ -395,7 +412,7 @@ def _says_what(word: str, called: frozenset[str]) -> bool:
     return any(called.isdisjoint((text, text.removesuffix("'s"))) for text in _meaty(word))
 
 
-@lru_cache(maxsize=4096)  # most words of questions are common
+@lru_cache(maxsize=4096)  # cached: most words of questions are common
 def _meaty(word: str) -> tuple[str, ...]:
     """The folded topic words in `word`."""
     return tuple(each.text for each in content_words(word) if each.stem not in _CHATTER)
@@ -457,7 +474,7 @@ class ScoreBackground(NamedTuple):
             pairs = (vectors[chosen] @ vectors[chosen].T)[np.triu_indices(count, 1)]
             weight = count / (count + _PRIOR)
             low = float(np.median(pairs))
-            # from the lower half: of the upper some have to do with each other
+            # from the lower half, since some of the upper half are related
             wide = 1.4826 * float(np.median(low - pairs[pairs <= low]))
             mean += weight * (low - mean)
             square += weight * (wide**2 - square)
@@ -511,7 +528,7 @@ def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int)
     table = np.empty((len(names), rows), np.float32)
     for into, name in zip(table, names, strict=True):
         into[:] = known[name]
-    # not by BLAS, whose last bits depend on how many hits are asked for
+    # without BLAS, whose last bits depend on the number of hits
     total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
     return likely

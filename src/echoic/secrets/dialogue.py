@@ -15,17 +15,7 @@ from dataclasses import dataclass
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
 from echoic.secrets.labels import LABELS, NAMES_NUMBER, WORDED, Secret, harmless
-from echoic.secrets.masking import (
-    MARKER,
-    Known,
-    Masked,
-    SecretSpan,
-    apply,
-    blanked,
-    mask,
-    merged,
-    replaced,
-)
+from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, apply, blanked, mask, merged, replaced
 from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
 from echoic.text import word_lists
 from echoic.text.analysis import STOP
@@ -194,7 +184,7 @@ def asked_for(text: str) -> Pending | None:
     if not _ASKS.search(text):
         return None
     text = MARKER.sub(" ", text)
-    # the last sentence decides, or the one before it: "Thanks. And the PIN? Take your time."
+    # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
     refers = False
     for sentence in reversed(re.split(r"(?<=[.?!])\s+", text.strip())[-3:]):
         if _NO_REQUEST.search(sentence) and not re.search(
@@ -438,9 +428,7 @@ _CORRECTS = re.compile(
 
 
 def _only_words(text: str) -> bool:
-    """Whether only nouns are said, as in recovery words: a sentence of three words would contain "the" or
-    similar.
-    """
+    """Whether only nouns are said, as in recovery words: three words without a "the"."""
     words = words_of(text)
     return len(words) > 2 and STOP.isdisjoint(words) and not ENCOURAGES.issuperset(words)
 
@@ -603,6 +591,3 @@ def _digits(text: str) -> str:
 def _all_numbers(text: str) -> Masked:
     found = merged(_numbers(text, "card", least=1))
     return Masked(replaced(text, found), tuple(found))
-
-
-__all__ = ["CONTEXT", "InTurn", "Said", "leans_on_context", "mask_turn"]

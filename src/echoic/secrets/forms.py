@@ -229,9 +229,7 @@ def _br_cpf(digits: str) -> bool:
 
 
 def _be_national(digits: str) -> bool:
-    """A Belgian national number: 97 minus the remainder modulo 97, with a 2 in front for births since
-    2000.
-    """
+    """A Belgian national number: 97 minus the rest modulo 97, with a 2 in front since 2000."""
     key = int(digits[9:])
     return key in {97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97}
 
@@ -381,7 +379,7 @@ def _blocks(text: str) -> Iterator[Form]:
     begin = _BLOCK.search(text)
     while begin:
         end = _BLOCK_END.search(text, begin.end())
-        # A key that was cut off is still a key.
+        # A key that was cut off is still secret.
         last = end.end() if end else len(text)
         yield Form("key-block", begin.start(), last)
         begin = _BLOCK.search(text, last)

@@ -62,63 +62,26 @@ _NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(_PATTERNS["not of money"], re.IGNORECASE | re.VERBOSE)
 _OTHER_CARD = re.compile(_PATTERNS["other card"], re.IGNORECASE | re.VERBOSE)
 _OTHER_ACCOUNT = re.compile(_PATTERNS["other account"], re.IGNORECASE | re.VERBOSE)
-# "The passport office", "the card machine": the cue only says of what kind something else is.
+# "The passport office", "the card machine": the cue only describes another noun.
 _OF_SOMETHING = re.compile(_PATTERNS["of something"], re.IGNORECASE | re.VERBOSE)
 _LAST_FOUR = re.compile(_PATTERNS["last four"], re.IGNORECASE)
 
 LABELS: tuple[Label, ...] = (
-    Label(
-        "security code",
-        _cue(_PATTERNS["labels"]),
-        most=10,
-    ),
-    Label(
-        "one-time code",
-        _cue(_PATTERNS["labels 2"]),
-        least=4,
-        most=10,
-    ),
-    Label(
-        "PIN",
-        _cue(_PATTERNS["labels 3"]),
-    ),
-    Label(
-        "card",
-        _cue(_PATTERNS["labels 4"]),
-        least=3,
-        most=23,
-    ),
-    Label(
-        "account number",
-        _cue(_PATTERNS["labels 5"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "ID number",
-        _cue(_PATTERNS["labels 6"]),
-        least=4,
-        most=34,
-    ),
-    Label(
-        "API key",
-        _cue(_PATTERNS["labels 7"]),
-    ),
+    Label("security code", _cue(_PATTERNS["labels"]), most=10),
+    Label("one-time code", _cue(_PATTERNS["labels 2"]), least=4, most=10),
+    Label("PIN", _cue(_PATTERNS["labels 3"])),
+    Label("card", _cue(_PATTERNS["labels 4"]), least=3, most=23),
+    Label("account number", _cue(_PATTERNS["labels 5"]), least=4, most=34),
+    Label("ID number", _cue(_PATTERNS["labels 6"]), least=4, most=34),
+    Label("API key", _cue(_PATTERNS["labels 7"])),
     Label(
         "recovery phrase",
         _cue("(?:seed|recovery|backup|mnemonic|wallet)_(?:seed_)?(?:phrase|words?) mnemonic"),
     ),
-    Label(
-        "security answer",
-        _cue(_PATTERNS["labels 8"]),
-    ),
-    Label(
-        "password",
-        _cue(_PATTERNS["labels 9"]),
-        most=64,
-    ),
+    Label("security answer", _cue(_PATTERNS["labels 8"])),
+    Label("password", _cue(_PATTERNS["labels 9"]), most=64),
 )
-# Checked by itself: most codes are nobody's secret.
+# Checked separately: most codes are not secret.
 CODE = re.compile(
     rf"{START}(?P<what>[\w'-]{{1,40}}\s+|){any_of('(?:pass)?code kodigo codigo')}{END}", re.IGNORECASE
 )
@@ -272,10 +235,7 @@ def _words_behind(label: Label, text: str, place: int, end: int) -> Span | None:
     return _longer(found or values.no_word(text, start), plain)
 
 
-_DICTATED_NOT = re.compile(
-    any_of(_WORDS["dictated not"]) + END,
-    re.IGNORECASE,
-)
+_DICTATED_NOT = re.compile(any_of(_WORDS["dictated not"]) + END, re.IGNORECASE)
 
 
 _FOR_WHAT = re.compile(r"(?:for|to)\s+(?:(?:the|my|our|this)\s+)?[\w-]+\s+", re.IGNORECASE)
@@ -373,7 +333,9 @@ def _words_before(head: str) -> Span | None:
     if found is None:
         return None
     start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
-    for lead in _LEADS_UP.finditer(head, start, found.end("value")):  # what leads up to it is no part of it
+    for lead in _LEADS_UP.finditer(
+        head, start, found.end("value")
+    ):  # the words that lead up to it are not part of it
         start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
     if not found["verb"] and not led:
         return None

@@ -26,7 +26,7 @@ MARKER = re.compile(
 _BLANK = "]"
 _PASSES = 4
 _LONG_SECRETS = frozenset({"card", "account number", "ID number"})
-# Without any of these there is nothing to look for.
+# A text without any of these has no secret.
 _TELLING = re.compile(
     r"[0-9]|\S{16}|pass|\bpin\b|\bpins\b|p\.i\.n|code|cod|key|token|secret|maiden|memorable|phrase|word\b|cvv|cvc|mnemonic|"
     r"kennwort|senha|wachtwoord|parola|contrase|mot de|pwd|\bpw\b|credentials|safe word|answer|"
@@ -37,7 +37,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _URL_SECRET = re.compile(
-    # a password may have an @ in it: the last one before the host ends it
+    # a password may contain an @: the last one before the host ends it
     r"://[^\s:/@]{0,128}:(?P<password>(?:[^\s@/]|@(?=[^\s/?#,;@]{1,256}@)){1,256})@|"
     r"[?&;#](?:[A-Za-z]{1,16}[_-])?(?:token|api_?key|key|secret|"
     r"pass(?:word|wd|code)?|pwd|sig(?:nature)?|session(?:id)?|sid|auth(?:orization)?|jwt|otp|credentials?)="
@@ -52,7 +52,7 @@ _LEAST_PART = 8
 _LEAST_RANDOM = 32
 """The least length of a key that only its randomness reveals; shorter strings are ids of all kinds."""
 _FOUR_GROUPS = re.compile(r"[0-9]{4}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}")
-# "…, exp 08/29, 987": who says when a card ends says its code next.
+# "…, exp 08/29, 987": the code follows the expiry date of a card.
 _BEHIND_EXPIRY = re.compile(
     r"\b(?:exp|expir(?:es|y|ing|ation)|valid\s+(?:till|until|thru|through|to))\b[^0-9.?!]{0,24}"
     r"[0-9]{1,2}[ /.,-]{0,3}(?:20)?[0-9]{2}[ ,;]{1,3}(?:and|then)?\s*"

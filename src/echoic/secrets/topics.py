@@ -34,7 +34,7 @@ _REACH = 160
 """The most characters between the words for a secret and its number."""
 _SINGLE = frozenset(word for word in ENGLISH.vocabulary if len(ENGLISH.numerals.get((word,), "")) == 1)
 _REPEATS = frozenset(ENGLISH.repeats)
-# What is opened with a number, whoever says how.
+# Things that are opened with a number.
 _THINGS = _PATTERNS["things"]
 _OPENED = re.compile(START + _THINGS + END, re.IGNORECASE)
 _OPENS = re.compile(_PATTERNS["opens"], re.IGNORECASE)
@@ -43,10 +43,7 @@ _SENT = re.compile(_PATTERNS["sent"], re.IGNORECASE)
 _BANK = re.compile(
     r"\b(?:bank|building\s+society|branch|direct\s+debit|standing\s+order|wire|giro)\b", re.IGNORECASE
 )
-_OTHER = re.compile(
-    START + any_of(_LISTS["other"]) + END,
-    re.IGNORECASE,
-)
+_OTHER = re.compile(START + any_of(_LISTS["other"]) + END, re.IGNORECASE)
 _STREET = re.compile(_PATTERNS["street"], re.IGNORECASE)
 DECLINES = re.compile(_PATTERNS["declines"], re.IGNORECASE | re.VERBOSE)
 """What an agent says about a secret that it was told."""
@@ -145,7 +142,7 @@ def _enters(text: str, thing: Topic, start: int) -> bool:
     between = _LETTERS.sub("", text[max(0, thing.end) : start])
     if re.search(r"\bnumber\b", between, re.IGNORECASE):
         return False
-    if thing.end < 0 and is_bare(text):  # named by who asked
+    if thing.end < 0 and is_bare(text):  # named by the agent who asked
         return True
     return _ENTERED.search(between) is not None or re.fullmatch(r"\s+(?:is|was)\s+", between) is not None
 
@@ -175,7 +172,7 @@ def _fitting(kinds: Sequence[Secret], text: str, digits: str, start: int) -> Sec
     for kind in reversed(kinds):
         least, most = _DIGITS.get(kind, (1, 0))
         if kind == "PIN" and _LOCKS.search(text, max(0, start - 24), start):
-            least = 3  # a dial has three numbers more often than four
+            least = 3  # a dial usually has three numbers
         if least <= len(digits) <= most:
             return kind
     return None

@@ -18,10 +18,7 @@ Span = tuple[int, int]
 _GROUP = re.compile(r"[0-9]+")
 _GAP = re.compile(r"[ ]?[ .,;:/_\n-]{0,3}(?=[0-9])")
 _LETTERED = re.compile(r"(?:[A-Za-z]{1,3}[ -]?)?[0-9][A-Za-z0-9]*(?:[ -][A-Za-z0-9]*[0-9][A-Za-z0-9]*)*")
-UNITS = re.compile(
-    r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")",
-    re.IGNORECASE,
-)
+UNITS = re.compile(r"\s*-?(?:%|\u00b0|[$\u20ac\u00a3]|" + any_of(_LISTS["units"]) + END + ")", re.IGNORECASE)
 _MONEY_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5]|\b(?:usd|eur|gbp|rs\.?))\s*$", re.IGNORECASE)
 _MOMENT = re.compile(
     r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?![0-9])|[0-9]{1,2}/[0-9]{1,2}/(?:[0-9]{4}|[0-9]{2})(?![0-9])"
@@ -126,9 +123,9 @@ _SIGNED = re.compile(r"\S{3,256}")
 _AROUND = ".,;:!?)(\"'"
 _WORD = re.compile(r"[^\s,;:.!?()\"\[\]]+(?:[.!?'][^\s,;:.!?()\"\[\]]+)*[!?$]?")
 SPELLED = frozenset(_LISTS["spelled"].split())
-# Said of a password without saying it.
+# Descriptions of a password that do not reveal it.
 _STATES = STOP | frozenset(_LISTS["states"].split())
-# Before a noun they may begin a password: "strong coffee". Alone, or before "enough", they tell how it is.
+# Before a noun they may begin a password ("strong coffee"); alone, or before "enough", they describe it.
 _ADJECTIVES = frozenset(_LISTS["adjectives"].split())
 _AFTER_STATE = frozenset(_LISTS["after state"].split())
 _ADVERBS = frozenset(_LISTS["adverbs"].split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -36,6 +36,17 @@ class ResponseModel(BaseModel):
 def _fields(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
     """The attributes of `noun` that `shown` has fields for."""
     return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
+
+
+MinRelevance = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
+        "answer; 0 returns everything that was found.",
+    ),
+]
 
 
 class RequestBody(ResponseModel):
@@ -121,18 +132,13 @@ class RankView(ResponseModel):
     score: float = Field(description="The channel's score, comparable only within this channel and query.")
 
 
-class HitView(ResponseModel):
-    """A hit, and why it was found."""
+class FoundHit(ResponseModel):
+    """A hit. How each channel ranked it is not shown here; `POST /api/memory` shows it."""
 
     text: str
-    score: float = Field(description="The fused score, comparable only within one query.")
     relevance: float = Field(
         description="How likely it is to answer the query, 0 to 1, comparable between queries.",
         examples=[0.62],
-    )
-    ranks: dict[str, RankView] = Field(
-        description="Its rank in each channel that found it.",
-        examples=[{"vector": {"rank": 1, "score": 0.71}, "text": {"rank": 2, "score": 4.2}}],
     )
     scope: Literal["user", "global"]
     memory: MemoryView | None = None
@@ -151,6 +157,16 @@ class HitView(ResponseModel):
         if not isinstance(noun, Hit):
             return noun
         return {**_fields(cls, noun), "scope": "user" if noun.scope.user is not None else "global"}
+
+
+class HitView(FoundHit):
+    """A hit, and why it was found."""
+
+    score: float = Field(description="The fused score, comparable only within one query.")
+    ranks: dict[str, RankView] = Field(
+        description="Its rank in each channel that found it.",
+        examples=[{"vector": {"rank": 1, "score": 0.71}, "text": {"rank": 2, "score": 4.2}}],
+    )
 
 
 class SearchView(ResponseModel):

@@ -72,6 +72,7 @@ TokenCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_beare
 """For routes that return a token: they ignore cookies, or scripts could read their contents."""
 OperatorCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_operator)]
 KeyCredentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_key)]
+DeploymentId = Annotated[str | None, Query(alias="deploymentId", description="For keys: which deployment.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,9 +367,7 @@ async def viewer(
     shared: Shared,
     credentials: Credentials,
     request: Request,
-    deployment_id: Annotated[
-        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
-    ] = None,
+    deployment_id: DeploymentId = None,
 ) -> Viewer:
     """The holder of an identity token, or of any key of the deployment."""
     if _in_store(credentials):
@@ -404,9 +403,7 @@ async def reader(
     shared: Shared,
     credentials: Credentials,
     request: Request,
-    deployment_id: Annotated[
-        str | None, Query(alias="deploymentId", description="For keys: which deployment.")
-    ] = None,
+    deployment_id: DeploymentId = None,
 ) -> Viewer:
     """A user, who reads their own data; or the operator or a key with a reading role, for any user."""
     who = await viewer(shared, credentials, request, deployment_id)

@@ -41,8 +41,7 @@ class RateLimiter(Protocol):
         Args:
             principal: "user:<deployment>/<user>", "operator", "agent:<deployment>" for its agent keys, or
                 "address:<address>" without an identity; "refused:<address>" for each invalid token or key. An
-                    address
-                is an IPv4 one, or the /64 of an IPv6 one.
+                address is an IPv4 one, or the /64 of an IPv6 one.
         """
         ...
 

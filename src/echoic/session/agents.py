@@ -35,8 +35,7 @@ class VoiceAgent:
 
     Raises:
         InvalidInput: an invalid name, a timeout that is not above 0, or `idempotent` names a tool that is not
-            in
-            `tools`.
+            in `tools`.
     """
 
     name: str

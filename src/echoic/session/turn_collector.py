@@ -180,8 +180,7 @@ class TurnCollector:
         live: the call.
         exchange_of: the exchange of a turn, by the turn's id.
         end: ends the session: the caller is silent for too long, or the call was forgotten, or it continues
-            in
-            another process or for another caller.
+            in another process or for another caller.
     """
 
     def __init__(

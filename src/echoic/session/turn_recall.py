@@ -84,8 +84,7 @@ class CallRecall:
         memory: the caller's memory.
         conversation: the conversation of the call, which is not searched, since the model has it.
         given: the memory block that the model has. None if each turn's text goes into one request only and
-            not
-            into the history.
+            not into the history.
         deadline_ms: time limit of a turn's recall, from when its last word is known.
         packs: whether turns are answered by `final`, with text; otherwise by `in_turn`, with memory.
 

@@ -118,8 +118,7 @@ class VoiceSession:
         sessions: where checkpoints are stored; by default in the user's memory.
         limits: limits shared with other sessions.
         provider_call: the provider's id of a call whose audio goes directly between provider and caller, as
-            with
-            WebRTC. By default, audio goes through `send_audio` and `media`.
+            with WebRTC. By default, audio goes through `send_audio` and `media`.
         captions: receives what is being said, while it is said.
         host: the call that this session is the voice of, if any; the host stores what is said.
         level: how certain the caller's identity is, which limits what they are told (docs/assurance.md).

@@ -55,7 +55,7 @@ def store_from(url: str) -> Store:
     if not named:
         return _plain_store(url)
     if len(named) > 1:
-        raise InvalidInput("the option 'encryption' is there twice")
+        raise InvalidInput("the option 'encryption' is given twice")
     from echoic.stores.encryption import EncryptedStore, keys_from
 
     keys = keys_from(unquote_plus(named[0].removeprefix(_ENCRYPTION)))
@@ -79,7 +79,7 @@ def _plain_store(url: str) -> Store:
     if scheme == "memory":
         if place:
             shown = _without_password(place)
-            raise InvalidInput(f"memory:// has no path, so {shown!r} means nothing: leave it out")
+            raise InvalidInput(f"memory:// has no path, so {shown!r} is not valid: leave it out")
         from echoic.stores.in_memory import InMemoryStore
 
         return InMemoryStore()
@@ -89,18 +89,14 @@ def _plain_store(url: str) -> Store:
 
         return FilesStore(path, **options)
     if path == ":memory:":
-        raise InvalidInput("':memory:' would be gone between two connections: use memory://")
+        raise InvalidInput("':memory:' would be lost between two connections: use memory://")
     from echoic.stores.sqlite import SQLiteStore
 
     return SQLiteStore(path, **options)
 
 
 def store_of(given: str | Store | Documents) -> Store:
-    """A store, not opened yet, from a URL, a `Store` or `Documents`.
-
-    Raises:
-        InvalidInput: it is none of these, or a URL that `store_from` refuses.
-    """
+    """A store, not opened yet, from a URL, a `Store` or `Documents`, or InvalidInput."""
     if isinstance(given, str):
         return store_from(given)
     from echoic.stores.base import Store
@@ -125,7 +121,7 @@ def _postgres(url: str) -> Store:
     place, _, query = url.partition("?")
     given = parse_qsl(query, keep_blank_values=True)
     for name, _ in given:
-        if "@" in name and name not in _ASYNCPG:  # what stands behind a "?" in a password
+        if "@" in name and name not in _ASYNCPG:  # the text after a "?" in a password
             raise InvalidInput("the PostgreSQL URL cannot be read: write '?' in a user or password as '%3F'")
     ours, theirs = _options(given, _POSTGRES, _ASYNCPG)
     return PostgresStore(place + ("?" + urlencode(theirs) if theirs else ""), **ours)
@@ -140,11 +136,11 @@ def _mongodb(url: str) -> Store:
         raise InvalidInput("MongoDB needs its driver: pip install 'echoic[mongodb]'") from error
     place, _, query = url.partition("?")
     if "@" in place.partition("://")[2].partition("/")[2]:
-        # the driver would take the user for a host, and errors name hosts
+        # the driver would treat the user as a host, and errors name hosts
         raise InvalidInput("the mongodb:// URL cannot be read: write '/' in a user or password as '%2F'")
     parts = [part.partition("=") for part in query.split("&") if part]
     ours, _ = _options([(n, unquote_plus(v)) for n, _, v in parts if n in _MONGODB], _MONGODB)
-    theirs = "&".join("".join(part) for part in parts if part[0] not in _MONGODB)  # as it was written
+    theirs = "&".join("".join(part) for part in parts if part[0] not in _MONGODB)  # as written
     plain = place + ("?" + theirs if theirs else "")
     _check_mongodb(plain)
     return MongoDBStore(plain, **ours)
@@ -156,13 +152,13 @@ def _check_mongodb(url: str) -> None:
     from pymongo.synchronous.uri_parser import parse_uri
 
     if not url.startswith("mongodb://"):
-        return  # mongodb+srv is read when it is opened, for that asks a name server
+        return  # mongodb+srv is resolved on opening, since that asks a name server
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             parse_uri(url)
     except (PyMongoError, ValueError, Warning) as error:
-        # neither chained nor quoted: what cannot be read may be a piece of the password
+        # neither chained nor quoted: the unreadable part may be a piece of the password
         kind = "an option is unknown or wrong" if isinstance(error, Warning) else type(error).__name__
         raise InvalidInput(f"the mongodb:// URL cannot be read ({kind}): see docs/mongodb.md") from None
 
@@ -205,7 +201,7 @@ def _options(
         argument, read = known[name]
         if argument in ours:
             first = next(other for known_as, other in given if known_as == name)
-            raise InvalidInput(f"the option {name!r} is there twice, as {first!r} and {value!r}")
+            raise InvalidInput(f"the option {name!r} is given twice, as {first!r} and {value!r}")
         ours[argument] = read(name, value)
     return ours, theirs
 

@@ -36,9 +36,7 @@ def as_json(text: str) -> bytes:
 
 
 def vector_needle(vector: NDArray[np.float32]) -> bytes:
-    """The bytes of the ten adjacent numbers with the fewest zeros; empty if they are mostly zeros, as in any
-    page.
-    """
+    """The ten adjacent numbers with the fewest zeros, as bytes; empty if mostly zeros."""
     width = NEEDLE_BYTES // vector.itemsize
     filled = np.convolve(vector != 0, np.ones(width, int), "valid" if len(vector) >= width else "same")
     at = int(filled.argmax())
@@ -92,11 +90,7 @@ class Changing(ABC):
         self._next_row, self._next_other = next_row, next_other
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Apply each change in order.
-
-        Raises:
-            WriteConflict: a `Put.expect` or a `Require` does not hold; roll the transaction back.
-        """
+        """Apply each change in order; after WriteConflict roll the transaction back."""
         for change in changes:
             match change:
                 case Put():
@@ -122,9 +116,7 @@ class Changing(ABC):
     def _attach(self, attach: Attach) -> None: ...
 
     def _written(self, put: Put, old: Record | None) -> tuple[Record, Entry | None, bool]:
-        """The new record in place of `old`, its index entry, and whether its text to embed stayed the
-        same.
-        """
+        """The new record, its index entry, and whether its text to embed stayed the same."""
         record, version = put.record, old.version if old else 0
         check_expected(put, old)
         entry = self._index(record)

@@ -61,9 +61,7 @@ class Put:
 
     @classmethod
     def over(cls, old: Record | None, record: Record) -> Put:
-        """Put `record` in place of `old` as it was read, or of nothing (None). Putting `old` itself only
-        checks.
-        """
+        """Replace `old` as it was read (None: nothing). Putting `old` itself only checks."""
         return cls(record=record, expect=old.version if old else 0, was=old.data if old else None)
 
 
@@ -226,9 +224,7 @@ class Store(Protocol):
         ...
 
     async def check(self) -> Mapping[str, Any]:
-        """Facts for `echoic doctor`: engine, versions, size, pending records, whether it can write. No
-        contents.
-        """
+        """Facts for `echoic doctor`, such as size and pending records. No contents."""
         ...
 
 
@@ -369,11 +365,7 @@ ENCRYPTED: Final = "encrypted:"
 
 
 def check_model(theirs: EmbeddingSpec, ours: EmbeddingSpec, where: str) -> None:
-    """Refuse to mix the vectors of two models, or encrypted with plain data.
-
-    Raises:
-        EmbeddingMismatch: `where` holds vectors of `theirs`, which is not `ours`.
-    """
+    """Raise EmbeddingMismatch if `where` holds vectors of `theirs` and that is not `ours`."""
     if theirs.model.startswith(ENCRYPTED) != ours.model.startswith(ENCRYPTED):
         is_, way = ("", "name its keys in its URL, as in ?encryption=file:PATH (docs/encryption.md)")
         if ours.model.startswith(ENCRYPTED):
@@ -425,7 +417,7 @@ class Uses:
     async def ended(self) -> None:
         """Wait until none is in progress."""
         while self._running:
-            self._none = asyncio.Event()  # of this loop: the store may be opened by one after another
+            self._none = asyncio.Event()  # a future of this loop: the store may later be opened in another
             await self._none.wait()
 
 

@@ -149,9 +149,7 @@ async def other_pages(store: Store, scope: Scope, kinds: Sequence[str]) -> Pages
 
 
 def told(record: Record) -> bytes:
-    """A JSON form that two stores must agree on: it distinguishes 1 from 1.0 and ignores the order of
-    names.
-    """
+    """A JSON form that two stores must agree on: 1 differs from 1.0, the order of names is ignored."""
     said = [record.kind, record.id, record.key, record.seq, record.data]
     return json.dumps(said, sort_keys=True, ensure_ascii=True).encode()
 
@@ -306,8 +304,7 @@ class _ScopeWriter:
     async def take(self, page: Sequence[CopiedRecord]) -> None:
         """Write what is missing of `page`, whose records are all searchable or all not.
 
-        Raises:
-            WriteConflict: the target gave them other positions; they were removed again.
+        If the target gives them other positions, they are removed again and WriteConflict is raised.
         """
         missing = [kept for kept in page if not self._there(kept.record)]
         changes = [change for kept in missing for change in self._written(kept)]
@@ -340,7 +337,7 @@ class _ScopeWriter:
             self._next_row = record.seq + 1
         else:
             self._next_other = record.seq + 1
-        # what is searchable follows from its kind and data; it is gone before the batch is committed
+        # searchability follows from kind and data; this record is dropped in the same batch
         filler: list[Change] = [
             Put(record=replace(record, id=_PLACEHOLDER), expect=0),
             Drop(kind=record.kind, id=_PLACEHOLDER),
@@ -384,7 +381,7 @@ async def _compared(
 ) -> CopiedScope:
     """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
     ours = await content_of(source, scope, kinds, None if vectors else ())
-    # a vector the target made meanwhile of what had none is no difference
+    # a vector that only the target made meanwhile is no difference
     theirs = await content_of(target, scope, kinds, ours.embedded)
     if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):
         raise WriteConflict(

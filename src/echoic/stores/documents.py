@@ -395,14 +395,14 @@ class DocumentStore:
             (now is not None) - (name in held.records) for name, now in staged.records.items()
         )
         begins_to_wait = any(not embedded for embedded in staged.embedded.values())
-        if begins_to_wait:  # before, so that nobody who waits is overlooked where this process dies
+        if begins_to_wait:  # before the write, so that no pending record is overlooked if this process dies
             await self._mark(scope, waits=True)
         await self._put_parts(scope, names, made)
         text = json.dumps(head)
         if not await self._asked(self._documents.put(scope, HEAD, text, place.text)):
             await self._remove(scope, {name: made[which] for which, name in names.items()})
             return False
-        if place.text is None:  # somebody may have erased what was of a scope of the same name
+        if place.text is None:  # another process may have erased documents of a scope with the same name
             await self._put_parts(scope, names, made)
         old = {name: text for which, (name, text) in place.parts.items() if which in made}
         held.commit(staged)
@@ -479,9 +479,7 @@ class DocumentStore:
                     await self._asked(self._documents.delete(scope, name, text))
 
     async def _searched(self, scope: Scope, left: Mapping[tuple[str, str], Json | None]) -> tuple[bool, int]:
-        """Whether the documents hold of each record only what is `left` of it, and how many bytes were
-        searched.
-        """
+        """Whether only what is `left` of each record is found, and how many bytes were searched."""
         found, read = False, 0
         for name in await self._asked(self._documents.list(scope)):
             text = await self._asked(self._documents.get(scope, name)) or "{}"
@@ -549,9 +547,7 @@ class DocumentStore:
                 return spec
 
     def _place(self, scope: Scope) -> _ScopeDocument:
-        """The cached state of a scope, now the most recently used; others are evicted to stay within the
-        limit.
-        """
+        """The cached state of a scope, now most recently used; evicts others over the limit."""
         place = self._places.setdefault(scope, _ScopeDocument())
         self._places.move_to_end(scope)
         if len(self._places) > _KEPT:
@@ -565,7 +561,7 @@ class DocumentStore:
             return await answer
         except EchoicError:
             raise
-        except Exception as error:  # whatever a backend of somebody's raises: it could not look or keep
+        except Exception as error:  # any exception of a backend means that it could not read or write
             raise StoreUnavailable(f"the documents could not be reached ({type(error).__name__})") from error
 
     @contextlib.asynccontextmanager

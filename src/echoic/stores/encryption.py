@@ -188,7 +188,7 @@ class EncryptedStore:
         self._data_keys: dict[str, bytes] = {}
         self._loading: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._unwrapping = asyncio.Lock()
-        for verb in ("snapshot", "examine"):  # what else it can do, it can do with ciphertext
+        for verb in ("snapshot", "examine"):  # other capabilities also work on ciphertext
             if hasattr(inner, verb):
                 setattr(self, verb, getattr(inner, verb))
 
@@ -230,9 +230,9 @@ class EncryptedStore:
                 try:
                     if old is None:
                         await self._inner.write(place, [Put.over(None, new)])
-                    else:  # the old wrapping is destroyed with it
+                    else:  # this destroys the old wrapping
                         await self._inner.erase(place, [Put.over(old, new)])
-                except WriteConflict:  # another process was first
+                except WriteConflict:  # another process wrote it first
                     continue
             self._data_keys[deployment] = data_key
             return data_key
@@ -262,7 +262,7 @@ class EncryptedStore:
         try:
             for scope in await self._inner.scopes(_KEYS):
                 if scope.user is not None and self._source(scope.user):
-                    await self._data_key(scope.user)  # a wrong key is told at once, a rotated one used
+                    await self._data_key(scope.user)  # report a wrong key at once, and apply a rotated one
         except BaseException:
             await self.aclose()
             raise
@@ -306,7 +306,7 @@ class EncryptedStore:
             kept = self._cache.get(scope)
             if kept is None or kept.partition.scratch.get("sealed") is not inner:
                 kept = Loaded(partition=Partition(self._spec.dimensions), number=0, seen=-1)
-                kept.partition.scratch["sealed"] = inner  # so that it is known, and counted
+                kept.partition.scratch["sealed"] = inner  # cached and weighed
             with inner.lock:
                 version, revision = inner.version, inner.revision
                 changed = np.flatnonzero(inner.patched > kept.seen).tolist()
@@ -344,7 +344,7 @@ class EncryptedStore:
 
     async def waiting(self, limit: int) -> list[Waiting]:
         asked = limit
-        while True:  # those whose key is gone wait for ever, and must not be in the way
+        while True:  # records without a key are pending for ever, and must not block others
             found = await self._inner.waiting(asked)
             live = [one for one in found if self._readable(one.scope)][:limit]
             if len(live) == limit or len(found) < asked:
@@ -391,8 +391,8 @@ class EncryptedStore:
         if "embedding" in facts:
             facts["embedding"] = f"{self._spec.model} {self._spec.dimensions}"
         for counted in [name for name in ("records", "scopes") if isinstance(facts.get(name), int)]:
-            facts[counted] -= len(wrapped)  # the data keys are nobody's records
-            if readable < len(wrapped):  # how many of them can be read, nobody counts
+            facts[counted] -= len(wrapped)  # data keys are not user records
+            if readable < len(wrapped):  # the number of readable ones is unknown
                 del facts[counted]
         return facts
 
@@ -482,6 +482,3 @@ def _fingerprint(key: bytes) -> str:
 def _are(given: Iterable[str]) -> str:
     names = list(given)
     return f"is {names[0]}" if len(names) == 1 else f"are {', '.join(names)}"
-
-
-__all__ = ["EncryptedStore", "KeySource", "keys_from"]

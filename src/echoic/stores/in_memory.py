@@ -80,7 +80,7 @@ class InMemoryStore:
             changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
         gone, rewritten = held.erasing(changes)
         vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
-        # a scope that is let go of is emptied as well: somebody may hold its partition
+        # also empty a dropped scope: a caller may hold its partition
         staged = held.stage(changes)
         held.commit(staged)
         self._list(scope, staged)

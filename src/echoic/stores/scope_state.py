@@ -96,7 +96,7 @@ class Queue:
             return
         self.discard(held, row)
         self._since[held, row] = since
-        # clocks count up, so a row belongs at the end, unless it was read from a file or let go of its vector
+        # clocks count up, so a row belongs at the end, unless it was read from a file or lost its vector
         self._in_order = self._in_order and since >= self._latest
         self._latest = max(self._latest, since)
 
@@ -160,11 +160,7 @@ class HeldScope:
         self._segments: dict[int, Segment] = {}
 
     def stage(self, changes: Sequence[Change]) -> Staged:
-        """Check `changes` and compute their result, without applying anything.
-
-        Raises:
-            WriteConflict: a `Put.expect` or a `Require` does not hold.
-        """
+        """Check `changes` and compute their result without applying anything, or raise WriteConflict."""
         staged = Staged(next_row=self.next_row, next_other=self.next_other)
         for change in changes:
             name = name_of(change)
@@ -198,7 +194,7 @@ class HeldScope:
         else:
             seq, staged.next_other = staged.next_other, staged.next_other + 1
         keep = entry is not None and self._staged_text(staged, seq, entry.text)
-        # a copy: what its owner does to the data afterwards stays with the owner
+        # a copy: the caller may change its data afterwards
         left = replace(put.record, data=copied(put.record.data), version=version + 1, seq=seq)
         return ChangeStep(put, old, left, entry, keep)
 
@@ -209,7 +205,7 @@ class HeldScope:
         if before is not None and before.digest == digest:
             return True
         embedded = staged.embedded.get(row, before is not None and self._embedded(row))
-        # who waits already keeps its place: else what is said anew again and again would never be embedded
+        # a pending row keeps its place: otherwise one that changes often would never be embedded
         waits_since = before.since if before is not None and not embedded else self._clock()
         staged.texts[row], staged.embedded[row] = WaitingText(digest, waits_since), False
         return False
@@ -244,12 +240,9 @@ class HeldScope:
     ) -> None:
         """Replace the records by exactly these; unchanged ones stay as they are.
 
-        Args:
-            records: all of them, with their version and seq.
-            entries: by row, the index entry of each searchable one that is new or changed.
-            since: by row, when it began to wait.
-            vectors: by row, the digest of a text, its vector and its word pieces; ignored for another text.
-            counters: the next row and the next unsearchable seq.
+        By row, `entries` has the index entry of each new or changed one, `since` when it began to wait, and
+        `vectors` the digest of a text, its vector and word pieces, ignored for another text. `counters` are
+        the next row and seq.
         """
         touched: set[int] = set()
         kept = {(record.kind, record.id): record for record in records}
@@ -342,12 +335,12 @@ class HeldScope:
 
     def read(self, kind: str, ids: Iterable[str]) -> list[Record]:
         """The records of `kind` among `ids`, in the order asked."""
-        return [_handed_out(self.records[kind, i]) for i in ids if (kind, i) in self.records]
+        return [own_copy(self.records[kind, i]) for i in ids if (kind, i) in self.records]
 
     def at(self, rows: Iterable[int]) -> list[Record]:
         """The searchable records at these rows, in the order asked."""
         found = (row for row in rows if row < FIRST_UNSEARCHABLE and row in self._names)
-        return [_handed_out(self.records[self._names[row]]) for row in found]
+        return [own_copy(self.records[self._names[row]]) for row in found]
 
     def scan(
         self,
@@ -366,7 +359,7 @@ class HeldScope:
         else:
             begin = bisect_right(order, after)
             page = order[begin : begin + limit]
-        return [_handed_out(self.records[self._names[seq]]) for seq in page]
+        return [own_copy(self.records[self._names[seq]]) for seq in page]
 
     def detach_all(self, dimensions: int) -> int:
         """Drop every vector, for new ones of `dimensions`; returns how many records wait now."""
@@ -420,26 +413,14 @@ def copied(value: Any) -> Any:
     return value
 
 
-def _handed_out(record: Record) -> Record:
+def own_copy(record: Record) -> Record:
+    """A copy whose data the caller may change."""
     return replace(record, data=copied(record.data))
 
 
 def _lists(record: Record) -> list[tuple[str, ...]]:
     """The lists that contain a record: by kind and, if it has a key, by kind and key."""
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
-
-
-__all__ = [
-    "ChangeStep",
-    "Clock",
-    "HeldScope",
-    "Name",
-    "Queue",
-    "Staged",
-    "WaitingText",
-    "copied",
-    "text_digest",
-]
 
 
 @dataclass(slots=True)
@@ -477,9 +458,7 @@ class PartitionCache:
             return loaded
 
     def put(self, scope: Scope, loaded: Loaded) -> None:
-        """Cache `loaded`, or weigh it again after it grew; older ones are evicted to stay within the
-        limit.
-        """
+        """Cache `loaded`, or weigh it again; evicts others over the limit."""
         with self._lock:
             self.drop(scope)
             loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)

@@ -39,7 +39,7 @@ from echoic.temporal.rules import (
     milliseconds,
     spans_of,
 )
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Hit, checked_time
 
 Span = tuple[int, int]
@@ -96,7 +96,7 @@ _EVENT = re.compile(
     r"(?=\s*(?:$|[,.?!;:]|\b(?:what|where|who|whom|which|when|how|why|did|do|does|was|were|is|are)\b))",
     re.IGNORECASE,
 )
-# What people say they did with words: asks for what was said whatever it was about.
+# Verbs of speaking: asks for what was said, on any topic.
 _SPEAKING = frozenset(
     "say said saying tell told talk talked talking mention mentioned discuss discussed speak spoke ask asked "
     "call called happen happened chat chatted conversation anything something everything everyone last late "
@@ -144,11 +144,7 @@ def may_mean_time(text: str) -> bool:
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
-    """The time ranges in `text`, a spoken question, at the aware moment `now`.
-
-    Raises:
-        InvalidInput: `now` has no time zone.
-    """
+    """The time ranges in `text`, a spoken question, at the aware moment `now`."""
     at, text = Calendar(checked_time(now, "now"), timezone), text[-MAX_CHARACTERS:]
     found = _meant(text, find_expressions(text, at))
     if not found:
@@ -171,7 +167,7 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
 
 def _meant(text: str, found: list[Expression]) -> list[Expression]:
     """Those expressions that say when something was."""
-    # "last Friday on 23 January 2022": what says its year says it all
+    # "last Friday on 23 January 2022": an expression with a year suffices
     if any(one.exact for one in found):
         ends = {one for first, one in pairwise(found) if first.exact and _is_range(text, first, one)}
         found = [one for one in found if one.exact or one.loose or one in ends]
@@ -204,9 +200,7 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
 
 
 def _is_range(text: str, first: Expression, last: Expression) -> bool:
-    """Whether the text joins `first` and `last` to one range; without an opening word they must be in
-    order.
-    """
+    """Whether the text joins both to one range; without an opening word they must be in order."""
     before, between = text[: first.start], text[first.end : last.start]
     if BETWEEN.search(before):
         return _JOINED.fullmatch(between) is not None
@@ -274,11 +268,11 @@ def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
     It is clear if at least one of the first hits (`hits` is best first) contains two thirds of the event's
     words, and all that do are within a month. The best of them counts.
     """
-    asked = {word.stem for word in content_words(event.text)}
+    asked = content_stems(event.text)
     speaking = [
         _said_at(hit)
         for hit in hits[:LOOKED_AT]
-        if len(asked & {word.stem for word in content_words(_words_of(hit))}) >= _SAID_SHARE * len(asked)
+        if len(asked & content_stems(_words_of(hit))) >= _SAID_SHARE * len(asked)
     ]
     if not speaking or max(speaking) - min(speaking) > AGREE_WITHIN:
         return None

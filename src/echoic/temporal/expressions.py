@@ -39,8 +39,7 @@ BETWEEN = re.compile(r"\b(?:between|from) (?:the )?$", re.IGNORECASE)
 _JOINT = r"(?: ?[-\u2013] ?| (?:to|until|till|through|(?P<and>and)) )(?:the )?"
 _DAY_BEFORE = re.compile(rf"(?<![\w.,:/$-])(?P<day>{A_DAY}){_JOINT}$", re.IGNORECASE)
 _DAY_BEHIND = re.compile(
-    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})",
-    re.IGNORECASE,
+    rf"{_JOINT}(?P<day>{A_DAY})\b(?![.:]\d)(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b|{CLOSED})", re.IGNORECASE
 )
 _BEGINS_WITH_DAY = re.compile(rf"{A_DAY}\b", re.IGNORECASE)
 _UNIT = "week|month|year"
@@ -121,7 +120,7 @@ def _by_dates(text: str, at: Calendar) -> Iterator[Expression]:
     for named_date, start, end in named:
         # "May or June 2023": a year counts for all
         year = named_date.year or (years[-1] if years else None)
-        with suppress(ValueError):  # such as the 31st of June: there is no such day
+        with suppress(ValueError):  # such as the 31st of June, which does not exist
             yield _dated(named_date._replace(year=year), text, start, end, at)
         with suppress(ValueError):
             yield from _days_of_month(named_date._replace(year=year), text, start, end, at, behind=after)
@@ -326,7 +325,7 @@ def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> list[s
     try:
         today = said_at.astimezone(zone)
         return [_PHRASE.sub(lambda match: _shown(match, today), text) for text in texts]
-    except (OverflowError, ValueError):  # said at the end of time: no calendar holds the day that is meant
+    except (OverflowError, ValueError):  # the day meant is outside the calendar
         return list(texts)
 
 

@@ -14,7 +14,7 @@ from math import ceil
 from typing import NamedTuple
 
 DAY_MS = 86_400_000
-_MAX_YEARS = 200  # of rows, over which a month without a year is tried
+_MAX_YEARS = 200  # of rows, in which a month without a year is tried
 
 _MONTHS = "january february march april may june july august september october november december".split()
 MONTHS = tuple(name.capitalize() for name in _MONTHS)
@@ -45,7 +45,7 @@ _NAMED = re.compile(
     rf"|\b(?P<year4>{_YEAR})\b",
     re.IGNORECASE,
 )
-# What every date has one of: to look for them is much faster than to try the pattern at every word.
+# Every date contains one of these: searching for them is much faster than the pattern.
 _NEEDED = (*dict.fromkeys(name[:3] for name in _MONTHS), "19", "20")
 _BEFORE_A_MONTH = re.compile(
     r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $"
@@ -89,7 +89,7 @@ def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[in
     for named in dates:
         for year in [named.year] if named.year is not None else list(years)[:_MAX_YEARS]:
             first, after = _bounds(year, named.month, named.day)
-            found.append((_milliseconds(first), _milliseconds(after) - 1))
+            found.append((milliseconds(first), milliseconds(after) - 1))
     return tuple(found)
 
 
@@ -104,10 +104,6 @@ def _bounds(year: int, month: int | None, day: int | None) -> tuple[datetime, da
         else:
             return first, first + timedelta(days=1)
     return datetime(year, month, 1, tzinfo=UTC), datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
 
 
 def _date_of(match: re.Match[str]) -> NamedDate | None:
@@ -154,7 +150,7 @@ PARTS: Mapping[str, tuple[time, timedelta]] = {
     "morning": (time(5), timedelta(hours=7)),
     "afternoon": (time(12), timedelta(hours=6)),
     "evening": (time(17), timedelta(hours=7)),
-    "night": (time(18), timedelta(hours=10)),  # reaches into the next day, as people mean it
+    "night": (time(18), timedelta(hours=10)),  # ends on the next day, as people mean it
 }
 """Parts of a day: their start and length."""
 SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -339,9 +335,7 @@ class TimeRule(NamedTuple):
 
 
 def _ago(said: re.Match[str], at: Calendar) -> Interval:
-    """The day of "three days ago"; half a unit to either side of "two weeks ago", which is not meant to
-    the day.
-    """
+    """The day of "three days ago"; half a unit around "two weeks ago", which is vague."""
     unit, count = _group(said, "unit"), _group(said, "count")
     if count in _VAGUE:
         return _between(at, unit, *_VAGUE[count])
@@ -408,7 +402,7 @@ def _day(back: int, name: str = "") -> Callable[[re.Match[str], Calendar], Inter
     def meaning(said: re.Match[str], at: Calendar) -> Interval:
         day, part = at.today - back * DAY, name or _group(said, "part")
         if part and not back and at.now.time() < _UP_LATE and at.now < at.part(day, part).first:
-            day -= DAY  # who is still up after midnight means the evening that goes on
+            day -= DAY  # shortly after midnight this means the evening before
         return at.part(day, part) if part else at.days(day)
 
     return meaning
@@ -513,15 +507,12 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_LAST} {_WEEKDAY}{_PART}", _LAST_WEEKDAY, needs="last past"),
     _rule(rf"{_LAST} {_SEASON}", _season, needs="last past"),
     _rule(rf"{_LAST} {_FEAST}", _feast, needs="last past"),
-    # these may lie ahead as well
+    # these may be in the future as well
     _rule(r"(?:earlier )?today", _day(0), needs="today", past=False),
     _rule(r"tonight", _day(0, "night"), needs="tonight", past=False),
     _rule(r"this (?P<part>morning|afternoon|evening)", _day(0), needs="this", past=False),
     _rule(
-        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)",
-        _before(0),
-        needs="this",
-        past=False,
+        r"(?:earlier )?this (?P<unit>week|weekend|month|year)(?! of\b)", _before(0), needs="this", past=False
     ),
     _rule(
         r"the weekend",
@@ -545,13 +536,8 @@ RULES: tuple[TimeRule, ...] = (
         past=False,
     ),
     _rule(rf"this {_WEEKDAY}{_PART}", _LATEST_WEEKDAY, needs="this", past=False),
-    _rule(
-        rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)",
-        _LATEST_WEEKDAY,
-        needs="day",
-        past=False,
-    ),
-    # only where nothing follows that it could belong to: not "on the first floor"
+    _rule(rf"{_WEEKDAY} (?P<part>morning|afternoon|evening|night)", _LATEST_WEEKDAY, needs="day", past=False),
+    # only if no noun follows: not "on the first floor"
     _rule(
         rf"the {_LATER_DAY}(?:{CLOSED}|{_TO_A_DAY})",
         _day_of_month,

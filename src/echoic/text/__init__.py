@@ -13,6 +13,7 @@ START: Final = r"(?<![^\W_])"
 """Matches where no letter or digit precedes."""
 END: Final = r"(?![^\W_])"
 """Matches where no letter or digit follows."""
+_SECTION: Final = re.compile(r"\[[a-z_]+(?:\.[a-z0-9_]+)*\]")
 _NAMED: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
@@ -40,6 +41,19 @@ def word_lists(package: str) -> Mapping[str, str]:
         for word in line.partition("#")[0].split():
             here += lists[word[1:]] if word[0] == "=" else [word]
     return MappingProxyType({name: " ".join(words) for name, words in lists.items()})
+
+
+@cache
+def sections(package: str, file: str) -> Mapping[str, list[str]]:
+    """The lines of each section "[name]" in a data file of `package`, without blank lines and comments."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (get_data(package, file) or b"").decode().splitlines():
+        if _SECTION.fullmatch(line):
+            lines = found.setdefault(line[1:-1], [])
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    return MappingProxyType(found)
 
 
 @cache

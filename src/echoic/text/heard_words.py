@@ -52,7 +52,7 @@ class _Chunk:
     def is_loose(self) -> bool:
         """Whether it may have been read as other words: it has digits, or signs within it."""
         inside = self.text.strip(",;:!?…\"'“”‘’()*_~`#")
-        # a full stop behind a longer word ends a sentence; "Dr." and "No." are read as other words
+        # a full stop after a longer word ends a sentence; "Dr." and "No." are read as other words
         plain = inside.removesuffix(".") if len(inside) > _ABBREVIATION else inside
         is_acronym = len(plain) > 1 and plain.isupper()
         return self.is_marker or is_acronym or not all(c.isalpha() or c in "'’-—–" for c in plain)
@@ -67,11 +67,9 @@ class _Chunk:
 
 
 def heard_ends(said: Sequence[str], heard: str) -> list[int]:
-    """How many characters of each text of the answer `said` were heard; a word that was cut off does not
-    count.
+    """How many characters of each text of `said` were heard, without a word that was cut off.
 
-    Raises:
-        InvalidInput: the answer does not begin with `heard`.
+    Raises InvalidInput if the answer does not begin with `heard`.
     """
     chunks = [
         _Chunk(_words(found.group()), found.group(), place, found.end())
@@ -80,7 +78,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
     ]
     count = _heard_chunks(chunks, _words(heard))
     while count < len(chunks) and count and not any(chunk.words for chunk in chunks[count:]):
-        count += 1  # signs at the end are not heard by themselves
+        count += 1  # punctuation at the end is not heard
     ends = [0] * len(said)
     for chunk in chunks[:count]:
         ends[chunk.place] = chunk.end
@@ -88,9 +86,7 @@ def heard_ends(said: Sequence[str], heard: str) -> list[int]:
 
 
 def share_ends(said: Sequence[str], *, fraction: float | None = None, words: int | None = None) -> list[int]:
-    """How many characters of each text were heard, from the share of letters or the number of words
-    played.
-    """
+    """How many characters of each text were heard, by the share of letters or the words played."""
     chunks = [(place, found.end()) for place, text in enumerate(said) for found in _CHUNK.finditer(text)]
     if words is not None:
         count = min(words, len(chunks))

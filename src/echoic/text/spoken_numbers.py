@@ -84,7 +84,7 @@ def _italian() -> dict[tuple[str, ...], str]:
     for n, word in enumerate("venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split(), 2):
         table[(word,)] = str(n * 10)
         for m in range(1, 10):
-            # The last vowel falls before "uno" and "otto".
+            # The last vowel is dropped before "uno" and "otto".
             table[((word[:-1] if m in {1, 8} else word) + low[m],)] = str(n * 10 + m)
     return table
 
@@ -137,7 +137,7 @@ OTHERS = (
 
 
 _DROPPED = frozenset({"Cf", "Mn", "Me", "Cc"})
-# Letters by category, but nothing is seen: Hangul fillers, and the Braille blank.
+# Invisible characters in the category of letters: Hangul fillers, and the Braille blank.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _ALIKE = {
     **dict.fromkeys("\u2212\u2043\u02d7\u30fc", "-"),
@@ -299,7 +299,7 @@ class _Reader:
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._changed = False
-        self._done = 0  # how much of the view's text is written out
+        self._done = 0  # how much of the view's text was written
 
     def read(self) -> View | None:
         """The reading; None if it equals the written text."""
@@ -438,9 +438,7 @@ class _Reader:
         return None
 
     def _spread(self, place: int) -> list[tuple[str, int]]:
-        """The following words, as many as the longest numeral has, without hyphens, each with the index after
-        it.
-        """
+        """The next words, as many as a numeral may have, each with the index after it."""
         found: list[tuple[str, int]] = []
         if self._word(place) not in self._tongue.vocabulary:
             return found
@@ -464,7 +462,7 @@ class _Reader:
             self._put(sign, first - 1, first)
             self._done = self._words[first].start  # a sign joins its number
         if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
-            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is no part of what is spelled
+            gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is not part of the number
         gaps = _parted([said.text for _, said in run], gaps)
         self._copy(self._words[first].start)
         for (place, said), gap in zip(run, ["", *gaps], strict=True):

@@ -13,12 +13,19 @@ from typing import Any
 
 import pytest
 
+from echoic.memory.sharing import Shareable, Verdict, weigh
+
 HERE = Path(__file__).parent
 
 
 def lines(name: str) -> list[dict[str, Any]]:
     with (HERE / f"{name}.jsonl").open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shareable | None:
+    weighed = weigh(text, key, verdict=verdict)
+    return weighed if isinstance(weighed, Shareable) else None
 
 
 @pytest.fixture(scope="session", params=["classification", "classification_held_out"])

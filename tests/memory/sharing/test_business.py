@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, Shareable, share, weigh
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, Shareable, weigh
 
-from .conftest import lines
+from .conftest import lines, share
 
 FLOORS = {"business": 0.85, "business_blind": 0.9, "business_blind_2": 0.6}
 

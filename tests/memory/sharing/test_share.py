@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import echoic
 from echoic.memory import keyed_memories, write_filter
-from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, share, weigh
+from echoic.memory.sharing import MAX_FACT_CHARACTERS, Shareable, Verdict, gate, weigh
 from echoic.memory.sharing.business import personal_in
 from echoic.memory.sharing.gate import contacts, holds_secret
 from echoic.memory.sharing.person_names import names_among, words_of
 
-from .conftest import lines
+from .conftest import lines, share
 
 FACT = "The store opens at 9 am"
 # What is personal by itself: "4471" is so only behind "the pin is".

@@ -90,6 +90,11 @@ class HeldEmbedder(CachedEmbedder):
         vectors = np.stack([vector for vector, _ in found])
         return Embedded(vectors, pieces if len(pieces) == len(found) else None)
 
+    @property
+    def has_pieces(self) -> bool:
+        """Whether the embedder inside returns word pieces."""
+        return isinstance(self._inner, PieceEmbedder)
+
     async def aclose(self) -> None:
         """Nothing: the next service goes on with it. See `release`."""
 

@@ -104,7 +104,7 @@ class SilenceFound:
                     "R@10 lost": round(100 * (whole - self.recall(floor)), 1),
                     "silent": {kind: round(100 * self.silent(kind, floor), 1) for kind in self.kinds},
                 }
-                for floor in FLOORS
+                for floor in sorted({*FLOORS, *self.defaults})
             },
         }
 
@@ -148,7 +148,9 @@ async def floors_of(corpus: Corpus) -> set[float]:
             partition = await store.load(Scope(DEPLOYMENT, whose.user))
             with partition.lock:
                 place = Candidates.of(partition, include_past=False)
-                floors.add(default_floor(Channels(query_of(""), [place], FLOOR)))
+                channels = Channels(query_of(""), [place], FLOOR)
+                pieces = "people" if channels.among_people else "pieces"
+                floors.add(default_floor(channels, pieces if corpus.embedder.has_pieces else "words"))
     finally:
         await store.aclose()
     return floors

@@ -335,8 +335,7 @@ class Callers:
 
         Raises:
             NotAllowed: the number is withheld or not proven, or has memories of somebody else who did not
-                prove who
-                they are. The caller is still `user` in this call: see `known_here`.
+                prove who they are. The caller is still `user` in this call: see `known_here`.
         """
         if caller.line is None:
             raise NotAllowed("the number is withheld, so there is no telephone to link; call with it shown")

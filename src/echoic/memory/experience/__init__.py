@@ -91,7 +91,7 @@ class AgentExperience:
         clock: Callable[[], datetime],
         words: Collection[str] = (),
     ) -> None:
-        if isinstance(words, str):  # else each of its letters would be a word
+        if isinstance(words, str):  # otherwise each letter would count as a word
             raise InvalidInput("words must be several texts, not one: put it into a list")
         self._store = store
         self._everyone = everyone
@@ -111,12 +111,7 @@ class AgentExperience:
         return self._shown([kept for kept in await self._kept() if self._state(kept) == "approved"])
 
     async def add(
-        self,
-        kind: ExperienceKind,
-        text: str,
-        *,
-        author: Scope | None = None,
-        said: Iterable[str] = (),
+        self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ()
     ) -> Lesson:
         """Store a lesson. The same lesson in another order or form is counted and stored once.
 
@@ -159,34 +154,11 @@ class AgentExperience:
         Raises:
             InvalidInput: there is no such lesson.
         """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            # the deployment's own from now on, as an approved proposal is
-            adopted = replace(kept, adopted=True, withdrawn=False, taught_by=())
-            surplus = [] if kept.adopted else self._surplus(await self._kept(), adopted)
-            noted = self._noted("approved", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(adopted, self.agent), *surplus, noted])
-            return self._told(adopted)
-
-        return await until_written(attempt, "the lesson")
+        return await self._decide("approved", lesson_id, by)
 
     async def withdraw(self, lesson_id: str, *, by: str | None = None) -> Lesson:
-        """Remove a lesson from prompts, even if it is taught again. For operators; arguments and errors as
-        for `adopt`.
-        """
-        by = decider(by)
-
-        async def attempt() -> Lesson:
-            kept = await self._named(lesson_id)
-            withdrawn = replace(kept, adopted=False, withdrawn=True, taught_by=())
-            surplus = [] if kept.withdrawn else self._surplus(await self._kept(), withdrawn)
-            noted = self._noted("withdrawn", kept.lesson.text, by)
-            await self._store.write(self._everyone, [_put(withdrawn, self.agent), *surplus, noted])
-            return self._told(withdrawn)
-
-        return await until_written(attempt, "the lesson")
+        """Remove a lesson from prompts, even if it is taught again; otherwise as `adopt`."""
+        return await self._decide("withdrawn", lesson_id, by)
 
     async def remove(self, lesson_id: str, *, by: str | None = None) -> None:
         """Delete a lesson, as when rejecting a pending one. It may be taught again. For operators.
@@ -200,9 +172,23 @@ class AgentExperience:
 
     # -- inside
 
+    async def _decide(self, what: Decided, lesson_id: str, by: str | None) -> Lesson:
+        by, adopted = decider(by), what == "approved"
+
+        async def attempt() -> Lesson:
+            kept = await self._named(lesson_id)
+            # from now on the lesson is the deployment's own, like an approved proposal
+            decided = replace(kept, adopted=adopted, withdrawn=not adopted, taught_by=())
+            surplus = self._surplus(await self._kept(), decided) if decided.shelf != kept.shelf else []
+            noted = self._noted(what, kept.lesson.text, by)
+            await self._store.write(self._everyone, [_put(decided, self.agent), *surplus, noted])
+            return self._told(decided)
+
+        return await until_written(attempt, "the lesson")
+
     async def _check(self, text: str, author: Scope | None) -> None:
         own = await self._own_words(author) if author is not None else frozenset()
-        # only what the deployment lets pass, or what is written large, could be somebody's name
+        # only words that the deployment allows, or capitalised ones, could be a name
         doubtful = bool(suspects(text, self._words))
         names = await self._names() if doubtful else frozenset()
         against = objection(text, words=self._words, own=own, names=names)
@@ -252,7 +238,7 @@ class AgentExperience:
     async def _named(self, lesson_id: str) -> _StoredLesson:
         name = checked_name(lesson_id, "lesson id").rpartition("-")[0]
         records = await self._store.read(self._everyone, EXPERIENCE, [name]) if name else ()
-        # what an operator was shown is what they decide about: another wording has another id
+        # operators decide about the wording they saw: another wording has another id
         if not records or records[0].key != self.agent or _kept_of(records[0]).lesson.id != lesson_id:
             raise InvalidInput(f"agent {brief(self.agent)} has no lesson {brief(lesson_id)}")
         return _kept_of(records[0])
@@ -350,7 +336,7 @@ def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
         return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
-    if kept.adopted or kept.withdrawn:  # its words stay those an operator read
+    if kept.adopted or kept.withdrawn:  # keep the words that an operator read
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)

@@ -33,7 +33,7 @@ MAX_LESSON_CHARACTERS: Final = 240
 _SIGNS = re.compile(r"[^\w\s.,;:!?'’\"“”()/&%+–—-]")
 _DIGITS = re.compile(r"[^\W\d_]*\d[\w.,:/-]*\d|\d{2,}")
 _IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
-# Whoever is served may be spoken of as anybody; these are somebody.
+# A lesson may mention callers in general; these words mean a particular person.
 _SOMEONE = frozenset("he him his himself she her hers herself i me my mine myself i'm i've i'd i'll".split())
 _ANYBODY = frozenset(
     """we us our ours ourselves you your yours yourself yourselves they them their theirs themselves who whom
@@ -127,7 +127,7 @@ def objection(
         return "it holds markup or hidden characters"
     if _DIGITS.search(text) or contacts(text) or holds_secret(text):
         return "it holds a number, an address or a secret"
-    # a tool is called by its name, which is no word of anybody's
+    # the name of a tool is not personal
     said = words_of(_IDENTIFIER.sub(lambda found: found.group().replace("_", " "), text))
     return _of_a_person(said) or _of_words(said, frozenset(words), frozenset(own), frozenset(names))
 
@@ -152,7 +152,7 @@ def _of_a_person(said: Sequence[JudgedWord]) -> str | None:
     texts = [word.text for word in said]
     if not _SOMEONE.isdisjoint(texts):
         return "it speaks of a person"
-    # "friendly" has the stem of "friend", and is no relation
+    # "friendly" has the stem of "friend" but is not a relation
     impersonal = [
         word
         for place, word in enumerate(said)
@@ -175,7 +175,7 @@ def _is_of_the_service(said: Sequence[JudgedWord], place: int) -> bool:
     word = said[place]
     before = [other for other in said[max(0, place - 2) : place] if other.stem]
     after = said[place + 1 : place + 2]
-    if word.stem == "engag":  # what one pays attention with has no article and no owner
+    if word.stem == "engag":  # "pays attention": no article and no owner
         owned = any(other.text in _ITS or other.text.endswith("'s") for other in before[-1:])
         return not owned and not any(other.text in _BETROTHED for other in after)
     if word.stem == "relat" and word.text not in {"relative", "relatives"}:
@@ -201,7 +201,7 @@ def _tells(texts: Sequence[str], place: int) -> bool:
             return True  # "the tenant in apartment two pays"
     if not _DEFINING.isdisjoint(behind[:1]):  # "the caller who complained": that one
         return True
-    # "asking the caller works", "wait for the caller when they are busy": whoever it is, each time
+    # "asking the caller works", "wait for the caller when they are busy": any caller, every time
     doing = texts[0].endswith("ing") and ordinary(texts[0]) and _REASONS.isdisjoint(texts)
     each_time = place > 1 and not _AT_ALL_TIMES.isdisjoint(behind[:1])
     if (doing or each_time) and _PAST.isdisjoint(texts):

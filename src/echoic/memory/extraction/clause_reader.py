@@ -187,9 +187,7 @@ def with_bias(vectors: Floats) -> Floats:
 
 
 def beside(vectors: Floats, places: Sequence[int]) -> Floats:
-    """[clauses, dimensions] The mean vector of each clause's neighbours in its turn; `places` are
-    `Clause.place`.
-    """
+    """[clauses, dimensions] Mean vectors of each clause's neighbours; `places` are `Clause.place`."""
     known = np.zeros_like(vectors)
     follows = np.array([place > 0 for place in places[1:]], np.float32)[:, None]
     count = np.zeros((len(vectors), 1), np.float32)
@@ -233,7 +231,7 @@ def clauses(text: str) -> list[Clause]:
     found: list[Clause] = []
     at = 0
     for sentence in said:
-        if jokes(sentence):  # it says that what stood before it was one
+        if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
         else:
             right = repaired(sentence)
@@ -308,7 +306,7 @@ def _runs_on(said: Sentence, at: int) -> bool:
         return True
     if "'" in said.low(at):
         return True
-    # "the tablets I take": a noun with an article before it is what the next words are about
+    # "the tablets I take": the clause belongs to the noun before it
     near = {said.low(at - back) for back in (2, 3)}
     return said.low(at) in _ALONE and near.isdisjoint(_POINTING)
 

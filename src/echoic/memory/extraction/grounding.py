@@ -33,7 +33,7 @@ from echoic.types import Memory, Turn, checked_name, checked_text
 MAX_CHARACTERS: Final = 400
 """The longest text of a fact, two or three sentences; a longer one is a transcript."""
 
-# Words of the frame a fact is put in; they say nothing of what was said.
+# Words of the frame of a fact, which need not have been said.
 _FRAME: Final = frozenset(
     "user user's caller person wants likes has lives works needs prefers called name".split()
 )
@@ -71,7 +71,7 @@ def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[M
         said = [spoken[name] for name in change.source if name in spoken]
         if isinstance(change, (Add, Supersede)):
             return is_keepable(change.fact) and is_grounded(change.fact, said)
-        # a confirmation counts, and ends what doubt there was of what was heard
+        # a confirmation counts, and confirms an unconfirmed memory
         named = change.known if isinstance(change, Retract) else ()
         named = (change.known,) if isinstance(change, Confirm) else named
         return all(name in by_id and is_mentioned(by_id[name], said) for name in named)
@@ -93,9 +93,7 @@ def is_keepable(fact: Fact) -> bool:
 
 
 def is_mentioned(memory: Memory, said: Sequence[str]) -> bool:
-    """Whether the utterances `said` mention `memory`; otherwise it can be neither repeated nor ended by
-    them.
-    """
+    """Whether `said` mentions `memory`; otherwise it neither repeats nor ends it."""
     about = f"{memory.key or ''} {memory.text} {memory.statement or ''}".replace("_", " ").replace(":", " ")
     stems = {word.stem for utterance in said for word in content_words(utterance)}
     return any(word.stem in stems for word in content_words(about) if word.text not in _FRAME)

@@ -22,7 +22,7 @@ from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
-from echoic.text.analysis import content_words, cut, fold, word_of
+from echoic.text.analysis import content_stems, content_words, cut, fold, word_of
 from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)
@@ -31,13 +31,13 @@ ALIKE: Final = 0.92
 """Cosine (all-MiniLM-L6-v2) from which words that only one of two statements has add nothing. Chosen on the
 labelled pairs of `benchmarks/distilling.py`, where no two different statements reach it."""
 
-# What turns a statement round, and what a vector hardly sees.
+# Words that reverse a statement, which vectors hardly represent.
 _DECIDING: Final = frozenset(
     """no not never none nothing without neither nor hardly except unless stopped quit former formerly
     dislikes dislike hates hate avoids avoid allergic used ex until before after away left right less more
     most least only first last next one two three four five six seven eight nine ten eleven twelve""".split()
 )
-# Verbs and nouns a statement can be built on without saying anything else: one line means one thing.
+# Interchangeable verbs and nouns of statements; the words of a line are synonyms.
 _FRAMES: Final = """
     like likes liked enjoy enjoys love loves prefer prefers preferred want wants wanted fond
     live lives living home resides reside residence
@@ -67,9 +67,7 @@ def same_words(one: str, other: str) -> bool:
 
 
 def same_meaning(one: str, other: str, cosine: float) -> bool:
-    """Whether two statements mean the same: `same_words`, or extra words in one that add nothing at this
-    cosine.
-    """
+    """`same_words`, or extra words in one that add nothing at this cosine."""
     if not _decided_alike(one, other):
         return False
     left, right = _told(one), _told(other)
@@ -165,7 +163,7 @@ class KnownMemories:
 
         def worth(at: int) -> tuple[int, bool, int]:
             memory = self.memories[at]
-            shared = {word.stem for word in content_words(statement_of(memory))} & spoken
+            shared = content_stems(statement_of(memory)) & spoken
             return (len(shared), memory.key is not None and ":" not in memory.key, at)
 
         best = sorted(range(len(self.memories)), key=worth, reverse=True)[:limit]

@@ -151,7 +151,7 @@ class Leases:
         records = await self._store.read(scope, LEASE, [reader])
         now = self._clock()
         left = _left(records[0], now) if records else 0.0
-        # one that runs longer than any lease was written by a clock that is wrong
+        # a lease longer than any run comes from a wrong clock
         if 0 < left <= seconds and records[0].data["holder"] not in {"", self._worker}:
             return left
         until = (now + timedelta(seconds=seconds)).isoformat()
@@ -159,7 +159,7 @@ class Leases:
         held = records[0] if records else None
         try:
             await self._store.write(scope, [standing, Put.over(held, lease)])
-        except WriteConflict:  # another took it in this moment, or the conversation was written to
+        except WriteConflict:  # another worker took it, or the conversation was written to
             return _AGAIN_S
         return 0.0
 
@@ -257,9 +257,7 @@ class ModelReader:
             return await self._leased(scope, record, progress, stretch.within(CHARACTERS))
 
     async def due(self, scope: Scope, record: Record, last: int) -> bool:
-        """Whether the conversation of `record`, whose last turn has the `seq` `last`, is due to be read or
-        marked as read.
-        """
+        """Whether a conversation whose last turn is `last` is due to be read or marked."""
         progress = await self._progress(scope, record.id)
         if progress.parked or self._wait_s(progress) is not None:
             return False
@@ -292,7 +290,7 @@ class ModelReader:
         record = await conversation_record(self._store, scope, conversation)
         mark = marked(record) if record else None
         if mark:
-            with contextlib.suppress(WriteConflict):  # something happened in it: whoever reads that marks it
+            with contextlib.suppress(WriteConflict):  # it was written to: the worker that reads that marks it
                 await self._store.write(scope, [mark])
 
     async def _leased(self, scope: Scope, record: Record, progress: Progress, stretch: Stretch) -> Run:
@@ -312,11 +310,11 @@ class ModelReader:
             distilled = await until_written(
                 lambda: self._commit(scope, progress, stretch, known, changes), "the conversation"
             )
-        except StoreError:  # could not look or could not keep: that says nothing of the model
+        except StoreError:  # the store failed, not the model
             raise
         except Exception as error:  # noqa: BLE001 - whatever a model, its driver or its answer brings about
             return await self._fail(scope, progress, error)
-        # somebody else read these turns: there may be more of them
+        # another worker read these turns: there may be more
         return Run(distilled=distilled, again_s=None if distilled else 0.0)
 
     async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[KnownMemories, list[Change]]:
@@ -335,7 +333,7 @@ class ModelReader:
             proposed = await self.extractor.extract(reading)
         if len(proposed) > MOST_CHANGES:
             raise Unusable(f"{len(proposed)} changes for {len(turns)} turns; {MOST_CHANGES} at most")
-        # before any of it is left out: who would end so much has misread the rest as well
+        # before filtering: a model that would end so much has misread the rest as well
         _guard(len(ended_by(proposed)), known)
         changes = grounded(consistent(proposed, turns), turns, known.memories)
         statements = [_statement(c) for c in changes if isinstance(c, (Add, Supersede))]
@@ -359,7 +357,7 @@ class ModelReader:
         later = await self._store.scan(
             scope, TURN, key=progress.conversation, after=stretch.end, limit=_LATER
         )
-        # what the user asked to forget while the model was asked is not learned either
+        # also skip what the user asked to forget while the model was running
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
         hushed |= {one.id for one in there if is_unlearned(one)}
         ledger = Ledger(self._store, scope)

@@ -247,15 +247,9 @@ Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
 class Reconciler:
     """Applies the changes of one run to a ledger of the user's own scope.
 
-    Args:
-        ledger: collects the changes.
-        turns: the new turns; a change may cite no other.
-        withheld: ids of turns that the user asked not to keep.
-        known: current memories, which may have to be unlearned or affirmed.
-        duplicates: finds paraphrases of known memories; if None, only the same slot can hold the same.
-        undone: tells what was corrected or retracted later; if None, only known slots are checked.
-        context: the turns before: the first new turn may affirm what the agent read back.
-        third_parties: what is stored about people other than the user.
+    A change may cite only `turns`; the first of them may affirm what the agent read back in `context`.
+    Without `duplicates`, only the same slot can hold the same; without `undone`, only known slots are checked
+    for later corrections.
     """
 
     def __init__(
@@ -306,7 +300,7 @@ class Reconciler:
         if isinstance(change, Unlearn):
             await self._unlearn(change)
             return
-        # words that only take something back count even where they are themselves not to be kept
+        # retractions count even in turns that must not be kept
         ends = isinstance(change, (TakeBack, Retract))
         cited = [turn for name in change.source if (turn := self._cited(name, ends=ends))]
         if not cited or len(cited) < len(set(change.source)):
@@ -341,7 +335,7 @@ class Reconciler:
         same = same or (None if newest and newest.current else await self._duplicate(memory))
         if newest is not None and newest.current and _only_less(memory, newest):
             same = newest
-        if same is not None and memory.context and not same.context:  # what is known gets its condition
+        if same is not None and memory.context and not same.context:  # add the condition to the known memory
             new = replace(memory, key=same.key, text=same.text, statement=same.statement)
             self._keep(await self._ledger.supersede(same, new))
         elif same is not None:
@@ -363,7 +357,7 @@ class Reconciler:
             return
         has_it = [memory for memory in known if _same_value(memory, new)]
         stays = next((memory for memory in has_it if memory.key == new.key), None)
-        # what has another key or none cannot stand in for what has this one: nothing would be left under it
+        # a memory under another key, or none, cannot replace this one: its key would be empty
         if has_it and stays is None and (new.key is None or all(memory.key != new.key for memory in known)):
             stays = has_it[0]
         if stays is not None:
@@ -411,7 +405,7 @@ class Reconciler:
         at = max((turn.said_at for name in change.source if (turn := self._all.get(name))), default=None)
         if at is None:
             return
-        # both what held before and what this run itself has kept so far
+        # both known memories and those of this run
         for memory in (*self._known, *self._kept):
             if not change.turns.isdisjoint(memory.source):
                 self._note_retracted(await self._ledger.end(memory.id, at))

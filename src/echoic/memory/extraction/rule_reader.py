@@ -79,7 +79,7 @@ class RuleExtractor:
                 changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
-            await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio moves on this loop
+            await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio runs on this loop
         return changes
 
 
@@ -127,11 +127,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, source=source)]
     fact = Fact(
-        text=item.text,
-        key=item.key,
-        statement=item.sentence,
-        category=item.category,
-        context=item.context,
+        text=item.text, key=item.key, statement=item.sentence, category=item.category, context=item.context
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
     return [*gone, Add(fact=fact, source=source)]
@@ -191,7 +187,7 @@ class RuleReader:
             ledger, stretch.turns, hushed, known=known, context=context, third_parties=rule
         )
         distilled = await reconciler.take(changes)
-        # before what makes them go: whoever dies in between hides them again
+        # before the write that ends them: after a crash in between they are hidden again
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)

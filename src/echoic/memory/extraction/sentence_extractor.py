@@ -38,7 +38,7 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems, content_words
 from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
@@ -112,7 +112,7 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
-    # kinds are guessed: "my flat number is 14" may pass for a reference, and "… 41" for a home
+    # kinds are guessed: "my flat number is 14" may count as a reference, and "… 41" as a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
     if same_kind and subject and subject == _subject(old.words):
         changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
@@ -200,9 +200,7 @@ class _Held:
 
 
 class SentenceExtractor:
-    """Scores the clauses of what a user said; see `clause_reader`. Whoever made `embedder` opens and
-    closes it.
-    """
+    """Scores the clauses of what a user said; see `clause_reader`. It does not open `embedder`."""
 
     name = "sentences"
     timeout_s = 60.0
@@ -232,7 +230,7 @@ class SentenceExtractor:
         held = [m for m in reading.known if any(may_replace(line, statement_of(m)) for line in lines)]
         held = held[-_MOST_COMPARED:]
         made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
-        by = await asyncio.to_thread(weights)  # a file, the first time
+        by = await asyncio.to_thread(weights)  # the first time this reads a file
         found = read_clauses([one.clause for one in said], made, by)
         known = [
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
@@ -246,7 +244,7 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     """The clauses of `turn` that may be kept; `told` is the user's words in it."""
     if turn.id in reading.withheld:
         return
-    # what the rules heard may hold no longer: it is not kept as a sentence instead
+    # what the rules extracted may have ended: do not store it as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
     asked = any(asks_to_remember(said) for said in sentences(told))
@@ -257,29 +255,23 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
     told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
-    known = {word.stem for word in content_words(heard)}
+    known = content_stems(heard)
     return not told or len(told & known) >= _HEARD * len(told)
 
 
 def _disbelieved(
     said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
 ) -> Iterator[Retract]:
-    """Retractions of what the rules extracted from clauses that score as no statement: "so I'm a vegan
-    now".
-    """
+    """Retractions from clauses that score as no statement: "so I'm a vegan now"."""
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
-        told = _stems(memory.text)
+        told = content_stems(memory.text)
         beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
-        naming = [likely for one, likely in beside if told & _stems(one.clause.text)]
+        naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
         if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
             yield Retract(known=(memory.id,), source=memory.source)
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in content_words(text))
 
 
 def _changes(
@@ -301,7 +293,7 @@ def _changes(
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
-        # what was said a moment ago, and is corrected before it was kept, is never kept
+        # what is corrected before it was stored is never stored
         found = [change for change in found if all(held.what is not change for held in gone)]
         ids = tuple(held.what.id for held in gone if isinstance(held.what, Memory))[: _MOST_ENDED - ended]
         ids += tuple(name for held in gone if isinstance(held.what, Supersede) for name in held.what.known)
@@ -330,10 +322,10 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
     """Whether `one` replaces `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
     if memory is None and held.what.source == (one.turn.id,):
-        statement = replace(statement, beside="")  # what stands beside it is it
+        statement = replace(statement, beside="")  # a neighbouring clause is not replaced
         if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
             return False  # "we've bought in Whitby, we don't rent any more"
-    # a rule supersedes what it has a slot for
+    # a rule supersedes memories with a slot
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False
     return replaces(statement, held.statement, float(np.dot(vector, held.vector)))

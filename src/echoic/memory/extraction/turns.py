@@ -56,9 +56,9 @@ def is_sure(turn: Turn, threshold: float = THRESHOLD) -> bool:
     return turn.confidence is None or turn.confidence >= threshold
 
 
-def is_doubted(memory: Memory, cited: Iterable[Turn], threshold: float = THRESHOLD) -> bool:
+def is_doubted(memory: Memory, cited: Iterable[Turn]) -> bool:
     """Whether a memory that cites these turns alone should not be relied on."""
-    return delicate(memory) and not any(is_sure(turn, threshold) for turn in cited)
+    return delicate(memory) and not any(map(is_sure, cited))
 
 
 def affirms(said: str) -> bool:
@@ -83,12 +83,12 @@ def mentions(text: str, memory: Memory) -> bool:
 RECENT: Final = 2
 """The user's last utterances that a correction or "forget that" may refer to."""
 
-# What every such request holds one of; the others need not be heard twice.
+# Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
     r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|remember|save|store|record|keep|write|note"
     r"|memori[sz]e|between"
 )
-# Stands for whatever was said before: the rules take it back exactly where they take back what was heard.
+# Stands for any earlier statement: the rules retract it exactly when they would retract that.
 _ANYTHING: Final = SelfStatement(
     key="anything", text="anything", sentence="", category="fact", confidence=1.0
 )

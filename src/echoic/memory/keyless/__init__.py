@@ -29,7 +29,7 @@ from echoic.memory.keyless.intents import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
-from echoic.text.analysis import content_words
+from echoic.text.analysis import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
 UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."
@@ -56,12 +56,12 @@ def everything(facts: Sequence[Memory]) -> str:
 
 def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
     """The answer from the slot asked for; empty if it holds nothing."""
-    words = _stems(question)
+    words = content_stems(question)
     kinds = words & _KINDS
-    # asked for a cat or a daughter, a dog or a son is no answer
+    # a question about a cat or a daughter is not answered by a dog or a son
     fitting = [memory for memory in facts if asked.means(memory.key) and not _of_another_kind(memory, kinds)]
-    # "my dog's name": of all pets the dogs, where that is known
-    closer = [memory for memory in fitting if words & _stems(memory.statement or "")]
+    # "my dog's name": of all pets only dogs, if the kind is known
+    closer = [memory for memory in fitting if words & content_stems(memory.statement or "")]
     chosen = closer or fitting
     if not chosen:
         return ""
@@ -71,15 +71,13 @@ def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> s
     return said[:1].upper() + said[1:]
 
 
-def _of_another_kind(memory: Memory, kinds: set[str]) -> bool:
-    known = _stems(memory.statement or "") & _KINDS
+def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
+    known = content_stems(memory.statement or "") & _KINDS
     return bool(kinds and known) and known.isdisjoint(kinds)
 
 
 def of_now_only(said: str) -> str:
-    """The answer to a question about the past if only the present value `said` is known; empty if that is
-    empty.
-    """
+    """The answer to a question about the past from the present value `said`; empty without one."""
     return f"I know only how it is now: {listed([said])}" if said else ""
 
 
@@ -102,8 +100,8 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     answer. A turn is quoted only if what was learned from it is still in `holding`, the current memories.
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
-    words = _stems(question)
-    # a memory says it in the fewest words; a turn only where nothing was learned from it
+    words = content_stems(question)
+    # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
         hit
         for hit in recall.apart().hits
@@ -113,7 +111,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     ]
     candidates = sorted(quotable, key=lambda hit: hit.memory is None)
     for hit in candidates:
-        if words and words <= _stems(_all_of(hit)) and (asked.key is None or hit.memory):
+        if words and words <= content_stems(_all_of(hit)) and (asked.key is None or hit.memory):
             return _said(hit)
     for hit in candidates:
         if _near(hit, words):
@@ -123,9 +121,10 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
 
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
     """The first keyed memory of the user's own that contains every word of `what`, or None."""
-    words = _stems(what)
+    words = content_stems(what)
     for hit in (each for found in hits for each in found.apart()):
-        if hit.memory and hit.memory.key and hit.scope.user and words and words <= _stems(_all_of(hit)):
+        keyed = hit.memory is not None and hit.memory.key and hit.scope.user
+        if keyed and words and words <= content_stems(_all_of(hit)):
             return hit.memory
     return None
 
@@ -135,7 +134,7 @@ def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
         return hit.memory.current
     if hit.turn is None or hit.turn.speaker != "user" or not hit.text or "?" in hit.text:
         return False
-    # recognisers write no question marks; and what was to be forgotten is not said back
+    # recognisers write no question marks; and do not repeat what was to be forgotten
     wanted = intent_of(hit.text)
     if wanted.question is not None or wanted.forget is not None or wanted.erase:
         return False
@@ -150,13 +149,13 @@ def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
     return any(asked.means(heard.key) for heard in listen(hit.text, []))
 
 
-def _near(hit: Hit, words: set[str]) -> bool:
+def _near(hit: Hit, words: frozenset[str]) -> bool:
     if hit.relevance < _LIKELY:
         return False
     vector = hit.ranks.get("vector")
     if vector is not None and vector.score >= _NEAR:
         return True
-    return 2 * len(words & _stems(_all_of(hit))) >= len(words) > 0
+    return 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
 
 
 def _said(hit: Hit) -> str:
@@ -174,11 +173,7 @@ def _all_of(hit: Hit) -> str:
     return " ".join(parts).replace("_", " ").replace(":", " ")
 
 
-def _stems(text: str) -> set[str]:
-    return {word.stem for word in content_words(text)}
-
-
-_KINDS: Final = _stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
+_KINDS: Final = content_stems("dog cat puppy kitten rabbit parrot hamster horse son daughter")
 
 
 AGENT: Final = "keyless"
@@ -334,7 +329,7 @@ class KeylessAgent:
         recall = await self._recall(question, reply.heard, steps)
         with steps.step("answer"):
             said = await self._from_memory(asked_of(question), question, recall)
-        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers: it is shown as silence
+        if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers, so return an empty result
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
 
@@ -391,7 +386,7 @@ class KeylessAgent:
 
     async def _take_back(self, reply: Reply, what: str, steps: Steps) -> Reply:
         """Retract a key that no rule knows: "forget the opening hours"."""
-        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # every word must be in it
+        recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # it must contain every word
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
             return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
@@ -435,7 +430,7 @@ class KeylessAgent:
         try:
             with steps.step("append answer"):
                 kept = await conversation.append(*turns, answer)
-        except InvalidInput:  # forgotten while it was answered: nothing more of it is kept
+        except InvalidInput:  # forgotten while it was answered: store nothing more of it
             return replace(reply, timings=steps.timings_ms)
         heard = kept[0] if said is not None else reply.heard
         return replace(reply, heard=heard, timings=steps.timings_ms)

@@ -35,7 +35,7 @@ _ERASE: Final = re.compile(
 _FORGET: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)"
 )
-# The whole of it, for it may end a memory: "ok, I live in Rome" confirms nothing, "forget it" even less.
+# The whole utterance, since it may end a memory: "ok, I live in Rome" and "forget it" confirm nothing.
 _YES: Final = re.compile(
     r"(?:(?:yes|yeah|yep|sure|ok|okay|please|do it|do that|go ahead|absolutely|confirm|you shall"
     r"|(?:erase|delete) it(?: all)?|(?:erase|delete|forget) everything(?: about me)?) ?)+"
@@ -59,9 +59,9 @@ _ASKS: Final = re.compile(
     r"(?:what|where|when|who|whom|whose|which|how|why|do|does|did|am|is|are|was|were|have|has|can|could|will"
     r"|would|should|what's|where's|who's|when's|how's|tell me|remind me|any)\b"
 )
-# "Do you remember that …", "could you call me …": asked, but told.
+# "Do you remember that …", "could you call me …": questions that tell something.
 _TELLS: Final = re.compile(r"^(?:can|could|would|will) you (?:please )?(?:remember|note|call|keep|write)\b")
-# What a business says of itself. "Our daughter", "our flight" are somebody's own.
+# What a business says of itself. "Our daughter" and "our flight" are personal.
 _THINGS: Final = (
     r"(?:[^\W\d]+ ){0,3}?(?:hours|policy|policies|prices?|rates?|fees?|menu|special|password|website|warranty"
     r"|delivery|shipping|returns|refunds|parking|check-?in|check-?out|deadline|minimum|capacity|slogan|motto)"
@@ -155,7 +155,7 @@ _KIN: Final = (
     "|friend|roommate|flatmate|boss|manager|neighbou?r|doctor|dentist|therapist|colleague|assistant|lawyer|accountant"
     "|landlord|teacher"
 )
-# As the keys have it.
+# In the words of keys.
 _SAME_KIN: Final = {
     "mom": "mother",
     "mum": "mother",
@@ -218,7 +218,7 @@ _ROWS: Final = (
     (r"\bwhat do i need\b|\bmy (?:requirements|needs)\b", "requirement:"),
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
-# Who a question is about if not the user; "my doctor" and "my dog" are somebody else as well.
+# Others that a question may be about, such as "my doctor" and "my dog".
 _SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
 _ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
@@ -313,7 +313,7 @@ _IRREGULAR: Final = {
 _YOURS: Final = {"they": "you", "their": "your", "them": "you", "themselves": "yourself"}
 _ASKED: Final = "The user asked to remember: "
 _DIET: Final = "diet:"
-# A trade takes an article, a company or a field does not; what begins so has one, or needs none.
+# A trade takes an article, a company or a field does not; these beginnings have one or need none.
 _DETERMINED: Final = re.compile(r"(?:an?|the|my|your|our|self|unemployed|retired|freelance)\b", re.IGNORECASE)
 
 
@@ -497,7 +497,7 @@ def _difference(heard: Turn, before: Sequence[Memory], after: Sequence[Memory]) 
     holds = {_name(memory) for memory in after}
     stored = tuple(memory for memory in after if _name(memory) not in held)
     gone = [memory for memory in before if _name(memory) not in holds]
-    # a correction may move a key from the user's own to everyone's, so it is the key that tells
+    # compare by key: a correction may turn the user's own memory into a global one
     corrected = {memory.key for memory in stored if memory.key is not None}
     said = {(item.key, item.text.casefold()) for item in listen(heard.text, []) if not item.retracts}
     return TurnChanges(

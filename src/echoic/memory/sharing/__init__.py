@@ -13,7 +13,6 @@ from echoic.memory.sharing.gate import (
     Classifier,
     Shareable,
     Verdict,
-    share,
     weigh,
 )
 
@@ -27,6 +26,5 @@ __all__ = [
     "Shareable",
     "Verdict",
     "checked_kinds",
-    "share",
     "weigh",
 ]

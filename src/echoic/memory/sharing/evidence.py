@@ -330,11 +330,7 @@ def _is_plain(word: JudgedWord) -> bool:
 
 
 def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
-    """`kinds` as a set.
-
-    Raises:
-        InvalidInput: one is not in `GLOBAL_KINDS`.
-    """
+    """`kinds` as a set; InvalidInput if one is not in `GLOBAL_KINDS`."""
     unknown = [kind for kind in kinds if kind not in GLOBAL_KINDS]
     if unknown:
         raise InvalidInput(

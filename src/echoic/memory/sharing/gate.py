@@ -207,11 +207,7 @@ _TAGS: Final = re.compile("[\U000e0000-\U000e0fff]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who may see a text, and why.
-
-    Raises:
-        InvalidInput: unknown visibility or reason.
-    """
+    """Who may see a text, and why; InvalidInput for an unknown visibility or reason."""
 
     visibility: Shared
     reason: str
@@ -284,12 +280,6 @@ def weigh(
         states |= {"other"}  # whatever kinds it touches, the rules do not understand it as a whole
     kinds = tuple(dict.fromkeys(one.kind for one in found if one.kind is not None))
     return Shareable(said, key, kinds, judged.reason, states)
-
-
-def share(text: str, key: str | None, *, verdict: Verdict | None = None) -> Shareable | None:
-    """`weigh`, with None if the text must stay private."""
-    weighed = weigh(text, key, verdict=verdict)
-    return weighed if isinstance(weighed, Shareable) else None
 
 
 def _judged(

@@ -198,7 +198,7 @@ async def keep_person(
     _page: PageHeader,
 ) -> CallerCookie:
     """As `POST /v1/tokens` does, for an operator's page."""
-    user = checked_name(asked.user.strip(), "user")
+    user = checked_name(asked.user, "user")
     return _kept(shared, request, response, shared.tokens.mint_for(user, deployment, PERSON_S))
 
 

@@ -24,6 +24,7 @@ from echoic.server.event_stream import BEAT, Told, described, event, streamed
 from echoic.server.models import (
     HitView,
     MemoryView,
+    MinRelevance,
     RecallView,
     ReceiptView,
     RequestBody,
@@ -114,13 +115,7 @@ class QueryOperation(MemoryOperation):
     operation: Literal["query"]
     query: str
     limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
-    min_relevance: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
-        "answer; 0 returns everything that was found.",
-    )
+    min_relevance: MinRelevance = None
     besides: list[str] | None = Field(
         default=None, description="Ids of conversations, turns and memories to leave out."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
@@ -17,12 +17,20 @@ from pydantic import AwareDatetime, Field
 from echoic.errors import InvalidInput
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
-from echoic.server.models import ConversationView, MemoryView, RequestBody, ResponseModel, TurnView
+from echoic.server.models import (
+    ConversationView,
+    FoundHit,
+    MemoryView,
+    MinRelevance,
+    RequestBody,
+    ResponseModel,
+    TurnView,
+)
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
-from echoic.types import Category, Cut, Hit, Outcome, Recall, Sharing, Turn, checked_name
+from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
 
 router = APIRouter(prefix="/v1", tags=["v1"])
 
@@ -79,7 +87,7 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequ
     most_s = shared.settings.token_lifetime_s
     if asked.expires_in_s > most_s:
         raise InvalidInput(f"expiresInS is {most_s} at most")
-    user = checked_name(asked.user.strip(), "user")
+    user = checked_name(asked.user, "user")
     minted = shared.tokens.mint_for(user, deployment, asked.expires_in_s)
     return UserToken(
         token=minted.token,
@@ -227,13 +235,7 @@ class RecallOptions(RequestBody):
     deadline_ms: float | None = Field(
         default=None, gt=0, description="Answer within this time with what was found; null: no limit."
     )
-    min_relevance: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
-        "answer; 0 returns everything that was found.",
-    )
+    min_relevance: MinRelevance = None
     besides: list[str] | None = Field(
         default=None,
         max_length=1000,
@@ -263,31 +265,6 @@ class RecallCompleteness(ResponseModel):
     cut: list[Cut] = Field(description="The steps that were left out; empty if complete.")
 
 
-class FoundHit(ResponseModel):
-    """A hit. How each channel ranked it is not worked out here; `POST /api/memory` shows it."""
-
-    text: str
-    relevance: float = Field(description="How likely it is to answer the query, 0 to 1.", examples=[0.62])
-    scope: Literal["user", "global"]
-    memory: MemoryView | None = None
-    turn: TurnView | None = Field(default=None, description="At least one of `memory` and `turn` is set.")
-    also: list[MemoryView] = Field(
-        default_factory=list, description="Other hits that were learned from the same turn."
-    )
-
-    @classmethod
-    def of_hit(cls, hit: Hit) -> FoundHit:
-        """`hit`, without its ranks."""
-        return cls(
-            text=hit.text,
-            relevance=hit.relevance,
-            scope="global" if hit.scope.user is None else "user",
-            memory=None if hit.memory is None else MemoryView.of(hit.memory),
-            turn=None if hit.turn is None else TurnView.of(hit.turn),
-            also=[MemoryView.of(memory) for memory in hit.also],
-        )
-
-
 class RecallAnswer(RecallCompleteness):
     """The hits of a search, best first."""
 
@@ -309,7 +286,7 @@ class BriefAnswer(RecallCompleteness):
             cut=list(recall.cut),
             text=packed.text,
             tokens=packed.tokens,
-            hits=[FoundHit.of_hit(hit) for hit in packed.shown],
+            hits=[FoundHit.of(hit) for hit in packed.shown],
         )
 
 
@@ -317,7 +294,7 @@ class BriefAnswer(RecallCompleteness):
 async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
     found = await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"}))
-    hits = [FoundHit.of_hit(hit) for hit in found.hits]
+    hits = [FoundHit.of(hit) for hit in found.hits]
     return RecallAnswer(outcome=found.outcome, cut=list(found.cut), hits=hits)
 
 

@@ -144,7 +144,7 @@ class FilesStore:
         async with self._using() as run:
             for since, known in await run(self._register.waiting):
                 if found and len(found) >= limit and since > found[limit - 1][0]:
-                    break  # nobody from here on has waited as long
+                    break  # no later file has waited as long
                 assert known.scope is not None
                 waits = await self._waiting(known.scope, limit)
                 asked[known.path] = (known, waits[0][0] if waits else None)
@@ -218,7 +218,7 @@ class FilesStore:
         async with self._at(scope) as (place, run):
             try:
                 return await run(lambda: place.files.waiting(limit))
-            except (StoreCorrupt, StoreTooNew):  # its user is told, and `check` tells
+            except (StoreCorrupt, StoreTooNew):  # its user gets an error, and `check` reports it
                 return []
 
     async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
@@ -244,7 +244,7 @@ class FilesStore:
                 files = await run(
                     functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
                 )
-                if spec is self._spec:  # no reindex happened meanwhile
+                if spec is self._spec:  # not replaced by a reindex meanwhile
                     place = self._places.setdefault(scope, _ScopeQueue(files))
                     break
             try:
@@ -260,7 +260,7 @@ class FilesStore:
     def _used(self, scope: Scope, place: _ScopeQueue) -> None:
         """Mark `scope` as the most recently used; others are evicted to stay within the limit."""
         if self._places.get(scope) is not place:
-            return  # of before a reindex
+            return  # from before a reindex
         self._bytes += place.files.nbytes - (place.nbytes if scope in self._recent else 0)
         place.nbytes = place.files.nbytes
         self._recent[scope] = place

@@ -36,7 +36,7 @@ from echoic.types import EmbeddingSpec
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, only this process's own turns are kept apart
+except ImportError:  # not on Windows, where only threads of this process are excluded
     fcntl = None  # type: ignore[assignment]
 
 TEMPORARY = ".tmp"
@@ -82,12 +82,7 @@ def seen(path: Path | str) -> FileStamp | None:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of `path`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        StoreCorrupt: it is not an ordinary file, such as a link that leads out of the folder.
-    """
+    """The bytes of `path`; FileNotFoundError without it, StoreCorrupt for a link or device."""
     try:
         fd = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
     except OSError as error:
@@ -185,7 +180,7 @@ def shred(path: Path) -> None:
 
 def leftovers(folder: Path, name: str = "") -> list[Path]:
     """Temporary files in `folder`, only those of the file `name` if given."""
-    # the whole name: one user may be called what the file of another is called, "ana" and "ana.json"
+    # the whole name: the users "ana" and "ana.json" have similar file names
     whose = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}" if name else r"\..*")
     with contextlib.suppress(FileNotFoundError):
         return [
@@ -208,7 +203,7 @@ def make_folder(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` durable."""
-    if os.name == "nt":  # a folder cannot be opened there, and its names are journaled
+    if os.name == "nt":  # Windows cannot open a folder, and journals its names
         return
     fd = os.open(folder, os.O_RDONLY)
     try:
@@ -219,11 +214,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, *, timeout_s: float | None = None) -> Iterator[None]:
-    """Hold the lock file `path`, created if needed, among all processes of this machine; a process that dies
-    releases it.
+    """Hold the lock file `path` among all processes of this machine; a process that dies releases it.
 
-    Raises:
-        StoreUnavailable: another process held it for `timeout_s`, or `LOCK_TIMEOUT_S`.
+    Raises StoreUnavailable if another process holds it for `timeout_s`, or `LOCK_TIMEOUT_S`.
     """
     fd = _acquire(path, time.monotonic() + (LOCK_TIMEOUT_S if timeout_s is None else timeout_s))
     try:
@@ -240,7 +233,7 @@ def _acquire(path: Path, until: float) -> int:
             if fcntl is not None:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             state = seen(path)
-            # an erasure removes the lock as well: whoever waited for it then holds nobody's
+            # an erasure removes the lock file: a waiting process would then hold a deleted one
             if fcntl is None or (state is not None and state.inode == os.fstat(fd).st_ino):
                 return fd
         except BlockingIOError:
@@ -266,7 +259,7 @@ def folds_case(folder: Path) -> bool:
 
 
 def _open_old(path: Path) -> int | None:
-    if os.name == "nt":  # there, a file that is open cannot be replaced
+    if os.name == "nt":  # Windows cannot replace an open file
         return None
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDWR | _flag("O_NOFOLLOW") | _flag("O_BINARY"))
@@ -385,7 +378,7 @@ class VectorFile:
         tokens = stored.tokens or b""
         check = _CHECK.pack(_checksum(stored), len(tokens))
         used = stored.text + check + np.ascontiguousarray(stored.vector, "<f4").tobytes() + tokens
-        # the whole place: what lay there before may have been longer
+        # the whole slot: its previous content may have been longer
         return used.ljust(self._row.itemsize, b"\0")
 
     def _whole(self, pieces: Mapping[int, bytes]) -> bytes:
@@ -397,4 +390,4 @@ class VectorFile:
 
 def _checksum(stored: Stored) -> int:
     said = stored.text + np.ascontiguousarray(stored.vector, "<f4").tobytes() + (stored.tokens or b"")
-    return zlib.crc32(said) or 1  # 0 is what an empty row holds
+    return zlib.crc32(said) or 1  # an empty row has 0

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
+from echoic.stores.apply import Name
 from echoic.stores.base import FIRST_UNSEARCHABLE, Index, Record
-from echoic.stores.scope_state import Name
 from echoic.types import CATEGORIES, Scope, checked_text
 
 
@@ -74,28 +74,20 @@ def known_category(value: Any) -> str | None:
 
 
 def json_of(value: Any, what: str) -> str:
-    """`value` as JSON on one line.
-
-    Raises:
-        InvalidInput: JSON cannot represent it; the message names `what`.
-    """
+    """`value` as JSON on one line; if that is impossible, InvalidInput names `what`."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} holds what JSON cannot say: {error}. Nothing was written.") from error
     try:
         line.encode()
-    except UnicodeEncodeError:  # half a character that somebody wrote as an escape
+    except UnicodeEncodeError:  # a lone surrogate written as an escape
         return json.dumps(value, allow_nan=False)
     return line
 
 
 def json_from(text: str, source: DocumentOrigin) -> Any:
-    """The JSON value in `text`.
-
-    Raises:
-        StoreCorrupt: it is not JSON, or contains a number that JSON does not allow.
-    """
+    """The JSON value in `text`, or StoreCorrupt."""
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -162,11 +154,7 @@ class EntryReader:
         self._contents: Counter[str] = Counter()
 
     def others(self, entries: Any, where: str) -> list[FileEntry]:
-        """Records that are not facts.
-
-        Raises:
-            StoreCorrupt: an entry is not a record.
-        """
+        """Records that are not facts; StoreCorrupt if an entry is no record."""
         if not isinstance(entries, list):
             raise self._source.corrupt(f"{where} is not a list")
         items = []
@@ -178,12 +166,8 @@ class EntryReader:
         return items
 
     def facts(self, found: Sequence[FactCandidate]) -> list[FileEntry | None]:
-        """Facts in order; None for an entry without usable content.
-
-        Raises:
-            StoreCorrupt: our fields are not what we wrote.
-        """
-        # those with a name of their own first, so that none is given away
+        """Facts in order, None without usable content; StoreCorrupt if our fields were changed."""
+        # first those with ids, so that no other fact gets one of these
         items = [None if entry.own is None else self._ours(entry, kind=MEMORY) for entry in found]
         return [item or self._somebodys(entry) for item, entry in zip(items, found, strict=True)]
 
@@ -210,7 +194,7 @@ class EntryReader:
                 checked_text(data["text"], "a fact")
             except InvalidInput as error:
                 raise self._source.corrupt(f"{where} has no text, or one that cannot be kept") from error
-            data.pop("statement", None)  # a sentence made of the former words
+            data.pop("statement", None)  # a sentence made from the previous text
         return replace(record, data=data)
 
     def _somebodys(self, found: FactCandidate) -> FileEntry | None:
@@ -251,18 +235,11 @@ class EntryReader:
             raise self._source.corrupt(f"{where} has no version and seq of ours")
         if not isinstance(data, dict):
             raise self._source.corrupt(f"the data of {where} is not an object")
-        # what people see goes before what we noted
+        # the visible text overrides our fields
         data = {**data, **found.shown}
         if known is not None and not isinstance(data.get("text"), str):
             raise self._source.corrupt(f"{where} has no text")
-        record = Record(
-            kind=kind,
-            id=name,
-            key=key,
-            data=data,
-            version=int(version or 0),
-            seq=int(seq or 0),
-        )
+        record = Record(kind=kind, id=name, key=key, data=data, version=int(version or 0), seq=int(seq or 0))
         return record, since
 
 
@@ -325,12 +302,7 @@ class Header:
 
     @classmethod
     def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:
-        """The metadata in our own object of a file.
-
-        Raises:
-            StoreCorrupt: it is not ours.
-            StoreTooNew: a newer version wrote it.
-        """
+        """The metadata in our own object of a file; raises StoreCorrupt or StoreTooNew."""
         version = own.get("format", FORMAT)
         if type(version) is not int:
             raise source.corrupt("its format is not a number")
@@ -383,12 +355,7 @@ class Document(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, text: str, source: DocumentOrigin) -> Document:
-        """The document in `text`.
-
-        Raises:
-            StoreCorrupt: it is not a memory file.
-            StoreTooNew: a newer version wrote it.
-        """
+        """The document in `text`; raises StoreCorrupt or StoreTooNew."""
 
     @property
     @abstractmethod
@@ -425,11 +392,7 @@ class Document(ABC):
             item.noted = True
 
     def number(self, index: Index, source: DocumentOrigin) -> None:
-        """Number the records that have no position, in the order of the file.
-
-        Raises:
-            StoreCorrupt: a record is not valid for its kind.
-        """
+        """Number new records in the order of the file; StoreCorrupt if one is not valid for its kind."""
         header, taken = self.header, [item.record.seq for item in self.items]
         header.next_row = max(
             header.next_row, 1 + max((n for n in taken if n < FIRST_UNSEARCHABLE), default=-1)

@@ -72,12 +72,12 @@ class Register:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._changes = folder.root / _CHANGES
-        self._lock = threading.Lock()  # held while files are looked at
+        self._lock = threading.Lock()  # held while files are checked
         self._known: dict[Path, FileState] = {}
         self._listings = Listings()
         self._waits: dict[Path, int] = {}
         """Files that may have pending records, and since when; 0: not checked in their current state."""
-        self._telling = threading.Lock()  # short: a writer has to wait for it
+        self._telling = threading.Lock()  # held briefly: writers wait for it
         self._touched: dict[Path, Scope] = {}
         self._own_writes = 0
         self._other_writes: int | None = None
@@ -93,7 +93,7 @@ class Register:
         """Note that this process changed the file of `scope`, and announce it to others."""
         with self._telling:
             self._touched[path] = scope
-            with contextlib.suppress(OSError):  # they will find out by themselves
+            with contextlib.suppress(OSError):  # other processes will find out themselves
                 disk.append(self._changes, b".")
                 self._own_writes += 1
 
@@ -152,7 +152,7 @@ class Register:
                     self._look_at(path, scope)
                     self._ask_again(path)
             except BaseException:
-                with self._telling:  # nobody else will tell of these
+                with self._telling:  # nothing else announces these
                     self._touched = touched | self._touched
                 raise
 
@@ -356,7 +356,7 @@ class Folder:
         if theirs is None or f"{theirs}{self.suffix}" == path.name or path.exists():
             return path
         other = folder / f"{theirs}{self.suffix}"
-        # listed, for some file systems find a name in another case or normal form
+        # listed, since some file systems find a name in another case or normal form
         return other if other.exists() and other.name in os.listdir(folder) else path  # noqa: PTH208
 
     def lock_of(self, scope: Scope) -> Path:
@@ -406,13 +406,7 @@ class Folder:
         return None
 
     def read(self, source: DocumentOrigin) -> Document:
-        """The file of one scope.
-
-        Raises:
-            FileNotFoundError: there is none.
-            StoreCorrupt: it cannot be read; it is left unchanged.
-            StoreTooNew: a newer version wrote it; likewise.
-        """
+        """The file of one scope; raises FileNotFoundError, StoreCorrupt or StoreTooNew."""
         data = disk.read(source.path)
         try:
             text = data.decode("utf-8-sig")

@@ -125,7 +125,7 @@ class JsonDocument(Document):
     def __init__(self) -> None:
         super().__init__()
         self._top: dict[str, Any] = {"directives": {}, "facts": [], "echoic": {}}
-        # facts, and what stands among them but is none
+        # facts, and other entries among them
         self._entries: list[FileEntry | str] = []
 
     @classmethod
@@ -163,7 +163,7 @@ class JsonDocument(Document):
                 record = Record(kind=DIRECTIVES, id=DIRECTIVES, data=data_of(theirs), version=1)
                 self.others.append(FileEntry({}, record, touched=False, noted=False))
             return
-        # before they were shown there, what we kept was said later than what stands there
+        # written by a version that did not show them: our record is newer
         said = theirs if shown else theirs | shown_by(item.record.data)
         if isinstance(there, Mapping) and said != shown_by(item.record.data):
             record = replace(item.record, data=data_of(said), version=item.record.version + 1)
@@ -250,7 +250,9 @@ def _show(raw: dict[str, Any], item: FileEntry) -> None:
         value = data.get(name)
         if _shown(raw).get(name) != value:
             raw[field] = value
-            if _shown(raw).get(name) != value:  # not in a form that is read back: it stands among our fields
+            if (
+                _shown(raw).get(name) != value
+            ):  # not in a form that can be read back, so it is kept among our fields
                 del raw[field]
 
 

@@ -78,13 +78,7 @@ class ScopeFiles:
         self._vectors = VectorFile(self.path.with_name(f"{stem}.vectors"), self._spec)
 
     def ask(self, question: Callable[[HeldScope], T]) -> T:
-        """The answer to `question` from the current content of the files.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read; it is left unchanged.
-            StoreTooNew: a newer version wrote it; likewise.
-            StoreUnavailable: the operating system could not read it.
-        """
+        """The answer to `question` from the current files; raises StoreCorrupt or StoreTooNew."""
         with self._guard, disk.translated(self.path, "read"):
             return question(self._current())
 
@@ -110,7 +104,7 @@ class ScopeFiles:
                 return
             with self._alone(), self._changing() as held:
                 if attaches:
-                    self._folder.check_model(self._spec)  # another process may have reindexed
+                    self._folder.check_model(self._spec)  # another process may have reindexed the folder
                 staged = held.stage(changes)
                 self._keep(staged)
                 with self._guard:
@@ -143,12 +137,7 @@ class ScopeFiles:
                 self._keep_records(held.stage([]))
 
     def erase(self, changes: Sequence[Erasable] | None) -> Erased:
-        """Destroy what `changes` drop and replace, or everything, and check that nothing of it is left.
-
-        Raises:
-            StoreCorrupt: the memory file cannot be read, so its content is unknown; left unchanged.
-            StoreUnavailable: it could not be written.
-        """
+        """Destroy what `changes` drop and replace, or everything, and check that nothing is left."""
         with disk.translated(self.path, "erased"):
             if self._look() == (None, None) and not self._leftovers():
                 return Erased(verified=True)
@@ -164,7 +153,7 @@ class ScopeFiles:
         old = [*gone, *(record for record, _ in rewritten)]
         vectors = [vector.copy() for vector in held.vectors(old)]
         wanted = _needles([*gone, *(removed(*both) for both in rewritten)], vectors)
-        # with the last record goes the file, unless others keep something in it
+        # remove the file with its last record, unless other programs keep data in it
         nothing_left = len(gone) == len(held.records) and self._document and not self._document.holds_more
         if everything or nothing_left:
             disk.shred(self.path)
@@ -202,7 +191,7 @@ class ScopeFiles:
             try:
                 held = self._read(states[0])
             except FileNotFoundError:
-                self._held = None  # erased between looking and reading
+                self._held = None  # erased between the check and the read
                 continue
             except StoreCorrupt:
                 self._held = None
@@ -215,7 +204,7 @@ class ScopeFiles:
 
     def _look(self) -> _States:
         if self._states[0] is None:
-            self._place()  # another program may just have given it another name
+            self._place()  # another program may just have renamed it
         return disk.seen(self.path), disk.seen(self._vectors.path)
 
     def _holding(self) -> HeldScope:
@@ -256,10 +245,10 @@ class ScopeFiles:
         return held
 
     def _weigh(self) -> None:
-        # a record takes some six times the bytes of its line; vectors are held in segments and side by side
+        # a record takes about six times the bytes of its line; vectors are held in segments and concatenated
         size = self._states[0].size if self._states[0] else 0
         if self._held is not None:
-            with self._held.partition.lock:  # a reader keeps there what it derived
+            with self._held.partition.lock:  # data that readers derived
                 self.nbytes = 2 * self._held.partition.nbytes + 6 * size
 
     def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
@@ -289,7 +278,7 @@ class ScopeFiles:
         new, void = _vectors_of(staged, self._holding())
         if new:
             self._vectors.write(new)
-            # such a row may be one that a process left which died before its record was there
+            # a process that died before writing the record may have left a vector in this row
             self._void.difference_update(new)
         if any(not isinstance(step.change, Attach) and (step.old or step.left) for step in staged.steps):
             self._keep_records(staged)
@@ -315,7 +304,7 @@ class ScopeFiles:
     def _clear(self, void: set[int]) -> None:
         """Overwrite invalid vectors. The caller holds the lock."""
         self._void |= void
-        # the records are durable and their digests void the rest; what fails here is done by the next write
+        # the records are durable and their digests invalidate the rest; the next write retries
         with contextlib.suppress(OSError):
             self._vectors.clear(self._void)
             self._void = set()
@@ -345,7 +334,7 @@ class ScopeFiles:
                     self._register.wrote(self.path, self.scope)
                     if disk.seen(self.path) is None:
                         with contextlib.suppress(OSError):
-                            self._lock.unlink()  # it names somebody of whom nothing is kept
+                            self._lock.unlink()  # its name reveals a user without data
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[HeldScope]:
@@ -358,7 +347,7 @@ class ScopeFiles:
         except WriteConflict:
             raise
         except BaseException:
-            with self._guard:  # the files may be before or after: they are read again
+            with self._guard:  # the files may be in either state: read them again
                 self._held, self._document, self._states = None, None, (None, None)
             raise
         finally:
@@ -400,7 +389,7 @@ def _search(
     for name in filter(is_suspect, os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
         try:
             data = (folder / name).read_bytes()
-        except OSError:  # a folder, or gone meanwhile
+        except OSError:  # a folder, or removed meanwhile
             continue
         read += len(data)
         found.update(needle for needle in wanted if needle in data)

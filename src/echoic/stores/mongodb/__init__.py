@@ -154,7 +154,7 @@ class MongoDBStore:
         async with connection.used():
             meta = await settle(collections, live.embedding, connection.where)
             await make_indexes(collections)
-        # what may take long has no limit in time
+        # work that may take long has no time limit
         if meta.get("unfinished") or meta.get("analysis") != ANALYSIS:
             async with connection.used(limited=False):
                 await index_again(connection, live.wanted, live.index, self._tick)
@@ -236,7 +236,7 @@ class MongoDBStore:
         query: Document = {"kind": kind}
         if key is not None:
             query["key"] = key
-        # always bounded: an index that leaves out what has no place serves no other query
+        # always bounded: a partial index serves no other query
         query["seq"] = (
             {"$lt": after} if newest_first and after >= 0 else {"$gt": -1 if newest_first else after}
         )
@@ -313,7 +313,7 @@ class MongoDBStore:
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         live = self._opened()
-        live.cache.drop(scope)  # so that no copy in this process outlives the receipt
+        live.cache.drop(scope)  # no copy in this process may outlive the receipt
         await live.connection.ask()
         async with live.connection.used(limited=False), live.lock(scope):
             erased = await erase(live.connection, scope, changes, live.index, self._tick)
@@ -335,7 +335,7 @@ class MongoDBStore:
             wanted = {"analysis": ANALYSIS, **model_fields(embedding)}
             try:
                 await index_again(live.connection, wanted, live.index, self._tick, detach=True)
-            finally:  # the database says whose vectors it wants, whether or not all of it was done
+            finally:  # the database names the wanted model, whether or not all scopes are done
                 meta = await collections.meta.find_one({"_id": "store"}) or {}
                 if all(meta.get(name) == value for name, value in wanted.items()):
                     live.embedding = embedding
@@ -371,9 +371,7 @@ class MongoDBStore:
         return partition
 
     async def until_searchable(self, timeout_s: float) -> bool:
-        """Wait for the search indexes; returns whether they answer. False at once if the server has no
-        search.
-        """
+        """Wait for the search indexes; returns whether they answer, False without search."""
         live = self._opened()
         if live.searching is not None:
             await asyncio.wait([live.searching], timeout=timeout_s)
@@ -412,7 +410,7 @@ class MongoDBStore:
         live = self._opened()
         async with live.connection.used(limited=False):
             missing = await not_allowed(live.connection)
-            if "createSearchIndexes" not in missing:  # else nobody builds what would be waited for
+            if "createSearchIndexes" not in missing:  # otherwise the search indexes would never be built
                 await self.until_searchable(BUILT_S)
             return await examined(live.connection, live.embedding.dimensions, missing)
 

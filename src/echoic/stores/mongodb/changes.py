@@ -183,7 +183,7 @@ class MongoScopeChanges(Changing):
 
     def _let_wait(self, kept: ChangedRecord) -> None:
         kept.unset(VECTOR_FIELDS)
-        if not kept.waits:  # who waits already keeps its place
+        if not kept.waits:  # a pending record keeps its place
             kept.waits = True
             kept.set(waitsSince=self._clock())
 
@@ -210,11 +210,7 @@ class MongoScopeChanges(Changing):
         self._segment(kept.record.seq).attach(kept.record.seq % SEGMENT_ROWS, attach.vector)
 
     def adopt(self, place: Any, record: Record, vector: NDArray[np.float32] | None) -> None:
-        """Turn a foreign document at `place` into a record.
-
-        Raises:
-            InvalidInput: it cannot be indexed.
-        """
+        """Turn a foreign document at `place` into a record; InvalidInput if it cannot be indexed."""
         entry = self._index(record)
         if entry is None:
             return
@@ -241,7 +237,7 @@ class MongoScopeChanges(Changing):
         operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
         written = [kept.operation() for kept in self._kept.values() if kept]
         operations += [operation for operation in written if operation is not None]
-        if operations:  # in order: a name that is given anew is free by then
+        if operations:  # in order: a reused id is free by then
             await self._collections.records.bulk_write(operations, session=self._session)
         if self._touched:
             await self._collections.segments.bulk_write(
@@ -253,7 +249,7 @@ class MongoScopeChanges(Changing):
         )
 
     def _segment_operation(self, number: int) -> UpdateOne:
-        # an emptied segment stays, as no words: who loaded it must see that it is empty
+        # keep an emptied segment without words: processes that loaded it must see that it is empty
         fields = {
             "version": self._version,
             "words": Binary(self._segments[number].to_bytes()),
@@ -277,7 +273,7 @@ async def index_again(
     """
     collections = connection.collections
     await collections.meta.update_one({"_id": "store"}, {"$set": {**wanted, "unfinished": True}})
-    if detach:  # from now on each is of no model, also should this process die here
+    if detach:  # from now on no scope has a model, even if this process dies here
         await collections.scopes.update_many({}, {"$set": {"model": ""}})
     other: Document = {"$or": [{name: {"$ne": value}} for name, value in wanted.items()]}
     for head in await collections.scopes.find(other).sort("begun", 1).to_list():
@@ -330,7 +326,7 @@ class _RowBatch:
             {**self._own, "number": numbers}, {"number": 1}, session=self._session
         )
         async for document in stored:
-            segments[document["number"]] = Segment()  # also one that is empty now
+            segments[document["number"]] = Segment()  # including segments that are empty now
         async for document in self._collections.records.find(
             self._rows, WITHOUT_VECTORS, session=self._session
         ):
@@ -419,7 +415,7 @@ class Adoption:
             query = {"_id": {"$in": places}, "kind": {"$exists": False}}
             found = await collections.records.find(query, session=session).sort("_id", 1).to_list()
             if not found:
-                return 0  # another process was first
+                return 0  # another process adopted them first
             begin = {**self.begin, "begun": self.clock()}
             head = await claim(collections, session, scope, begin=begin)
             if head is None:
@@ -440,7 +436,7 @@ def _whose(document: Mapping[str, Any]) -> Scope | None:
     try:
         checked_text(document["value"], "value")
         checked_name(document.get("key"), "key")
-        # what does not plainly say that it is everyone's is somebody's
+        # only an explicit flag makes it global
         user = None if document.get("isGlobal") is True else document.get("userCookie")
         if user is None and document.get("isGlobal") is not True:
             return None
@@ -458,7 +454,7 @@ def _record_of(document: Mapping[str, Any]) -> Record:
     if document.get("isGlobal") is True:
         data["visibility"] = "global"
     else:
-        data["author"] = document["userCookie"]  # so that its owner corrects it, and not only adds to it
+        data["author"] = document["userCookie"]  # so that its owner can correct it, not only add to it
     return Record(kind="memory", id=str(document["_id"]), key=document["key"], data=data)
 
 

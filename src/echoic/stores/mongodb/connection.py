@@ -48,19 +48,13 @@ _TOO_LARGE_MESSAGE = "a record is larger or deeper than a MongoDB document may b
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Translate the driver's errors; `where` names server and database, without user and password.
-
-    Raises:
-        StoreUnavailable: it could not be reached, or refused; likewise `StoreFull`.
-        NotOpen: the client was closed meanwhile.
-        InvalidInput: a record is larger than a document may be.
-    """
+    """Translate the driver's errors; `where` names server and database, without credentials."""
     try:
         yield
     except EchoicError:
         raise
     except (PyMongoError, RecursionError) as error:
-        # not chained: the text of a server's error may hold what was to be written
+        # not chained: a server's error message may contain the data
         raise ours(error, where) from None
 
 
@@ -91,7 +85,7 @@ def not_found(
     `tried` are the servers in the URL, `now` their current state.
     """
     servers = tried.server_descriptions()
-    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers stand in the DNS
+    if isinstance(error.__cause__, DNSException):  # mongodb+srv: the servers are listed in DNS
         why = {host: f"{type(error.__cause__).__name__}: {error.__cause__}" for host, _ in servers}
     elif isinstance(error, ConnectionFailure):
         left = now.server_descriptions()
@@ -104,7 +98,7 @@ def not_found(
 
 def _address(server: ServerDescription) -> str:
     host, port = server.address
-    return host if port is None else f"{host}:{port}"  # a socket has no port
+    return host if port is None else f"{host}:{port}"  # a Unix socket has no port
 
 
 def _why(server: ServerDescription | None) -> str:
@@ -114,7 +108,7 @@ def _why(server: ServerDescription | None) -> str:
         return (
             "no answer" if server.server_type_name == "Unknown" else f"no primary: {server.server_type_name}"
         )
-    # what failed on our side of the line begins with the address; what a server said is not repeated
+    # errors on our side begin with the address; a server's own message is not repeated
     address, _, failed = str(server.error).partition(": ")
     return failed.partition(" (configured")[0] if address == _address(server) else type(server.error).__name__
 
@@ -175,20 +169,12 @@ class DatabaseClient:
 
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
-        """The collections, for work within the time limit unless not `limited`; errors are translated.
-
-        Raises:
-            StoreUnavailable: a server could not be reached, refused, or was late.
-        """
+        """The collections, for work within the time limit if `limited`; errors are translated."""
         with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
             yield self.collections
 
     async def ask(self) -> None:
-        """Check within the time limit that a server answers, before work without a limit.
-
-        Raises:
-            StoreUnavailable: none does. The driver would retry a transaction for two minutes.
-        """
+        """Check that a server answers: the driver would retry a transaction for two minutes."""
         async with self.used():
             await self.client.admin.command("ping")
 
@@ -220,17 +206,12 @@ class DatabaseClient:
 
 
 async def connect(url: str, timeout_s: float) -> DatabaseClient:
-    """Connect to the server of `url`.
-
-    Raises:
-        InvalidInput: the URL cannot be parsed. The message does not repeat it: it may hold a password.
-        StoreUnavailable: no server answers there, or one that cannot be used.
-    """
+    """Connect to the server of `url`, which errors do not repeat: it may hold a password."""
     chosen: dict[str, Any] = {"appname": "echoic", "tz_aware": True}
     if "serverselectiontimeoutms" not in url.lower():
         chosen["serverSelectionTimeoutMS"] = _SELECTION_MS
     try:
-        # beside the event loop: it reads certificates, and looks whether it runs in a container
+        # in a thread: it reads certificates, and checks whether it runs in a container
         client: AsyncMongoClient[Document] = await asyncio.to_thread(AsyncMongoClient, url, **chosen)
     except (ConfigurationError, ValueError, TypeError) as error:
         raise InvalidInput(
@@ -238,7 +219,7 @@ async def connect(url: str, timeout_s: float) -> DatabaseClient:
         ) from None
     try:
         connection = DatabaseClient(client, timeout_s)
-        async with connection.used(limited=False):  # how long to look for a server is the URL's to say
+        async with connection.used(limited=False):  # the URL may set how long to look for a server
             await _found(client)
         async with connection.used():
             connection.facts = await look_at_server(client, connection.where)
@@ -265,7 +246,7 @@ async def _found(client: AsyncMongoClient[Document]) -> None:
 _PAUSE_S = 1.0
 _AWAIT_MS = 1000
 _CANCEL_S = 0.05
-# Not allowed to this user, or not offered by this server: trying again would not help.
+# Not permitted to this user, or not supported by this server: retrying would not help.
 _NEVER = {13, 59, 115, 40324, 40573}
 
 
@@ -277,9 +258,7 @@ async def stopped(task: asyncio.Task[None]) -> None:
 
 
 class ChangeStream:
-    """A change stream over the scopes' documents; `refresh` is called for changed scopes that are
-    `wanted`.
-    """
+    """Calls `refresh` for changes of scopes that are `wanted`."""
 
     def __init__(
         self,
@@ -310,7 +289,7 @@ class ChangeStream:
                 if error.code in _NEVER:
                     self.failure = f"no change stream: code {error.code}"
             except PyMongoError:
-                pass  # whatever was missed meanwhile, the next load finds
+                pass  # the next load finds what was missed meanwhile
             self.following = False
             await asyncio.sleep(_PAUSE_S)
 
@@ -319,7 +298,7 @@ class ChangeStream:
         async with await self._collections.scopes.watch(pipeline, max_await_time_ms=_AWAIT_MS) as stream:
             self.following = True
             async for event in stream:
-                with contextlib.suppress(KeyError, EchoicError):  # a document that is no scope of ours
+                with contextlib.suppress(KeyError, EchoicError):  # a document that is not a scope
                     scope = scope_of(event["documentKey"]["_id"])
                     if self._wanted(scope):
                         self._changed[scope] = None
@@ -332,5 +311,5 @@ class ChangeStream:
             while self._changed:
                 scope = next(iter(self._changed))
                 del self._changed[scope]
-                with contextlib.suppress(EchoicError):  # the next load says what is the matter
+                with contextlib.suppress(EchoicError):  # the next load raises the error
                     await self._refresh(scope)

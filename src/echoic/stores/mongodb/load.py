@@ -54,10 +54,7 @@ async def catch_up(
     """Update `partition`, at any earlier version of this scope (0: empty), to its current version.
 
     `head` is the scope's document, just read. A scope with vectors of another model than `model` is loaded
-    without them.
-
-    Raises:
-        Moved: the scope was erased and created again.
+    without them. Raises Moved if the scope was erased and created again.
     """
     changed: dict[int, Segment] = {}
     since = partition.version
@@ -246,9 +243,7 @@ def _shown(value: Any) -> Any:
 
 
 async def likely_rows(collections: Collections, scope: Scope, asked: Iterable[list[Document]]) -> list[int]:
-    """The rows that the pipelines `asked` find. Each is checked against the scope again, so that a wrong
-    filter leaks nothing.
-    """
+    """The rows that the pipelines find, each checked against the scope again."""
     own = scope_fields(scope)
 
     async def found(pipeline: list[Document]) -> list[Document]:

@@ -103,7 +103,7 @@ async def _delete_scope(collections: Collections, session: Session, scope: Scope
     gone.vectors = await collections.records.count_documents(
         {**records, "embedding": {"$exists": True}}, session=session
     )
-    # without a kind: also what another program left there meanwhile is this person's
+    # whatever the kind: documents that another program added are this user's too
     await collections.records.delete_many(own, session=session)
     await _end_scope(collections, session, scope)
     return gone
@@ -136,7 +136,7 @@ async def _drop(
     changes.apply(erased)
     await changes.finish()
     if not changes.left:
-        await _end_scope(collections, session, scope)  # nobody's name stays for nothing
+        await _end_scope(collections, session, scope)  # no user's name stays without data
     return gone
 
 
@@ -156,7 +156,7 @@ async def _nothing_left(collections: Collections, scope: Scope) -> bool:
 async def _rows_gone(collections: Collections, scope: Scope, gone: DeletedDocuments) -> tuple[bool, int]:
     """Whether neither a document nor a word of its row is left, and how many bytes were searched."""
     left = await collections.records.count_documents({"_id": {"$in": gone.places}, **scope_fields(scope)})
-    for place, version in gone.rewritten.items():  # as it was before
+    for place, version in gone.rewritten.items():  # the record before the erasure
         left += await collections.records.count_documents({"_id": place, "version": version})
     numbers = sorted({row // SEGMENT_ROWS for row in gone.rows})
     begun = await head_of(collections, scope)
@@ -221,7 +221,7 @@ async def not_allowed(connection: DatabaseClient) -> list[str] | str:
     """The actions this user lacks, or a sentence if that is unknown."""
     try:
         found = await connection.client.admin.command("connectionStatus", showPrivileges=True)
-    except OperationFailure:  # some hosts keep privileges to themselves
+    except OperationFailure:  # some hosts do not show privileges
         return UNKNOWN
     told = found.get("authInfo", {})
     if not told.get("authenticatedUsers"):
@@ -264,10 +264,7 @@ async def _version(connection: DatabaseClient) -> Finding:
 async def _indexes(collections: Collections, states: Any) -> Finding:
     missing = await missing_indexes(collections)
     if missing:
-        detail, advice = (
-            f"missing: {', '.join(missing)}",
-            "open it once with a role that may make them",
-        )
+        detail, advice = (f"missing: {', '.join(missing)}", "open it once with a role that may make them")
     elif states is None:
         detail, advice = "all are there; no search on this server, large scopes are loaded", ""
     else:

@@ -50,9 +50,7 @@ _INT64 = 1 << 63
 
 
 def scope_fields(scope: Scope) -> Document:
-    """The fields that identify a document's scope and, in this order, the `_id` of the scope's own
-    document.
-    """
+    """The fields of a document's scope and, in this order, the `_id` of the scope's document."""
     user = EVERYONE if scope.user is None else scope.user
     return {"deploymentId": scope.deployment, "userCookie": user, "isGlobal": scope.user is None}
 
@@ -113,17 +111,13 @@ def _is_name(name: str) -> bool:
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which JSON keeps and BSON does not
+    except UnicodeEncodeError:  # a lone surrogate, which JSON stores and BSON does not
         return False
     return True
 
 
 def record_of(document: Mapping[str, Any]) -> Record:
-    """The inverse of `fields_of`.
-
-    Raises:
-        StoreCorrupt: these are not the fields of a record.
-    """
+    """The inverse of `fields_of`, or StoreCorrupt."""
     try:
         data: dict[str, Any] = {}
         if "value" in document and document["seq"] < FIRST_UNSEARCHABLE:
@@ -206,11 +200,11 @@ RECORD_INDEXES = (
         unique=True,
         partialFilterExpression={"seq": {"$exists": True}},
     ),
-    # not partial: an erasure takes whatever is there of somebody, also what is not a record
+    # not partial: an erasure removes all documents of a user, even those that are not records
     IndexModel([*_SCOPE, ("kind", ASCENDING), ("key", ASCENDING), ("seq", ASCENDING)], name="echoic_key"),
-    # finds what has no kind yet, without looking at everything at each opening
+    # finds foreign documents on opening without a full scan
     IndexModel([("kind", ASCENDING), ("_id", ASCENDING)], name="echoic_kind"),
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     *(
         IndexModel(
             [("deploymentId", ASCENDING), *((f"data.{field}", ASCENDING) for field in fields)],
@@ -269,7 +263,7 @@ def text_index() -> SearchIndexModel:
     )
 
 
-# The server says in several ways that no search process stands beside it.
+# Error codes of servers without a search process.
 _WITHOUT_SEARCH = {59, 115, 31082, 40324, 6047401}
 
 
@@ -284,7 +278,7 @@ class Collections:
         }
         self.database = database
         self.records: AsyncCollection[Document] = database.get_collection("memories", **concerns)
-        # the search process has no read concern: a server refuses any other than "local" for its stages
+        # the search process has no read concern: its stages accept only "local"
         self.search: AsyncCollection[Document] = self.records.with_options(read_concern=ReadConcern("local"))
         self.scopes: AsyncCollection[Document] = database.get_collection("echoic_scopes", **concerns)
         self.segments: AsyncCollection[Document] = database.get_collection("echoic_segments", **concerns)
@@ -292,11 +286,7 @@ class Collections:
 
 
 async def look_at_server(client: AsyncMongoClient[Document], where: str) -> Document:
-    """The kind of server.
-
-    Raises:
-        StoreUnavailable: it is too old, or does not support transactions.
-    """
+    """The kind of server; StoreUnavailable if it is too old or has no transactions."""
     hello = await client.admin.command("hello")
     version = (await client.admin.command("buildInfo"))["version"]
     numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
@@ -331,9 +321,7 @@ async def settle(collections: Collections, embedding: EmbeddingSpec, where: str)
 def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) -> Document:
     """The database's metadata, if it matches `embedding`; raises as `settle`."""
     if meta is None or not isinstance(meta.get("schema"), int) or not isinstance(meta.get("model"), str):
-        raise StoreCorrupt(
-            f"what MongoDB on {where} says of itself in echoic_meta cannot be read; left as it is"
-        )
+        raise StoreCorrupt(f"the metadata of MongoDB on {where} (echoic_meta) cannot be read; left unchanged")
     if meta["schema"] > VERSION:
         raise StoreTooNew(
             f"MongoDB on {where} has schema {meta['schema']}, this Echoic knows {VERSION}: "

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,7 +42,7 @@ from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_a
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
-from echoic.stores.scope_state import copied
+from echoic.stores.scope_state import own_copy
 from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
@@ -161,21 +160,21 @@ class PostgresStore:
             async def work(connection: Connection) -> int:
                 made = PostgresScopeChanges(connection, self._database.names, index, self._channel)
                 if not await made.begin(scope, changes):
-                    return 0  # a scope begins with its first record
+                    return 0  # a scope is created with its first record
                 if attaches:
                     check_model(model_from(made.model), self._spec, "the store")
                 made.apply(changes)
                 await made.finish()
                 return made.version
 
-            # in a queue of this process first: a scope that many write to must not hold every connection
+            # queue in this process first: writers of one scope must not hold every connection
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 version = await self._database.change(scope, work)
             self._fresh.wrote(scope, version)
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         found = {r.id: r for r in await self._records(scope, _READ, kind, list(dict.fromkeys(ids)))}
-        return [_own(found[name]) for name in ids if name in found]
+        return [own_copy(found[name]) for name in ids if name in found]
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         ours = list(dict.fromkeys(row for row in rows if 0 <= row < FIRST_UNSEARCHABLE))
@@ -186,7 +185,7 @@ class PostgresStore:
                     scope, ours, lambda once: self._records(scope, _ROWS, ours, once=once)
                 )
             }
-        return [_own(found[row]) for row in rows if row in found]
+        return [own_copy(found[row]) for row in rows if row in found]
 
     async def scan(
         self,
@@ -224,7 +223,7 @@ class PostgresStore:
 
             async with self._turns.setdefault(scope, asyncio.Lock()):
                 gone = await self._database.change(scope, delete)
-            # no copy in this process outlives the receipt
+            # no copy in this process may outlive the receipt
             self._fresh.drop(scope)
             if not gone.number:
                 return Erased(verified=True)
@@ -288,7 +287,7 @@ class PostgresStore:
         """Rows of `scope`; see `Narrows`."""
         async with self._at_work():
             loaded = self._fresh.size(scope)
-            if loaded is not None:  # about right, and for nothing
+            if loaded is not None:  # approximate, but without a query
                 return loaded
             found = await self._fetch(scope, _SIZE, scope.deployment, scope.user or "")
         return int(found[0][0]) if found else 0
@@ -408,12 +407,7 @@ class PostgresStore:
             check_model(model_from(theirs), embedding, "the store")
         if theirs is None or analysis != str(ANALYSIS):
             await self._database.change(None, begin)
-            await self._settle(embedding, index)  # another process may have been faster, with another model
-
-
-def _own(record: Record) -> Record:
-    """A copy whose data is not shared with another copy of the same record."""
-    return replace(record, data=copied(record.data))
+            await self._settle(embedding, index)  # another process may have been first, with another model
 
 
 def _not_opened(error: BaseException) -> Exception | None:

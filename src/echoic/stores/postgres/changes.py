@@ -37,7 +37,7 @@ _BEGIN = """insert into {s}.scopes as s (deployment, usr, version, next_row, nex
   values ($1, $2, 1, 0, $3) on conflict (deployment, usr) do update set version = s.version + 1
   returning id, version, next_row, next_other"""
 
-# A statement of its own after the lock: only then does it see what was written by who had the lock before.
+# A separate statement after the lock: only then does it see what the previous holder of the lock wrote.
 _TOUCHED = """with asked as (select * from unnest($2::text[], $3::text[]) as a (kind, name)),
   found as (select r.* from {s}.records r join asked using (kind, name) where r.scope = $1)
   select seq, kind, name, key, version, data, null::bytea as words from found
@@ -136,9 +136,7 @@ class _Outcome:
 
 
 class PostgresScopeChanges(Changing):
-    """One scope being changed. In a transaction: `begin`, `apply`, `finish`. Others are notified on
-    `channel`, if any.
-    """
+    """One scope being changed, in a transaction: `begin`, `apply`, `finish`; notifies `channel`."""
 
     def __init__(self, connection: Connection, names: Names, index: Index, channel: str = "") -> None:
         super().__init__(index)
@@ -168,9 +166,7 @@ class PostgresScopeChanges(Changing):
         return changes
 
     async def begin(self, scope: Scope, changes: Sequence[Change]) -> bool:
-        """Lock the scope, and read what `changes` touch. False: there is no such scope and none is
-        created.
-        """
+        """Lock the scope and read what `changes` touch; False if it does not exist and stays so."""
         whose = (scope.deployment, scope.user or "")
         found = await self._connection.fetchrow(self._names.sql(_LOCK), *whose)
         if found is None:
@@ -295,7 +291,7 @@ class PostgresScopeChanges(Changing):
         ]
 
     def _segment_columns(self) -> list[list[Any]]:
-        # the words of an emptied segment stay, as no words: who loaded it must see that it is empty
+        # keep an emptied segment without words: processes that loaded it must see that it is empty
         numbers = sorted(self._touched)
         return [numbers, [self._segments[number].to_bytes() for number in numbers]]
 
@@ -330,7 +326,7 @@ class PostgresScopeChanges(Changing):
 
 _AT_ONCE = 1024
 """Rows: a whole number of segments."""
-# who writes changes the row of a scope, and waits here until all is done
+# writers change the row of a scope, and wait here until all is done
 _NO_WRITERS = "lock table {s}.scopes in share row exclusive mode"
 _DETACH = (
     "update {s}.searchable set e = null, flags = flags & ~1 where e is not null",

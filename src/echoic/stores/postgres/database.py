@@ -35,7 +35,7 @@ _MAKE = "insert into {s}.writers (id) select unnest($1::bigint[]) on conflict (i
 _DROP = "delete from {s}.writers where id = any($1::bigint[])"
 _TIDY = "delete from {s}.writers where at < now() - interval '7 days'"
 """Removes the rows of processes that died. A live process creates its rows again."""
-# waits for the transaction, should it still be under way
+# waits for the transaction if it is still in progress
 _MARK = "select mark from {s}.writers where id = $1 for update"
 
 
@@ -58,11 +58,7 @@ class Marks:
 
     @contextlib.asynccontextmanager
     async def row(self, left_s: float) -> AsyncIterator[int]:
-        """A row of our own, held until the outcome of its transaction is known.
-
-        Raises:
-            StoreUnavailable: none became free in time.
-        """
+        """A row of our own until the outcome of its transaction is known; may raise StoreUnavailable."""
         try:
             async with asyncio.timeout(left_s):
                 row = await self._free.get()
@@ -106,13 +102,13 @@ T = TypeVar("T")
 Connection: TypeAlias = asyncpg.Connection
 Work = Callable[[Connection], Awaitable[T]]
 
-# The server could not be asked, or could not finish: nothing is known against asking again.
+# The server was unreachable or did not finish, so retrying may help.
 LOST = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,  # the connection was closed under our hands
-    asyncpg.InternalClientError,  # likewise, in the middle of something
+    asyncpg.InterfaceError,  # the connection was closed during use
+    asyncpg.InternalClientError,  # likewise, during a statement
     asyncpg.OperatorInterventionError,  # shut down, crashed, starting up, cancelled
     asyncpg.TooManyConnectionsError,
     asyncpg.TransactionRollbackError,  # deadlock, serialization
@@ -148,22 +144,17 @@ class Database:
         self._marks = Marks(pool)
 
     async def open(self) -> None:
-        """Create or migrate the schema and start the pool.
-
-        Raises:
-            StoreCorrupt, StoreTooNew, StoreUnavailable: see `schema.prepared`.
-            InvalidInput: the URL cannot be parsed, or the fence would not apply.
-        """
+        """Create or migrate the schema (see `schema.prepared`) and start the pool."""
         async with translated():
             connection = await self._connect(command_timeout=SLOW_S, statement_cache_size=0)
             try:
-                # a pooler makes up the process it tells at the start, for it has not chosen one yet
+                # a pooler invents the process id it sends first, since it has not chosen a connection yet
                 self.direct = connection.get_server_pid() == await connection.fetchval(
                     "select pg_backend_pid()"
                 )
                 self.names = await schema.prepared(connection, self.names.schema, fence=self.fence)
                 await self._check_fence(connection)
-                self._marks = Marks(self._size)  # its queue is of this event loop
+                self._marks = Marks(self._size)  # its queue belongs to this event loop
                 await self._make_marks(connection)
             finally:
                 await let_go(connection)
@@ -185,14 +176,14 @@ class Database:
             "dsn": self._dsn,
             "timeout": _CONNECT_S,
             "command_timeout": max(self._wait_s, 1.0),
-            # a pooler in transaction mode gives the next transaction to a connection that knows no statement
+            # a pooler in transaction mode may use a connection without the statement next
             "statement_cache_size": 200 if self.direct else 0,
         }
 
     async def _connect(self, **how: Any) -> Connection:
         try:
             connection: Connection = await asyncpg.connect(**self._how() | how)
-        except (ValueError, OverflowError):  # a port above 65535, or none: it may be half a password
+        except (ValueError, OverflowError):  # an invalid port may be a part of a password
             raise InvalidInput(
                 "the PostgreSQL URL cannot be read: postgresql://user:password@host:port/database, with %23 "
                 "for # and %2F for / in user and password"
@@ -204,7 +195,7 @@ class Database:
             await connection.set_type_codec(
                 "vector", schema=self.names.vector, encoder=bytes, decoder=bytes, format="binary"
             )
-        except ValueError:  # the driver's word for a type that the database does not have
+        except ValueError:  # the driver's error for a type that the database lacks
             raise StoreCorrupt(
                 "PostgreSQL no longer has pgvector where the store was made: restore the database, or "
                 f"`create extension vector` in schema {self.names.vector}"
@@ -222,9 +213,7 @@ class Database:
             pool.terminate()
 
     async def listen(self, heard: Callable[[str], None], ended: Callable[[], None]) -> Connection:
-        """A connection of its own; calls `heard` with each notification's payload, and `ended` when it is
-        lost.
-        """
+        """A connection that calls `heard` with each notification, and `ended` when it is lost."""
         async with translated():
             connection = await self._connect()
             try:
@@ -249,17 +238,10 @@ class Database:
         wait_s: float | None = None,
         once: bool = False,
     ) -> T:
-        """The answer of `work`, which changes nothing; retried if the server is lost.
+        """The answer of `work`, which changes nothing; retried if the server is lost, unless `once`.
 
-        Args:
-            scope: whose rows it may see if there is a fence; None for an operator, who sees all.
-            work: runs one statement, or with `snapshot` several on the same state.
-            snapshot: use one state for all statements.
-            wait_s: time limit; by default the store's.
-            once: do not retry.
-
-        Raises:
-            StoreUnavailable: the server cannot be reached.
+        Behind a fence `work` sees the rows of `scope` (None: an operator, who sees all). With `snapshot` it
+        may run several statements on the same state.
         """
         until = self._until(wait_s)
         tries = _Tries(until)
@@ -279,8 +261,7 @@ class Database:
     async def change(self, scope: Scope | None, work: Work[T]) -> T:
         """Run `work` in a transaction that is committed exactly once; it may run again after a rollback.
 
-        Raises:
-            StoreUnavailable: nothing was kept, or the server was lost before it could say.
+        After StoreUnavailable nothing was kept, or the server was lost before it could say.
         """
         until = self._until(None)
         tries = _Tries(until)
@@ -330,7 +311,7 @@ class Database:
                 async with translated(), self._acquired(until) as connection:
                     return bool(await connection.fetchval(asked.sql, *asked.values) == mark)
         raise StoreUnavailable(
-            "PostgreSQL was lost while it committed, and cannot say whether it did. Read before you retry."
+            "PostgreSQL was lost during a commit, whose outcome is unknown. Read before you retry."
         )
 
     async def _make_marks(self, connection: Connection) -> None:
@@ -361,7 +342,7 @@ class Database:
         async with pool.acquire(timeout=self._left(until)) as connection:
             try:
                 yield connection
-            except asyncpg.InternalClientError:  # it does not know any more what it was doing
+            except asyncpg.InternalClientError:  # its state is unknown
                 connection.terminate()
                 raise
 
@@ -404,13 +385,13 @@ async def translated() -> AsyncIterator[None]:
     try:
         yield
     except asyncpg.InterfaceError as error:
-        if isinstance(error, ValueError):  # the driver's word for a value it cannot send
+        if isinstance(error, ValueError):  # the driver's error for a value it cannot send
             raise InvalidInput("PostgreSQL cannot keep a value: a number is too large for it") from error
         raise
     except LOST:
         raise
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError) as error:
-        raise ours(error) from None  # their details quote the value
+        raise ours(error) from None  # their details contain the value
     except asyncpg.PostgresError as error:
         raise ours(error) from error
 

@@ -88,7 +88,7 @@ async def catch_up(
     """Update `partition` to `version` of scope `number`, in a transaction that sees one state."""
     changed = [row[0] for row in await connection.fetch(names.sql(_CHANGED), number, partition.version)]
     parts: list[Part] = []
-    # all is read before any is put in place: a connection that is lost halfway leaves what was there
+    # read everything before changing the partition: a lost connection then changes nothing
     for at in range(0, len(changed), _AT_ONCE):
         parts += await read_parts(connection, names, number, changed[at : at + _AT_ONCE])
     if len(parts) > _AT_ONCE:
@@ -197,9 +197,7 @@ async def likely_rows(
     limit: int,
     include_past: bool,
 ) -> list[int]:
-    """At most `limit` rows of scope `number` by each of meaning, words, and sounds of words that no row
-    says.
-    """
+    """At most `limit` rows by each of meaning, words, and sounds of unsaid words."""
     words = list(dict.fromkeys(content_words(text)))[:_MAX_WORDS]
     heard = [(term, sound) for word in words for term in signed([word.term]) for sound in sounds_of([word])]
     rows = await connection.fetch(
@@ -306,11 +304,7 @@ class FreshPartitions:
         return loaded.partition.size if loaded is not None else None
 
     async def load(self, scope: Scope) -> Partition:
-        """`scope` as it is now, or as it was when the database was last reached.
-
-        Raises:
-            StoreUnavailable: it is unreachable, and nothing usable is loaded.
-        """
+        """`scope` as it is now, or as last loaded; StoreUnavailable if that is not usable."""
         if self._resting(scope):
             return self._as_it_was(scope).partition
         try:
@@ -324,12 +318,9 @@ class FreshPartitions:
     async def rows(
         self, scope: Scope, rows: Sequence[int], ask: Callable[[bool], Awaitable[list[Record]]]
     ) -> list[Record]:
-        """The records at `rows` as they are now, or as loaded when the database was last reached.
+        """The records at `rows` as they are now, or as last loaded; raises as `load`.
 
         `ask` queries the database; with True it does not retry, since loaded records can be used.
-
-        Raises:
-            StoreUnavailable: it is unreachable, and nothing usable is loaded.
         """
         if self._resting(scope):
             return self._remembered(scope, rows)
@@ -370,7 +361,7 @@ class FreshPartitions:
             partition.scratch.pop(REMEMBERED, None)
 
     async def _current(self, scope: Scope) -> Loaded:
-        # who has it loaded goes on with that soon; who has not waits as long as for anything else
+        # wait briefly if the scope is loaded, else as long as usual
         once = self._cache.get(scope) is not None
         wait_s = PATIENCE_S if once else None
         number, version = await self._database.read(
@@ -400,7 +391,7 @@ class FreshPartitions:
         if loaded.partition.version < version:
             await catch_up(connection, self._database.names, number, loaded.partition, version)
         if self._drops != drops:
-            return loaded  # it may have been erased meanwhile: for who asked before that, and not kept
+            return loaded  # it may have been erased meanwhile: return it to this caller, but do not cache it
         self._cache.put(scope, loaded)
         self._scopes[number] = scope
         if self._behind.get(scope, 0) <= version:
@@ -441,7 +432,7 @@ class FreshPartitions:
         number, _, version = payload.partition(" ")
         try:
             scope, told = self._scopes.get(int(number)), int(version)
-        except ValueError:  # anybody in the database may send something here
+        except ValueError:  # any database user may send a notification
             return
         loaded = self._cache.get(scope) if scope is not None else None
         if scope is None or loaded is None:
@@ -461,7 +452,7 @@ class FreshPartitions:
                 if self._cache.get(scope) is not None:
                     with contextlib.suppress(StoreError, TimeoutError):
                         await self._current(scope)
-            # numbers of scopes that were let go of
+            # numbers of scopes that were evicted
             if len(self._scopes) > 2 * len(self._cache) + 100:
                 self._scopes = {n: s for n, s in self._scopes.items() if self._cache.get(s) is not None}
 

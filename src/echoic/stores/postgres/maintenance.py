@@ -119,17 +119,12 @@ async def delete_records(
     left = await connection.fetchval(
         names.sql("select exists (select from {s}.records where scope = $1)"), changes.number
     )
-    if not left:  # nobody's name stays for nothing
+    if not left:  # no user's name stays without data
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
     kinds = dict(Counter(record.kind for record in records))
     rows = sorted(record.seq for record in records)
     return DeletedRows(
-        number=changes.number,
-        whole=not left,
-        rows=rows,
-        rewritten=rewritten,
-        kinds=kinds,
-        vectors=vectors,
+        number=changes.number, whole=not left, rows=rows, rewritten=rewritten, kinds=kinds, vectors=vectors
     )
 
 

@@ -70,7 +70,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
              mark bigint not null default 0,  -- of the transaction that was committed last
              at timestamptz not null default now()) with (fillfactor = 50)""",
     ),
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     (
         """create index conversations_by_status on {s}.records (((data->>'status') collate "C"),
              ((data->>'agent') collate "C"), ((data->>'started_at') collate "C"))
@@ -188,7 +188,7 @@ async def _version(connection: asyncpg.Connection, names: Names) -> int:
             meta = dict(await connection.fetch(names.sql("select name, value from {s}.meta")))
             application, version = meta.get("application"), meta.get("schema")
         except (asyncpg.UndefinedColumnError, ValueError, TypeError):
-            pass  # somebody else's idea of a table with this name
+            pass  # another program's table with this name
     if application != APPLICATION or version is None:
         raise StoreCorrupt(
             f"the schema {names.schema!r} is another program's ({len(tables)} tables); not touched. "
@@ -202,7 +202,7 @@ async def _version(connection: asyncpg.Connection, names: Names) -> int:
 
 
 async def _migrate(connection: asyncpg.Connection, names: Names, *, fence: bool) -> Names:
-    version = await _version(connection, names)  # another process may have been faster
+    version = await _version(connection, names)  # another process may have been first
     if await _vector_schema(connection) is None:
         await _create_vector(connection)
     names = Names(names.schema, await _vector_schema(connection) or "public")
@@ -244,9 +244,7 @@ async def fenced(connection: asyncpg.Connection, names: Names) -> bool:
 
 
 async def fence_holds(connection: asyncpg.Connection, names: Names) -> bool:
-    """Whether row-level security applies to this role: it does not to superusers and roles that may bypass
-    it.
-    """
+    """Whether row-level security applies to this role; superusers may bypass it."""
     holds: bool = await connection.fetchval(
         names.sql("select row_security_active('{s}.scopes') and row_security_active('{s}.records')")
     )

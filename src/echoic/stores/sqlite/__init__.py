@@ -84,7 +84,7 @@ class SQLiteStore:
     async def _open(self, embedding: EmbeddingSpec, index: Index) -> None:
         if self._thread is not None:
             return
-        await self._close()  # of an `aclose` that was cancelled
+        await self._close()  # left by a cancelled `aclose`
         self._index = index
         try:
             await asyncio.wrap_future(self._writer.start())
@@ -108,9 +108,9 @@ class SQLiteStore:
         if thread is not None:
             self._reader_closed = thread.submit(self._close_reader)
             thread.shutdown(wait=False)
-        if self._reader_closed is not None:  # whoever is cancelled here leaves it to the next one to wait
+        if self._reader_closed is not None:  # if this is cancelled, the next `aclose` waits
             await asyncio.shield(asyncio.wrap_future(self._reader_closed))
-        # marks are a connection's own; not before: what was being loaded was kept until now
+        # marks belong to a connection; cleared last, since loads in progress cached until now
         self._cache.clear()
         closing = self._writer.stop()
         if closing is not None:
@@ -124,7 +124,7 @@ class SQLiteStore:
 
         def work(connection: apsw.Connection) -> None:
             if not begin and find_scope(connection, scope) is None:
-                return  # a scope begins with its first record
+                return  # a scope is created with its first record
             if attaches:
                 self._check_model(connection, self._spec)
             change = SqliteScopeChanges(connection, scope, index)
@@ -186,7 +186,7 @@ class SQLiteStore:
             order = "desc" if newest_first else "asc"
             return select_records(connection, f"{where} order by id {order} limit ?", [*values, limit])
 
-        # without a key there may be much to pass over before so many are found
+        # without a key many records may be skipped before enough are found
         return await (self._read(work) if key is None else self._read_few(work, limit))
 
     async def load(self, scope: Scope) -> Partition:
@@ -194,7 +194,7 @@ class SQLiteStore:
         mark = self._mark()
         loaded = self._cache.get(scope)
         if loaded is not None and loaded.seen == mark != _UNKNOWN:
-            return loaded.partition  # nobody wrote since: no other thread is asked
+            return loaded.partition  # nothing was written since: no need for the other thread
         return await self._read(lambda connection: self._load(connection, scope, mark))
 
     async def waiting(self, limit: int) -> list[Waiting]:
@@ -217,10 +217,12 @@ class SQLiteStore:
 
             return erase(connection, self._path, scope, changes, index)
 
-        # what was loaded goes first, so that no copy in this process outlives the receipt
+        # drop the cached partition first: no copy in this process may outlive the receipt
         await self._read(lambda _connection: self._cache.drop(scope))
         erased = await asyncio.wrap_future(self._writer.alone(work))
-        await self._read(lambda _connection: self._cache.drop(scope))  # loaded while it was still there
+        await self._read(
+            lambda _connection: self._cache.drop(scope)
+        )  # it may have been loaded before the erasure
         return erased
 
     async def snapshot(self, path: Path) -> None:
@@ -340,15 +342,15 @@ class SQLiteStore:
         """Read on the event loop if at most `_FEW_ROWS` records come back."""
         self._opened()
         if self._watch is not None and most <= _FEW_ROWS:
-            # what a search asks for lies in memory as a rule: to wake another thread takes longer
-            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread finds out which
+            # these pages are usually in memory: waking another thread would take longer
+            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread handles it
                 return work(self._watch)
         return await self._read(work)
 
     async def _read(self, work: Callable[[apsw.Connection], T]) -> T:
         self._opened()
         thread = self._thread
-        if thread is None:  # closed meanwhile; for the type checker
+        if thread is None:  # closed meanwhile
             raise NotOpen("the store was closed")
         return await asyncio.wrap_future(thread.submit(self._with_reader, work))
 
@@ -367,7 +369,7 @@ class SQLiteStore:
 
     def _begin_watch(self, _connection: apsw.Connection) -> None:
         self._watch = schema.connect_reader(str(self._path), self._vfs)
-        self._watch.set_busy_timeout(0)  # it is asked on the event loop and must never wait
+        self._watch.set_busy_timeout(0)  # used on the event loop, so it must never wait
         self._watch.pragma("data_version")
 
     def _close_reader(self) -> None:
@@ -377,12 +379,10 @@ class SQLiteStore:
                 reader.close()
 
     def _mark(self) -> int:
-        """Changes with every commit, in this process or another. Takes a few microseconds, on the event
-        loop.
-        """
+        """Changes with every commit, of any process. Some microseconds on the event loop."""
         try:
             return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
-        except apsw.Error:  # busy, as while another process recovers the log: look on the other thread
+        except apsw.Error:  # busy, as while another process recovers the log: use the other thread
             return _UNKNOWN
 
     def _load(self, connection: apsw.Connection, scope: Scope, mark: int) -> Partition:
@@ -400,7 +400,7 @@ class SQLiteStore:
                     _renew(connection, partition, number)
                 partition.version = version
             loaded.seen = mark
-            if new or changed:  # not before: who finds it there takes it as it is
+            if new or changed:  # last: readers use a cached partition as it is
                 self._cache.put(scope, loaded)
         return partition
 
@@ -429,7 +429,7 @@ def _fill(connection: apsw.Connection, partition: Partition, number: int, rows: 
     partition.reserve(-(-rows // SEGMENT_ROWS) * SEGMENT_ROWS)
     segments = _segments_since(connection, number, 0)
     places: list[int] = []
-    # a few at a time: the memory of one part serves for the next
+    # a few at a time, to reuse memory
     while part := [*itertools.islice(segments, _FEW_SEGMENTS)]:
         partition.patch(part)
         places += [at for at, _ in part]
@@ -462,7 +462,7 @@ def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) ->
     first = number << SCOPE_BITS
     if not segments:
         return found
-    # a scope loaded whole is one scan; after a patch the few segments it touched lie close together or apart
+    # one scan for a whole scope; after a patch the few changed segments may be adjacent or scattered
     whole = len(segments) > _FEW_SEGMENTS
     spans = [(segments[0], segments[-1])] if whole else [(at, at) for at in segments]
     changed = set(segments)
@@ -470,7 +470,7 @@ def _tokens_of(connection: apsw.Connection, number: int, segments: list[int]) ->
         rows = (first + start * SEGMENT_ROWS, first + end * SEGMENT_ROWS + SEGMENT_ROWS - 1)
         for key, data in connection.execute("select id, data from tokens where id between ? and ?", rows):
             found[key - first] = data
-    if len(changed) <= segments[-1] - segments[0]:  # some between them did not change
+    if len(changed) <= segments[-1] - segments[0]:  # some segments in the range are unchanged
         found = {row: data for row, data in found.items() if row // SEGMENT_ROWS in changed}
     return found
 

@@ -29,7 +29,7 @@ APPLICATION_ID = 0x45_43_48_4F  # "ECHO"
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "create table meta (name text primary key, value text not null) without rowid",
-        # autoincrement: the number of an erased scope is never given to another
+        # autoincrement: the number of an erased scope is never reused
         """create table scopes (
              id integer primary key autoincrement,
              deployment text not null,
@@ -57,7 +57,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # a row each, where a vector shares its blob with 31 others: they differ in length
     ("create table tokens (id integer primary key, data blob not null)",),  # scope << 32 | row
-    # what operators look for across users: any of the three alone finds its rows
+    # queries of operators across users: any of the three alone finds its rows
     (
         """create index conversations_by_status on records (json_extract(data, '$.status'),
              json_extract(data, '$.agent'), json_extract(data, '$.started_at'))
@@ -125,19 +125,17 @@ def close(connection: apsw.Connection) -> None:
 def inspect(path: str, vfs: str | None) -> None:
     """Check a file before using it: first without its log and locks, so that nothing is changed.
 
-    Raises:
-        StoreCorrupt: it is not ours, or not a database.
-        StoreTooNew: a newer version wrote it.
+    Raises StoreCorrupt if it is damaged or not ours, and StoreTooNew.
     """
     if Path(path).exists():
         as_it_lies = f"file:{quote(str(Path(path).absolute()))}?immutable=1"
-        # what is amiss without the log may be well with it
+        # a file that looks damaged without its log may be fine with it
         with contextlib.suppress(apsw.Error):
             _inspect(path, apsw.Connection(as_it_lies, vfs=vfs, flags=_READ_ONLY))
     logged = Path(path + "-wal").exists()
     try:
         connection = apsw.Connection(path, vfs=vfs)
-        if logged:  # another program's log is not ours to copy into its file
+        if logged:  # do not apply another program's log to its file
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         page_size = _inspect(path, connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -214,7 +212,7 @@ def record_of(row: Sequence[Any]) -> Record:
 def select_records(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Record]:
     """The records for which the SQL condition `where` holds."""
     rows: Sequence[Sequence[Any]] = connection.execute(f"{_RECORD} where {where}", values).fetchall()
-    # read as one document: half of what it takes to read a hit's is to begin
+    # parsed as one JSON document: for small records half the time is overhead
     data = json.loads(f"[{','.join(row[5] for row in rows)}]")
     return [
         Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & _SEQ_MASK)
@@ -267,7 +265,7 @@ class SqliteScopeChanges(Changing):
             key = self._base | number
             if segment.empty:
                 self._connection.execute("delete from vectors where id = ?", (key,))
-            # the words of an emptied segment stay, as no words: who loaded it must see that it is empty
+            # keep an emptied segment without words: processes that loaded it must see that it is empty
             self._connection.execute(
                 "insert or replace into segments values (?, ?, ?)", (key, self._version, segment.to_bytes())
             )

@@ -71,7 +71,7 @@ def erase(
             else:
                 _apply(connection, scope, changes, index)
                 if not connection.execute("select 1 from records where scope = ?", (found[0],)).get:
-                    _delete_scope(connection, found[0])  # nobody's name stays for nothing
+                    _delete_scope(connection, found[0])  # no user's name stays without data
             schema.set_meta(connection, _UNFINISHED, "yes")
     verified, searched = _scrub(connection, path, needles, rewrite=unfinished)
     if verified:
@@ -103,7 +103,7 @@ def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasabl
     if changes is None:
         return select_records(connection, "scope = ?", (number,))
     where = "scope = ? and kind = ? and name = ?"
-    names = dict.fromkeys(map(name_of, changes))  # each counted once
+    names = dict.fromkeys(map(name_of, changes))  # count each once
     return [r for name in names for r in select_records(connection, where, (number, *name))]
 
 
@@ -146,7 +146,7 @@ def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]
         count += len(embedded)
         if segment.vectors is not None:
             vectors += [needle for slot in embedded[:1] if (needle := vector_needle(segment.vectors[slot]))]
-        if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words go
+        if len(slots) == int((segment.rows["kind"] != 0).sum()):  # all of its words are removed
             listed = "\n".join(segment.words).encode()[:NEEDLE_BYTES]
             words += [listed] if len(listed) >= TELLING_BYTES else []
     return [*texts, *sample(words, _SAMPLES), *sample(vectors, _SAMPLES)], count
@@ -164,9 +164,7 @@ def _token_needles(connection: apsw.Connection, number: int, records: Sequence[R
 def _scrub(
     connection: apsw.Connection, path: Path, needles: Iterable[bytes], *, rewrite: bool
 ) -> tuple[bool, int]:
-    """Remove the bytes of deleted rows; returns whether none of `needles` is left, and how many bytes were
-    searched.
-    """
+    """Remove deleted bytes; returns whether no needle is left, and the bytes searched."""
     truncate_log(connection)
     rewrite = rewrite or _has_stale_page(connection)
     if rewrite:
@@ -244,7 +242,7 @@ def _is_stale(page: bytes) -> bool:
     at = (12 if page[0] == _INNER_INDEX else 8) + 2 * cells
     end = first_cell or 65536
     for (pointer,) in struct.iter_unpack(">H", page[at : end - (end - at) % 2]):
-        if not 0 < pointer <= len(page):  # old pointers say nothing
+        if not 0 < pointer <= len(page):  # old pointers contain no data
             break
         at += 2
     return any(page[at:end])

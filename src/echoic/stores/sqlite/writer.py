@@ -35,11 +35,11 @@ def create_private(path: Path) -> None:
 
     SQLite gives its log and its shared memory the mode of this file each time it creates them.
     """
-    # never opened where it is there: closing a descriptor of a database would drop SQLite's locks on it
+    # never open an existing database: closing the descriptor would release SQLite's locks on it
     with contextlib.suppress(FileExistsError):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            if hasattr(os, "fchmod"):  # a umask may have taken away the owner's bits as well
+            if hasattr(os, "fchmod"):  # a umask may have removed the owner's bits as well
                 os.fchmod(fd, 0o600)
         finally:
             os.close(fd)
@@ -47,7 +47,7 @@ def create_private(path: Path) -> None:
 
 def tighten(path: Path) -> None:
     """Apply `without_others` to `path`, if it exists; warn if this user may not."""
-    if os.name == "nt":  # there, a mode says nothing of others
+    if os.name == "nt":  # on Windows a mode does not concern other users
         return
     with contextlib.suppress(FileNotFoundError):
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -62,12 +62,7 @@ def tighten(path: Path) -> None:
 
 
 def write_snapshot(source: apsw.Connection, path: Path) -> None:
-    """Copy what `source` sees to `path` in one read transaction; then check the copy.
-
-    Raises:
-        StoreUnavailable: `path` could not be written.
-        StoreCorrupt: the copy is damaged.
-    """
+    """Copy what `source` sees to `path` in one read transaction; then check the copy."""
     create_private(path)
     try:
         target = apsw.Connection(str(path))
@@ -93,7 +88,7 @@ def write_snapshot(source: apsw.Connection, path: Path) -> None:
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there, SQLite's own waiting has to do
+except ImportError:  # not on Windows, where SQLite's own waiting must suffice
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
@@ -102,7 +97,7 @@ T = TypeVar("T")
 CHECKPOINT_PAGES = 1000
 """Pages in the write-ahead log before they are copied into the file; SQLite's own default."""
 
-# What makes a file suspect: the disk did not do as it was told.
+# Errors of the disk, after which a file is suspect.
 _FAULTS = (apsw.IOError, apsw.FullError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError)
 
 
@@ -132,9 +127,7 @@ class Writer:
         _writers.add(self)
 
     def start(self) -> Future[None]:
-        """Open the file, creating or upgrading it. Raises NotOpen in a child forked while the file was
-        open.
-        """
+        """Open the file, creating or upgrading it. Raises NotOpen in a forked child."""
         self.check_process()
         with self._waking:
             if self._thread is None:
@@ -155,9 +148,7 @@ class Writer:
         return job.done
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
-        """Run `work`, which handles transactions itself, between other jobs. Raises NotOpen if the writer is
-        not running.
-        """
+        """Run `work`, which handles transactions itself; raises NotOpen if it is not running."""
         with self._waking:
             return self._running().submit(self._alone, work)
 
@@ -183,9 +174,7 @@ class Writer:
             self._lock_file = None
 
     def check_process(self) -> None:
-        """Raise NotOpen in a forked child of the process that opened the file: SQLite does not survive a
-        fork.
-        """
+        """Raise NotOpen in a forked child: SQLite does not survive a fork."""
         if self._forked:
             raise NotOpen(
                 f"{self._path!r} was opened before this process was forked off and cannot be used in it: "
@@ -249,7 +238,7 @@ class Writer:
         if self._connection is None:
             raise not_open()
         if self._moved(self._connection):
-            # what is written now would be in no file that anybody opens again, and nothing erased in this one
+            # a write would go to a file that nobody opens again, and an erasure would miss the new one
             raise StoreUnavailable(
                 f"{self._path!r} was removed or replaced while it was open; nothing was written. Put the "
                 "former file back, or close and open it again to go on with what is there now"
@@ -300,7 +289,11 @@ class Writer:
             with self._locked():
                 create_private(Path(self._path))
                 schema.inspect(self._path, self._vfs)
-                for beside in ("", "-wal", "-shm"):  # as an earlier version, or another tool, left them
+                for beside in (
+                    "",
+                    "-wal",
+                    "-shm",
+                ):  # their mode may come from an earlier version or another tool
                     tighten(Path(self._path + beside))
                 schema.migrate(self._connect())
         except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
@@ -333,7 +326,7 @@ class Writer:
             closed.set_result(None)
 
     def _close(self) -> None:
-        # In our turn: the last connection to close copies the log into the file and removes it.
+        # While holding the lock: the last connection to close copies the log into the file and removes it.
         with contextlib.suppress(OSError), self._locked():
             if self._connection is not None and self.suspect is None:
                 with contextlib.suppress(apsw.Error):
@@ -379,16 +372,12 @@ class Writer:
 
 
 def truncate_log(connection: apsw.Connection) -> None:
-    """Copy the whole write-ahead log into the file, sync it, and empty the log.
-
-    Raises:
-        apsw.BusyError: a reader, or another's checkpoint, held the log for longer than the busy timeout.
-    """
+    """Copy the whole log into the file, sync and empty it; BusyError if another holds it too long."""
     until = time.monotonic() + schema.BUSY_TIMEOUT_MS / 1000
     while connection.execute("pragma wal_checkpoint(truncate)").get[0]:
         if time.monotonic() > until:
             raise apsw.BusyError("a reader holds the write-ahead log")
-        time.sleep(0.01)  # SQLite waits for readers, but not for another's checkpoint
+        time.sleep(0.01)  # SQLite waits for readers, but not for another connection's checkpoint
 
 
 def _settle(job: _Job) -> None:
