@@ -39,6 +39,7 @@ async def test_rank_fusion_in_process_has_the_fuzzy_text_leg(asked):
         for key, value in OTHERS.items():
             await ana.set(key, value)
         await ana.set("kaitlin_home", "Kaitlin lives in Lisbon")
+        assert await memory.settle()
         hit = next(h for h in await ana.query(asked) if h.memory.key == "kaitlin_home")
         assert "fuzzy" in hit.ranks or "text" in hit.ranks
         places = hit.ranks["vector"].rank, 1
