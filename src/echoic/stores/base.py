@@ -307,10 +307,10 @@ class Lists(Protocol):
 async def latest(
     store: Store, kind: str, keys: Sequence[tuple[Scope, str]]
 ) -> dict[tuple[Scope, str], Record]:
-    """Of each key in its scope the last record of `kind`, in the order of first writing.
+    """Return the last record of `kind` for each key in its scope, in the order of first writing.
 
-    It is one query where the store has a verb `latest(kind, keys)`, which returns pairs of scope and record;
-    else one `scan` for each key.
+    A store with a method `latest(kind, keys)`, which returns pairs of scope and record, is asked once. Any
+    other is scanned once for each key.
 
     Raises:
         StoreUnavailable: could not look.
