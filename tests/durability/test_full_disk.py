@@ -63,6 +63,8 @@ class Patient:
     error: type[StoreUnavailable]
     state: State
     refused: int = 0
+    operations: int = 0
+    """Of the disk, until the store was closed."""
 
     async def ask(self, step: Step) -> None:
         """`step`, again after the disk was healed if it failed."""
@@ -134,6 +136,7 @@ async def live_through(folder: Path, seed: int, plan: Plan, error: type[StoreUna
     for step in steps_of(seed):
         await patient.ask(step)
     disk.plan = nothing
+    patient.operations = disk.operations
     await patient.store.aclose()
     return patient
 
@@ -148,7 +151,7 @@ async def test_a_disk_that_fails_from_any_operation_on_is_survived(
         (scratch / "sound").mkdir()
         sound = await live_through(scratch / "sound", history_seed, nothing, error)
         shutil.rmtree(scratch / "sound")
-        for number in some(range(1, sound.disk.operations + 1)):
+        for number in some(range(1, sound.operations + 1)):
             folder = scratch / str(number)
             folder.mkdir()
             patient = await live_through(folder, history_seed, from_the(number, fault), error)
@@ -157,7 +160,7 @@ async def test_a_disk_that_fails_from_any_operation_on_is_survived(
             shutil.rmtree(folder)
             points, refused = points + 1, refused + patient.refused
     tally(f"failed from {points} operations on, {refused} refusals, 0 lost, 0 half")
-    assert refused >= points / 2  # the rest failed while the store was closed
+    assert refused >= points * 0.9
 
 
 async def test_control_swallowing_the_error_loses_what_was_acknowledged(

@@ -27,7 +27,7 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
 ):
     script = Script(
         Says("hello there"),
-        UserSays("my name is Pavel and I live in Lisbon", after_ms=1500),
+        UserSays("my name is Pavel and I live in Lisbon", after_ms=5000),  # once the greeting was played
         Says("nice to meet you Pavel"),
     )
     agent = robin(greeting="Greet the caller.")
@@ -53,7 +53,7 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
         opening = str(server.sessions[1].record.events[0:4])
     assert "Pavel" in opening
     assert "Lisbon" in opening
-    assert (await turns_of(memory, "first"))[-1][2] is None, "nothing cut it off"
+    assert all(turn[2] is None for turn in await turns_of(memory, "first"))
 
 
 @BY_ONE_PROVIDER
