@@ -9,7 +9,7 @@ from playwright.async_api import expect
 
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.browsing import Process, low_contrast, say, visiting
-from server.calls_in_browser import call, hang_up, heard_out, last, served, speak
+from server.calls_in_browser import call, calling, hang_up, heard_out, last, served, speak
 from server.scripted_model import ScriptedModel, Spoken
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -179,7 +179,7 @@ async def test_what_the_model_asks_in_a_voice_call_is_shown_likewise(calling_bro
         Says("it is noted"),
         open_ended=True,
     )
-    async with served(way, tmp_path, script) as server, visiting(calling_browser, server) as page:
+    async with served(way, tmp_path, script) as server, calling(calling_browser, server) as page:
         await page.get_by_role("tab", name="Queries").click()
         await call(page)
         await expect(last(page, "agent")).to_have_text("hello who is there")

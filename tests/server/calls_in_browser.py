@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import wave
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,7 +13,7 @@ from playwright.async_api import expect
 from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Says, silence, speech
-from server.browsing import Process
+from server.browsing import Process, visiting
 
 SPEED = 3.0
 """How many times as fast as in life speech passes in these calls: in the microphone, the provider, the page."""
@@ -20,6 +21,32 @@ SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000, word_ms=round(200
 """What the microphone hears, again and again. Which words these are to the provider, its script says."""
 PAUSE_MS = round(6000 / SPEED)
 """Long enough for a page on a busy machine to mute before the words begin again: they would cut the reply off."""
+ON_DEMAND = """{
+  const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  let voice = null;
+  navigator.mediaDevices.getUserMedia = async (constraints) => {
+    const [device] = (await open(constraints)).getAudioTracks();
+    const context = voice?.context ?? new AudioContext({ sampleRate: RATE_HZ });
+    voice = context.createMediaStreamDestination();
+    const silence = new ConstantSourceNode(context, { offset: 0 });  // or nothing at all is sent between the words
+    silence.connect(voice);
+    silence.start();
+    const [track] = voice.stream.getAudioTracks();
+    const stop = track.stop.bind(track);
+    track.getSettings = () => device.getSettings();
+    track.stop = () => { stop(); device.stop(); };
+    return voice.stream;
+  };
+  window.sayOnce = () => {
+    const samples = new Int16Array(Uint8Array.from(atob("PCM"), (letter) => letter.charCodeAt(0)).buffer);
+    const buffer = voice.context.createBuffer(1, samples.length, RATE_HZ);
+    buffer.copyToChannel(Float32Array.from(samples, (sample) => sample / 32768), 0);
+    const source = new AudioBufferSourceNode(voice.context, { buffer });
+    source.connect(voice);
+    source.start();
+  };
+}""".replace("RATE_HZ", str(SPOKEN.rate_hz)).replace("PCM", base64.b64encode(SPOKEN.pcm).decode())
+"""In a page: its microphone is opened as it asks for it, and says the words when told to, once."""
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
@@ -36,6 +63,11 @@ def microphone_flags(directory):
         "--allow-loopback-in-peer-connection",
         f"--use-file-for-fake-audio-capture={path}",
     ]
+
+
+def calling(browser, process):
+    """A page whose microphone is silent until `speak`: words that came again would cut the reply off."""
+    return visiting(browser, process, script=ON_DEMAND)
 
 
 class Called:
@@ -124,13 +156,14 @@ async def speak(page, words, *, cutting_in=False):
     """Unmute until the provider has understood `words`; once the agent was heard, or right into what it says."""
     if not cutting_in:
         await heard_out(page)
-    # muted again by the page itself: the microphone's pause is shorter than a look from here may take
+    # muted again by the page itself: a device's pause is shorter than a look from here may take
     await page.evaluate(
         """async (words) => {
           const mute = document.getElementById("mute");
           const said = () => [...document.querySelectorAll(".turn.user:not(.growing) .words")].at(-1)?.innerText;
           const until = performance.now() + 30_000;
           mute.click();
+          window.sayOnce?.();
           while (said()?.trim() !== words && performance.now() < until) {
             await new Promise((done) => setTimeout(done, 10));
           }

@@ -27,6 +27,7 @@ from server.calls_in_browser import (
     SPEED,
     SPOKEN,
     call,
+    calling,
     from_memory,
     hang_up,
     heard_out,
@@ -65,7 +66,7 @@ def browser(calling_browser):
 
 @pytest.mark.parametrize("way", ["gemini", "webrtc"])
 async def test_a_caller_who_calls_again_is_greeted_by_name_and_answered_from_memory(browser, tmp_path, way):
-    async with served(way, tmp_path, INTRODUCED, KNOWN) as server, visiting(browser, server) as page:
+    async with served(way, tmp_path, INTRODUCED, KNOWN) as server, calling(browser, server) as page:
         await call(page)
         await expect(last(page, "agent")).to_have_text("hello who is there")
         await speak(page, WHO)
@@ -102,7 +103,7 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
             Script(Says("where was I"), *ends, open_ended=True),
             KNOWN,
         )
-    async with served(way, tmp_path, *scripts) as server, visiting(browser, server) as page:
+    async with served(way, tmp_path, *scripts) as server, calling(browser, server) as page:
         await call(page)
         await speak(page, WHO)
         await expect(last(page, "agent")).to_contain_text("one of the many things")
@@ -138,7 +139,7 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         Says("as you like"),
         open_ended=True,
     )
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         await call(page)
         await speak(page, "tell me all")
         await expect(state(page)).to_have_text("Speaking")
@@ -197,7 +198,7 @@ async def test_a_line_that_breaks_is_taken_up_again_with_what_was_typed_meanwhil
         Says("nice to meet you"),
         open_ended=True,
     )
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         await call(page)
         await heard_out(page)
         await page.context.set_offline(True)
@@ -216,12 +217,11 @@ async def test_a_line_that_breaks_is_taken_up_again_with_what_was_typed_meanwhil
 
 async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp_path):
     script = Script(Says("hello"), UserSays(WHO, by_voice=True), Says("nice to meet you"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         await call(page)
         await expect(last(page, "agent")).to_have_text("hello")
         await expect(state(page)).to_have_text("Muted")
         await page.reload()
-        # muted at once: the microphone speaks again and again, and would cut in
         await page.get_by_role("button", name="Resume the interrupted call").click()
         await page.get_by_role("button", name="Mute").click()
         await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=30_000)
@@ -239,7 +239,7 @@ async def test_a_call_that_a_reloaded_page_left_is_taken_up_by_hand(browser, tmp
 
 async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
     script = Script(Says("hello"), Says("I read you"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         await call(page)
         await expect(last(page, "agent")).to_have_text("hello")
         await expect(state(page)).to_have_text("Muted")
@@ -255,7 +255,7 @@ async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
 
 async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
     script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         await call(page)
         devices = page.get_by_role("combobox", name="Microphone")
         labels = await devices.locator("option").all_inner_texts()
@@ -271,7 +271,7 @@ async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
 
 async def test_the_bar_of_a_call_is_used_with_the_keyboard_alone(browser, tmp_path):
     script = Script(Says("hello"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
         begin = page.get_by_role("button", name="Call", exact=True)
         await begin.focus()
         await page.keyboard.press("Enter")
@@ -362,7 +362,7 @@ async def tell_the_story(page):
 async def test_every_text_of_a_call_can_be_read_and_the_pictures_of_it_are_of_this_page(browser, tmp_path):
     async with (
         served("openai", tmp_path, *STORY, embedder=EMBEDDER) as server,
-        visiting(browser, server) as page,
+        calling(browser, server) as page,
     ):
         await tell_the_story(page)
         assert await low_contrast(page, "the call") == []
