@@ -29,6 +29,7 @@ async def one_turn(
     memory, serve, provider, phone, eventually, *, settings=None, asks=ASKS, name="r", deployment="default"
 ):
     """A call of one question; its first exchange and the stand-in."""
+    assert await memory.settle(60)
     script = Script(asks, Says("let me see"), open_ended=True)
     async with serve(provider, script) as (server, model):
         session = VoiceSession(
@@ -57,7 +58,7 @@ async def fill(ana):
 async def test_what_is_recalled_reaches_the_model_before_it_answers(memory, serve, phone, eventually):
     ana = memory.user("ana")
     await fill(ana)
-    settings = SessionSettings(block_tokens=40, recall_deadline_ms=2000)
+    settings = SessionSettings(block_tokens=40, recall_deadline_ms=30_000)
     exchange, server = await one_turn(memory, serve, "openai", phone, eventually, settings=settings)
     record = server.sessions[0].record
     told = next(
@@ -77,7 +78,7 @@ async def test_what_is_recalled_reaches_the_model_before_it_answers(memory, serv
 
 async def test_where_a_provider_cannot_wait_it_is_told_for_the_next_answer(memory, serve, phone, eventually):
     await fill(memory.user("ana"))
-    settings = SessionSettings(block_tokens=40, recall_deadline_ms=2000)
+    settings = SessionSettings(block_tokens=40, recall_deadline_ms=30_000)
     exchange, _ = await one_turn(memory, serve, "gemini", phone, eventually, settings=settings)
     assert exchange.recall.outcome == "complete"
     assert "handed_over" not in exchange.stages
@@ -132,7 +133,7 @@ async def test_the_call_remembers_every_hit_and_why_each_was_shown_or_not(memory
     new = await ana.set("dog food", "the dog of the user eats fish, its name is on the bowl")
     gone = await ana.set("dog bed", "the name of the dog is on its bed")
     others = await ben.set("dog lead", "the dog of ben is called Fido")
-    settings = SessionSettings(block_tokens=40, recall_deadline_ms=2000)
+    settings = SessionSettings(block_tokens=40, recall_deadline_ms=30_000)
     exchange, _ = await one_turn(memory, serve, "openai", phone, eventually, settings=settings)
     await ana.forget(key="dog bed")
     later = await ana.set("dog age", "the dog of the user is four")
