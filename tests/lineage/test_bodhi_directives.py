@@ -137,6 +137,7 @@ async def test_more_than_can_be_used_are_kept_and_the_first_are_used(folder):
         found = await memory.user("ana").directives()
         assert (len(found.free), found.pacing) == (16, "slow")
         await memory.user("ana").set_directives(wish_0=None)
+        await memory.user("ana").set("home", "Porto")  # the file is written again, and not read in between
     kept = as_bodhi_reads(folder)[0]
     assert "wish_0" not in kept
     assert len(kept) == 40

@@ -91,14 +91,13 @@ def shown_by(data: Mapping[str, Any]) -> dict[str, str]:
     return named | (dict(free) if isinstance(free, Mapping) else {})
 
 
-def changed_in(shown: Any, data: Mapping[str, Any] | None) -> Any:
-    """`shown`, updated to the record's `data` (None: no record); other entries stay."""
-    before, now = directives_in(shown), shown_by(data or {})
+def changed_in(shown: Any, before: Mapping[str, str], now: Mapping[str, str]) -> Any:
+    """`shown`, where the directives `before` become those of `now`; other entries stay."""
     if before == now or not isinstance(shown, Mapping | None):
         return shown
     shown = shown or {}
     kept = {name: now.get(name, value) for name, value in shown.items() if name not in before or name in now}
-    return kept | now
+    return kept | dict(now)
 
 
 def _is_directive(name: str, value: Any) -> bool:
@@ -127,6 +126,8 @@ class JsonDocument(Document):
         self._top: dict[str, Any] = {"directives": {}, "facts": [], "echoic": {}}
         # facts, and other entries among them
         self._entries: list[FileEntry | str] = []
+        self._directives_there: Mapping[str, str] = {}
+        """Those of the record when the file was last read or made; what else the file holds is not ours."""
 
     @classmethod
     def new(cls, scope: Scope) -> JsonDocument:  # noqa: ARG003 - the name of the file says it
@@ -157,7 +158,7 @@ class JsonDocument(Document):
         """Update the record from the file, where people and other programs change it."""
         item = next((item for item in self.others if is_directives(item.record)), None)
         there = self._top.get(DIRECTIVES, {} if shown else None)
-        theirs = directives_in(there)
+        theirs = self._directives_there = directives_in(there)
         if item is None:
             if theirs:
                 record = Record(kind=DIRECTIVES, id=DIRECTIVES, data=data_of(theirs), version=1)
@@ -184,12 +185,15 @@ class JsonDocument(Document):
     @property
     def holds_more(self) -> bool:
         others = [value for name, value in self._top.items() if name not in _OURS]
-        others.append(changed_in(self._top.get(DIRECTIVES), None))
+        shown = self._top.get(DIRECTIVES)
+        others.append(changed_in(shown, directives_in(shown), {}))
         return any(others) or bool(self.header.others) or any(isinstance(e, str) for e in self._entries)
 
     def to_bytes(self) -> bytes:
         parts = []
-        shown = changed_in(self._top.get(DIRECTIVES), self._directives())
+        now = shown_by(self._directives() or {})
+        shown = changed_in(self._top.get(DIRECTIVES), self._directives_there, now)
+        self._directives_there = now
         if shown is not None:
             self._top[DIRECTIVES] = shown
         for name, value in self._top.items():
