@@ -100,7 +100,7 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
 
 @pytest.mark.parametrize("pace", [0.2, 0.8, 1.0], ids=["generated long ago", "ahead", "as it is played"])
 async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace):
-    said = "your train leaves at nine from platform four and the last word is zanzibar"
+    said = "your train leaves at nine from platform four and please be there a quarter of an hour before it leaves with your ticket your passport and all of your luggage and the last word is zanzibar"
     phone, call, line_, _ = await stream(
         [UserSays("when is my train", after_ms=200), Says(said, pace=pace)],
         lambda stream, server: (
@@ -112,6 +112,7 @@ async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace
     assert asked.text == "when is my train"
     assert answered.heard_text
     assert heard_words(line_, said).startswith(answered.heard_text)
+    assert "zanzibar" not in heard_words(line_, said)
     assert "zanzibar" not in str(await phone.memory().export())
 
 
@@ -161,9 +162,10 @@ async def test_several_callers_stream_audio_at_once_and_nobody_hears_another(lin
             calls.append(await phone.call(f"+1555010000{n}"))
             while not server.sessions:
                 await asyncio.sleep(0.01)
-        await asyncio.gather(*(call.stream.listen() for call in calls))
         for n, (call, words) in enumerate(zip(calls, said, strict=True)):
-            assert heard_words(call.stream, words) == words
+            async with asyncio.timeout(60):
+                while heard_words(call.stream, words) != words:
+                    await asyncio.sleep(0.1)
             await call.hang_up()
             turns = (await phone.turns(call, f"+1555010000{n}")).turns
             assert [turn.text for turn in turns] == [f"caller {n}", words]

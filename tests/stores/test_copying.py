@@ -417,10 +417,11 @@ async def test_sqlite_to_postgres_to_files_to_sqlite_gives_an_identical_export(
 
 
 async def test_what_was_read_before_a_copy_is_not_read_again_and_the_rest_is(
-    lived: str, tmp_path: Path
+    lived: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = f"files:///{tmp_path}/people"
     await copy_memory(lambda: store_from(lived), lambda: store_from(target), _unknown())
+    monkeypatch.setattr("echoic.memory.background.SWEEP_AFTER_S", 3600)  # what is not read is read here
     async with echoic.open(target, embedder="lexical") as service:
         assert (await service.distil("acme")).turns == 0
         assert (await service.distil("shop")).turns == 1
