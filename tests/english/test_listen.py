@@ -133,6 +133,9 @@ def test_a_question_is_no_memory(said):
     [
         "Sound check, my name is Napoleon.",
         "let's pretend my name is ana and i live in rome",
+        "this is only a rehearsal: my name is Carla and I live in Nice",
+        "Let me practise for my exam. My name is Tom.",
+        "my name is Bond, I'm only kidding you",
         "you be the doctor and i'm a sailor with a parrot",
         "Only testing, I live in a castle.",
         "this is just a dry run, I'm allergic to nuts",
