@@ -4,8 +4,8 @@
 
 Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` and `dev` callers:
 
-- `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`, `author_p.tsv` to `author_u.tsv`: sentences of
-  fifteen authors who did not see one another's;
+- `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`, `author_p.tsv` to `author_u.tsv`:
+  sentences of fifteen authors who did not see one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
 - `author_k.tsv` to `author_o.tsv`: five voices of one author, who had read some of the others' traps;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
@@ -13,10 +13,10 @@ Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` 
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
 
 From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those
-fifteen by cross-validation: what reads an author's is fitted without them. `--cross` prints that and writes nothing.
-The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A clause of the corpus is a
-statement where it shares half of its content words with the words or the value of a labelled fact of its
-turn. The same data gives the same weights: all chance is seeded.
+fifteen by cross-validation: what reads an author's is fitted without them. `--cross` prints that and
+writes nothing. The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A
+clause of the corpus is a statement where it shares half of its content words with the words or the value
+of a labelled fact of its turn. The same data gives the same weights: all chance is seeded.
 """
 
 from __future__ import annotations
