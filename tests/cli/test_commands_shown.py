@@ -16,24 +16,21 @@ import pytest
 import forked
 
 ROOT = Path(__file__).parents[2]
+OF_CURL = ("curl", "TOKEN=", "AUTH=", "MEMORY=", "cmp")
 ELSEWHERE = {
     ("README.md", "make demo"): "scripts/newcomer",
     ("README.md", ".venv/bin/echoic --user ana"): "scripts/newcomer",
     ("docs/start.md", "echoic"): "scripts/newcomer",
     ("docs/backup.md", ""): "tests/cli/test_backup.py",
     ("docs/encryption.md", ""): "tests/cli/test_encryption.py",
-    ("docs/http.md", "curl"): "tests/server/test_v1.py",
-    ("docs/http.md", "TOKEN="): "tests/server/test_v1.py",
-    ("docs/http.md", "AUTH="): "tests/server/test_v1.py",
-    ("docs/http.md", "MEMORY="): "tests/server/test_v1.py",
-    ("docs/http.md", "cmp"): "tests/server/test_v1.py",
+    **{("docs/http.md", start): "tests/server/test_v1.py" for start in OF_CURL},
     ("docs/http.md", "ECHOIC_OPERATOR_KEY=… echoic watch"): "tests/server/test_watch.py",
+    ("docs/integrations.md", "echoic serve --mcp"): "tests/integrations/test_mcp.py",
     ("docs/phone.md", "python examples/phone_dinner.py"): "tests/adapters/test_phone_cli.py",
     ("docs/phone.md", "echoic phone simulate"): "tests/adapters/test_phone_cli.py",
 }
 """Page, start of the command -> the file that types it."""
 BY_HAND = {
-    "echoic serve --mcp": "mcp is installed in `make integrations`; tests/integrations/test_definitions.py",
     "pip install": "packages come from the wheels of scripts/release, scripts/bare_root and `make setup`",
     "python -m venv peers": "as above; the peers' packages are 2 GB",
     "make": "it is this suite, or takes longer",
@@ -42,7 +39,7 @@ BY_HAND = {
     "peers/bin/echoic bench": "minutes; packages/echoic-bench has tests",
     "echoic bench": "minutes; packages/echoic-bench has tests",
     "echoic --embedder": "a model from the hub, or the minutes of a benchmark; packages/echoic-bench has tests",
-    "python tests/memory/learning_figures.py": "minutes",
+    "python tests/memory/learning_figures.py": "a minute; tests/memory/test_others_sentences.py asserts what it prints",
     "ECHOIC_LIVE_OPENAI_KEY=…": "it takes a key",
 }
 """Start of the command -> why no test types it."""
@@ -63,7 +60,7 @@ def commands(page: Path) -> list[str]:
         if kind == "console":
             lines = [line.strip().removeprefix("$ ") for line in lines if line.strip().startswith("$ ")]
         elif page.name == "http.md":  # bodies that go over several lines; all of them are curl's
-            lines = [line for line in lines if line.startswith(("curl", "TOKEN=", "AUTH=", "MEMORY=", "cmp"))]
+            lines = [line for line in lines if line.startswith(OF_CURL)]
         found += [re.split(r"\s{2,}# ", line.strip())[0].rstrip() for line in lines if line.strip()]
     return found
 

@@ -8,7 +8,10 @@ import hmac
 import json
 import os
 import re
+import shlex
+import signal
 import socket
+import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -297,6 +300,30 @@ async def test_the_configuration_in_the_documents_starts_the_server(tmp_path):
     )
     async with Client(stdio_client(started), mode="auto") as client:
         assert await the_tour(client) == REVISIONS["auto"]
+
+
+def test_the_commands_in_the_documents_serve(tmp_path):
+    issuer = Issuer(tmp_path / "jwks.json")
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    shown = re.findall(r"^echoic (serve --mcp(?:\\\n|[^#\n])*)", page, re.MULTILINE)
+    assert len(shown) == 2
+    for command in shown:
+        words = shlex.split(command.replace("\\\n", "").replace("/etc/echoic/jwks.json", str(issuer.path)))
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "echoic.cli", *words, "--port", "0"],
+            cwd=tmp_path,
+            env={**os.environ, "ECHOIC_EMBEDDER": "lexical"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with serving:
+            try:
+                url = serving.stdout.readline().strip()
+                answer = httpx2.post(f"{url}mcp")
+            finally:
+                serving.send_signal(signal.SIGINT)
+        assert answer.status_code == 401, "it is there, and asks who calls"
+        assert serving.returncode == 0
 
 
 # -- an authorization server of one's own

@@ -255,7 +255,7 @@ async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
 
 async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
     script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
         await call(page)
         devices = page.get_by_role("combobox", name="Microphone")
         labels = await devices.locator("option").all_inner_texts()
@@ -271,7 +271,7 @@ async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
 
 async def test_the_bar_of_a_call_is_used_with_the_keyboard_alone(browser, tmp_path):
     script = Script(Says("hello"), open_ended=True)
-    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
+    async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
         begin = page.get_by_role("button", name="Call", exact=True)
         await begin.focus()
         await page.keyboard.press("Enter")
