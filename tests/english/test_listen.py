@@ -145,6 +145,20 @@ def test_what_is_acted_or_said_to_try_the_line_is_no_memory(said):
     assert listen(said) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I live in Haifa and I need costumes for the school play",
+        "there is a Leeds game so I'm off on Friday, and I live in Haifa",
+        "for the demo I'm free on Monday. I live in Haifa.",
+        "I have band rehearsal on Tuesdays and I live in Haifa",
+        "I live in Haifa, and a fake caller rang me twice",
+    ],
+)
+def test_what_only_names_a_play_a_game_or_a_rehearsal_is_listened_to(said, texts):
+    assert texts(said)["home"] == "Haifa"
+
+
 def test_a_question_after_a_statement_leaves_the_statement(texts):
     assert texts("I'm Pavel, can you help me?") == {"user_name": "Pavel"}
     assert texts("i live in haifa do you deliver there?") == {"home": "Haifa"}
