@@ -134,6 +134,7 @@ async def test_users_see_their_own_calls_and_keys_those_of_their_deployment_wher
             if role not in {"operator", "read-only"}:
                 assert (answer.status_code, one.status_code) == (403, 403)
                 continue
+            assert answer.status_code == 200, answer.text
             assert {call["id"] for call in answer.json()["calls"]} == set(names[:2])
             assert one.json()["call"]["user"] == ana.user
             narrowed = await got(server, "/api/calls", bearer(key), user=ben.user)
