@@ -69,6 +69,13 @@ async def test_a_deployment_that_trusts_any_number_knows_its_callers_without_att
     assert "Ana" not in await (await phone.caller(attestation="TN-Validation-Failed-A")).dial()
 
 
+async def test_a_pin_is_known_again_whatever_the_digits_of_its_salt_look_like(line, monkeypatch):
+    monkeypatch.setattr("secrets.token_bytes", lambda n: bytes.fromhex("5f5596842565431193800a6775d051b7"))
+    phone = await ana_has_a_pin(line, channel="media")
+    ana = phone.phone.callers.line_of("+15550100001")
+    assert await phone.phone.callers.pins.whose([ana], PIN) == [ana]
+
+
 async def test_a_guess_at_a_pin_costs_16_mb_of_scrypt(line):
     phone = await ana_has_a_pin(line, channel="media")
     pins, ana = phone.phone.callers.pins, phone.phone.callers.line_of("+15550100001")

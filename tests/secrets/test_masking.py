@@ -129,6 +129,35 @@ def test_ids_amounts_and_other_numbers_in_json_are_left_alone(value):
     assert mask_json(value) == (value, [])
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        "5f5596842565431193800a6775d051b7",
+        "78572976-3a12-417c-9a26-f88938703800",
+        "25f8c787-8ff2-4427-9426-097284155e9c",
+        "EE9756DE-8AB8-4923-B154-C3799EB5BE7E",
+        "3641297b401d13f6be70438d0452f8fbfeb75b16555d7c7c4969460460945546",
+    ],
+)
+def test_digits_in_a_uuid_or_a_digest_are_no_card_and_no_id(named):
+    assert mask_json({"run": named}) == ({"run": named}, [])
+    assert not mask(f"the trace is {named}, see there").found
+
+
+@given(st.uuids(), st.binary(min_size=16, max_size=32))
+@settings(max_examples=many(200, least=20), deadline=None)
+def test_no_uuid_or_digest_is_taken_for_a_number(run, digest):
+    value = {"run": str(run), "sum": digest.hex(), "turn": run.hex}
+    letters = {name: text for name, text in value.items() if not text.replace("-", "").isdecimal()}
+    assert mask_json(letters) == (letters, [])
+
+
+@pytest.mark.parametrize("beside", ["a", "ab12", "0x", "id "])
+def test_a_card_beside_a_few_hexadecimal_digits_is_a_card(beside):
+    assert "4242 4242 4242 4242" not in mask(f"{beside} 4242 4242 4242 4242 {beside}").text
+    assert "4242424242424242" not in mask(f"{'f' * 32} 4242424242424242").text
+
+
 def test_a_card_keeps_its_last_four_digits_only_when_it_was_said_whole():
     assert mask("it's 4111 1111 1111 1111").text == "it's [card ending 1111]"
     assert mask("my card number is 4111 11").text == "my card number is [card number]"

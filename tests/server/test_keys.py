@@ -55,6 +55,17 @@ async def test_each_role_opens_what_it_may_and_nothing_else(tmp_path, own):
                     assert status in {401, 403}, (role, path, status)
 
 
+async def test_a_key_opens_whatever_the_digits_of_its_hash_look_like(tmp_path, monkeypatch):
+    """One in 900 hashes has digits that pass for a card's or an ID's."""
+    memory = opened(tmp_path)
+    monkeypatch.setattr("secrets.token_hex", lambda n: "ab" * n)
+    monkeypatch.setattr("secrets.token_urlsafe", lambda n: "A" * 36 + "0001027")
+    async with serving(memory, settings_of()) as server:
+        key, made = await memory.keys().create("read-only", name="of the dashboard")
+        assert await asked(server, "GET", "/api/global", key) == 200
+        assert (await memory.keys().of(key)) == made
+
+
 async def test_every_credential_is_told_its_own_role_and_a_stranger_none(tmp_path):
     memory = opened(tmp_path)
     async with serving(memory, settings_of()) as server:

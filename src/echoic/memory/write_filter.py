@@ -27,6 +27,9 @@ from echoic.memory.records import (
     LINK_CODE,
     LINK_GUESSES,
     MEMORY,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
     PROPOSAL,
     TURN,
 )
@@ -60,8 +63,12 @@ Instructions = Literal["refuse", "keep"]
 """What happens to a memory that addresses the model. "refuse": it is not stored. "keep": it is quoted like
 any other."""
 
-_OURS: Final = frozenset({CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, "revocation", "judgement", "consent"})
-"""Kinds that hold our own hashes, ids and times, and nothing that was said: an id may look like a key."""
+_OURS: Final = frozenset(
+    {CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, PHONE_LINE, PHONE_OF, PHONE_PIN}
+    | {"revocation", "key", "judgement", "consent", "progress", "lease", "hold", "erasure"}
+)
+"""Kinds that hold our own hashes, ids and times, and nothing that was said: an id may look like a key, and
+the digits in a hash like a card's."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32
 _TELLING: Final = 6

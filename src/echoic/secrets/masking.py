@@ -153,8 +153,12 @@ def blanked(text: str) -> str:
 
 def _look(text: str) -> list[SecretSpan]:
     found: list[SecretSpan] = []
+    digests = [digest.span() for digest in _HEX_ID.finditer(text)]
     for view in views_of(text):
         found += (one for each in _in_view(view) if not _amount(one := _original(view, *each), text))
+        if _CHECKED.match(view.text):
+            numbers = (_original(view, *each) for each in _checked(view))
+            found += (one for one in numbers if not _amount(one, text) and not _within(one, digests))
         found += (_original(view, *each, False) for each in near(view, text))
     found += [SecretSpan("hidden key", *span, text[slice(*span)]) for span in hidden(text)]
     return found
@@ -177,8 +181,18 @@ def _in_view(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
     for key in keys(view):
         if key.rule != "key-entropy" or key.end - key.start >= _LEAST_RANDOM:
             yield "API key", key.start, key.end, False
-    if _CHECKED.match(view.text):
-        yield from _checked(view)
+
+
+# A UUID or a digest in hexadecimal. One in 900 digests has digits that pass for a card's or an ID's.
+_HEX_ID = re.compile(
+    r"(?<![A-Za-z0-9])(?=[0-9-]*+[a-f])"
+    r"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32,128})(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+
+
+def _within(one: SecretSpan, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start < one.end and one.start < end for start, end in spans)
 
 
 def _checked(view: View) -> Iterator[tuple[Secret, int, int, bool]]:
