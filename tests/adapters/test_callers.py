@@ -210,6 +210,12 @@ async def test_a_typed_code_that_is_wrong_is_refused_and_guessing_ends(line):
         ("you have the wrong person", True, None),
         ("My name is José.", True, "José"),
         ("somebody else is calling", True, None),
+        ("THIS IS NOT ANA", True, None),
+        ("No, wrong person.", True, None),
+        ("I'm somebody else, you know", True, None),
+        ("this is not anna this is ben", True, "Ben"),
+        ("This is Ben speaking.", True, "Ben"),
+        ("My name is Mark.", True, "Mark"),
     ],
 )
 def test_what_denies_who_was_expected(said, denied, name):
@@ -236,6 +242,36 @@ def test_what_denies_who_was_expected(said, denied, name):
 def test_what_denies_nobody(said):
     claim = claim_in(said, taken_for="Ana")
     assert claim is None or not claim.denied
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "known"),
+    [
+        ("I'm not sure", "Sarah", ()),
+        ("i'm not sure", "Sara", ()),
+        ("the light is not on", "Anna", ()),
+        ("It's not in town.", "John", ()),
+        ("not any more", "Ana", ()),
+        ("I AM NOT SURE", "Sarah", ()),
+        ("it's not good", "Kate", ()),
+        ("not now", "Noah", ()),
+        ("it is not done", "Dan", ()),
+        ("The scholarship went to someone else.", "Ana", ()),
+        ("Book it for someone else.", "Ana", ()),
+        ("somebody else can have my cobbler", "Ana", ()),
+        ("I'm someone else's carer on Mondays", "Ana", ()),
+        ("I emailed the wrong person", "Ana", ()),
+        ("I'm done", "Ana", ("Dan",)),
+        ("i'm done with it", "Ana", ("Dan",)),
+        ("This is quite nice.", "Ana", ("Kate",)),
+        ("it's dark here", "Ana", ("Mark",)),
+        ("This is nonsense.", "Ana", ()),
+        ("This is Monday.", "Ana", ()),
+        ("this is broken", "Ana", ()),
+    ],
+)
+def test_ordinary_words_that_sound_like_a_name_are_none(said, name, known):
+    assert claim_in(said, taken_for=name, known=known) is None
 
 
 def test_codes_are_heard_as_digits_and_as_words():

@@ -183,6 +183,42 @@ async def test_three_wrong_pins_end_it_for_a_call_and_five_for_the_day(line):
     assert "Welcome back, Ana" in await vouched.dial(), "whose number is proven needs no PIN"
 
 
+async def test_bare_digits_of_an_unproven_caller_are_guesses_too(line):
+    phone = await ana_has_a_pin(line)
+    first = await phone.call(attestation="")
+    for wrong in ("482910", "482911", "482912"):
+        await first.press(wrong)
+    assert "I know who you are" not in await first.press(PIN), "three in a call"
+    await first.hang_up()
+    second = await phone.call(attestation="")
+    assert "I know who you are" in await second.press(PIN), "the fourth was not counted"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I have a PIN, it's 4 8 2 9 1 3.",
+        "I'd like to give you my PIN, 482913",
+        "I want to use my PIN: 482913",
+    ],
+)
+async def test_a_pin_that_a_caller_has_is_looked_at(line, said):
+    phone = await ana_has_a_pin(line)
+    call = await phone.call(attestation="")
+    assert "I know who you are" in await call.say(said)
+
+
+async def test_numbers_in_what_others_say_use_up_no_guesses_at_a_code(line):
+    phone = await line(parrot)
+    code = (await phone.phone.links.give("browser-ana")).code
+    for caller in range(8):
+        call = await phone.call(f"+1555010000{caller + 2}")
+        await call.say("You can reach me on 415 555 0134 after six")
+        await call.hang_up()
+    call = await phone.call()
+    assert "linked" in await call.say(f"The code is {code}")
+
+
 async def test_guesses_at_a_pin_are_counted_before_it_is_compared_whoever_else_has_one_there(line):
     phone = await line(parrot)
     now = [datetime(2026, 11, 20, 12, tzinfo=UTC)]
@@ -402,6 +438,18 @@ def test_other_digits_are_left_alone(said):
 def test_who_wants_a_pin_says_so():
     assert all(map(wants_pin, ["Set my PIN to 482913", "I want to change my pin", "can I have a PIN"]))
     assert not any(map(wants_pin, ["my pin is 482913", "I like pineapples", "set my alarm"]))
+
+
+@pytest.mark.parametrize("how", ["press", "say"])
+async def test_a_pin_that_the_agent_asks_for_raises_the_level_and_reaches_no_model(line, how):
+    phone = await ana_has_a_pin(line, lambda _said, _given: "Please say or key in your PIN.")
+    call = await phone.call(attestation=A)
+    await call.say("What about my health?")
+    assert phone.phone.known(call.sid).caller.level == "attested"
+    assert "I know who you are" in await getattr(call, how)(PIN if how == "press" else "4 8 2 9 1 3")
+    assert phone.phone.known(call.sid).caller.level == "proved"
+    await call.say("And now?")
+    assert not any(digits in "".join(phone.script.sent) for digits in (PIN, "4 8 2 9 1 3"))
 
 
 async def test_a_pin_in_mid_call_opens_what_an_attested_number_does_not(line):

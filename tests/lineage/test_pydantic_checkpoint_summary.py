@@ -27,8 +27,14 @@ SAID = [
     ("tell me about the weather", "it is warm and there is no wind today"),
     ("and tomorrow", "tomorrow it will be much the same as today"),
     ("what about the zebra parade", "the zebra parade begins at noon by the town hall"),
+    ("which bus goes there", "the seven stops at the town hall and so does the nine"),
+    ("and how much is it", "two coins for a ride and five for the whole day"),
+    ("where do I get off", "at the last stop but one beside the old market"),
+    ("is there a place for lunch", "there are several good ones along the harbour"),
     ("and on the day after that", "then there may be a little rain in the evening"),
 ]
+"""So many that enough of them leave the messages where a busy machine plays some of the answers too late: one
+that nobody heard is no message."""
 SUMMARY = "Pavel asked for the weather and was told of a zebra parade at noon."
 
 

@@ -64,7 +64,7 @@ Instructions = Literal["refuse", "keep"]
 any other."""
 
 _OURS: Final = frozenset(
-    {CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, PHONE_LINE, PHONE_OF, PHONE_PIN}
+    {CALL, EXCHANGE, LINK_CODE, LINK_GUESSES, PHONE_OF, PHONE_PIN}
     | {"revocation", "key", "judgement", "consent", "progress", "lease", "hold", "erasure"}
 )
 """Kinds that hold our own hashes, ids and times, and nothing that was said: an id may look like a key, and
@@ -224,6 +224,9 @@ class WriteFilter:
         data = dict(record.data)
         if record.kind in {MEMORY, PROPOSAL}:
             return self._memory_record(scope, record, data)
+        if record.kind == PHONE_LINE:  # of a person who also calls from it, the name was said
+            named = {"name": self._text(scope, data["name"])} if "name" in data else {}
+            return replace(record, data=data | named)
         if record.kind in {ITEM, INDEXED_ITEM}:
             return replace(record, data=self._item(scope, data))
         if record.kind == TURN:

@@ -21,8 +21,10 @@ from echoic.adapters.twilio.identity_claims import (
     Proof,
     claim_in,
     codes_in,
+    masked,
     names_pin,
     proof_in,
+    sets_pin,
     speaks_of_proof,
     wants_pin,
 )
@@ -95,7 +97,7 @@ class Verification:
         setting, self._setting = self._setting, False
         asked, self._asked = self._asked, False
         try:
-            if proof is not None and (setting or wants_pin(said)):
+            if proof is not None and (setting or sets_pin(said)):
                 return ProofAnswer(kept=proof.masked, answer=await self._set(proof, caller, phrases))
             if proof is None and wants_pin(said) and caller.user in caller.proved:
                 return ProofAnswer(kept=said, answer=await self.new_pin(caller, phrases))
@@ -103,12 +105,19 @@ class Verification:
                 # digits of a known caller may be anything, unless they are called a PIN
                 meant = expected or proof.announced
                 open_ = not caller.guest and (bool(caller.proved) or not meant)
+                asked = asked or (open_ and names_pin(before) and await self._may_prove(caller))
                 sought = asked or names_pin(said) or not open_
                 return await self._look(said, proof, caller, phrases, sought=sought, meant=asked or meant)
-            return await self._codes(said, codes_in(said, language), caller, phrases)
+            # digits among other words may be anything, such as a telephone number
+            codes = codes_in(said, language) if expected else []
+            return await self._codes(said, masked(said, language), codes, caller, phrases)
         except EchoicError as error:  # not accepted; the utterance is still answered
             log.warning("a proof could not be looked at: %s", type(error).__name__)
             return ProofAnswer(kept=proof.masked if proof is not None else said)
+
+    async def _may_prove(self, caller: Caller) -> bool:
+        """Whether a PIN would prove more of this known caller."""
+        return caller.level == "attested" and await self._phone.callers.pins.has(caller.user)
 
     async def new_pin(self, caller: Caller, phrases: Phrases) -> str:
         """Treat the next digits as a new PIN of the caller's; returns the request for them."""
@@ -160,23 +169,26 @@ class Verification:
             if found is not None:
                 self._fresh.add(found.user)
                 return ProofAnswer(kept=proof.masked, answer=phrases.proven, caller=found)
-        heard = await self._codes(said, [proof.digits] if proof.digits else [], caller, phrases)
+        codes = [proof.digits] if proof.digits else []
+        heard = await self._codes(said, proof.masked, codes, caller, phrases)
         if heard.caller is not None:
             return heard
-        if sought and meant:
+        if sought and (meant or proof.digits):
             self._wrong_pins += 1
+        if sought and meant:
             return ProofAnswer(kept=proof.masked, answer=heard.answer or phrases.not_proven)
         return replace(heard, kept=proof.masked) if heard.answer else heard
 
-    async def _codes(self, said: str, codes: list[str], caller: Caller, phrases: Phrases) -> ProofAnswer:
+    async def _codes(
+        self, said: str, without_digits: str, codes: list[str], caller: Caller, phrases: Phrases
+    ) -> ProofAnswer:
         if not codes or self._wrong_codes >= MAX_WRONG or not await self._phone.links.waiting():
             return ProofAnswer(kept=said)
         for code in codes[:MAX_WRONG]:
             found = await self.take(code, caller)
             if found is not None:
-                proof = proof_in(said)
                 answer = phrases.linked if found[1] else phrases.known_here
-                return ProofAnswer(kept=proof.masked if proof else said, answer=answer, caller=found[0])
+                return ProofAnswer(kept=without_digits, answer=answer, caller=found[0])
         # bare digits were meant as a code; among other words they may be anything
         return ProofAnswer(kept=said, answer=phrases.no_code if said.replace(" ", "").isdigit() else "")
 

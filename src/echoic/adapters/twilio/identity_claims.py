@@ -12,6 +12,7 @@ from typing import Final
 
 from rapidfuzz.distance import DamerauLevenshtein
 
+from echoic.english.lexicon import DAYS, DEMONYMS, wordlike
 from echoic.text.analysis import STOP, fold, sound
 
 CODE_DIGITS: Final = 6
@@ -23,9 +24,13 @@ _DENIED = re.compile(
 _OTHER = re.compile(
     r"\b(?:(?:you have|you've got|you got|i'm|i am|this is|wrong)\s+(?:the\s+)?"
     r"(?:wrong|other|different) (?:person|caller)"
-    r"|someone else|somebody else|not the usual (?:caller|person)"
-    r"|(?:i'm|i am) (?:using|on|calling from) (?:his|her|their) (?:phone|line|number)|wrong person)\b"
+    r"|(?:this is|i'm|i am) (?:actually )?(?:someone|somebody) else(?!')"
+    r"|(?:someone|somebody) else (?:is|who is|who's) (?:calling|speaking|talking|on the (?:line|phone))"
+    r"|not the usual (?:caller|person)"
+    r"|(?:i'm|i am) (?:using|on|calling from) (?:his|her|their) (?:phone|line|number))\b"
+    r"|^\W*(?:no\W+|sorry\W+)*(?:wrong person|(?:someone|somebody) else)\W*$"
 )
+"""Not "someone else" or "the wrong person" in passing: "book it for someone else"."""
 _NAMED = re.compile(
     r"\b(?:my name is|my name's|i am called|i'm called|you're (?:talking|speaking) to"
     r"|this is|it is|it's|i am|i'm)\s+(?P<name>[^\W\d_][\w'-]+)"
@@ -35,6 +40,7 @@ _FORMAL = re.compile(
     r"|\bthis is\s+(?P<b>[^\W\d_][\w'-]+)"
     r"(?=\s+(?:speaking|calling|here|on the (?:line|phone))\b|\s*[.,!]|\s*$)"
 )
+_WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 _NO_NAMES: Final = frozenset(
     """
     a an the my his her their your our someone somebody me us here there very so just really about calling
@@ -88,6 +94,10 @@ _OTHER_CODES = re.compile(
 )
 _PIN_NAMED = re.compile(r"\b(?:pin|p\.i\.n|geheimzahl|geheimnummer|clave|codice segreto)\b")
 _WANTS_PIN = re.compile(r"\b(?:set|change|choose|create|make|give|have|want|like|new)\b.{0,60}\bpin\b")
+_SETS_PIN = re.compile(
+    r"\b(?:set|change|choose|create|make|new)\b.{0,60}\bpin\b"
+    r"|\bpin\b.{0,40}\bto be\b|\bas (?:my|a|the) (?:new )?pin\b"
+)
 _FILLING: Final = frozenset("it is s its it's um uh er okay ok yes well so and the my number here".split())
 
 
@@ -108,10 +118,14 @@ def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -
     text = fold(said)
     denials = [match["name"] for match in _DENIED.finditer(text)]
     denied = bool(_OTHER.search(text)) or (
-        taken_for is not None and any(same_name(name, taken_for) for name in denials)
+        taken_for is not None
+        and any(
+            [name] == fold(taken_for).split()[:1] or (_may_be_name(name, said) and same_name(name, taken_for))
+            for name in denials
+        )
     )
     names = [match["name"] for match in _NAMED.finditer(text) if match["name"] not in denials]
-    names = [name for name in names if name not in _NO_NAMES and name not in STOP]
+    names = [name for name in names if _may_be_name(name, said)]
     if denied:
         return IdentityClaim(denied=True, name=_written(names[0], said) if names else None)
     for name in names:
@@ -121,12 +135,28 @@ def claim_in(said: str, *, taken_for: str | None, known: Collection[str] = ()) -
                     denied=taken_for is not None and not same_name(name, taken_for), name=other
                 )
     formal = [match["a"] or match["b"] for match in _FORMAL.finditer(text)]
-    formal = [name for name in formal if name in names]
+    cased = said != said.lower() and said != said.upper()
+    formal = [name for name in formal if name in names and (not cased or _is_capital(name, said))]
     if formal and taken_for is not None and not same_name(formal[0], taken_for):
         return IdentityClaim(denied=True, name=_written(formal[0], said))
     if formal and taken_for is None:
         return IdentityClaim(name=_written(formal[0], said))
     return None
+
+
+def _may_be_name(word: str, said: str) -> bool:
+    """Whether a word of `said` may be somebody's name: no English word, or written with a capital.
+
+    Every other word sounds like some name: "not sure" like Sarah, "not on" like Anna, "I'm done" like Dan.
+    """
+    if word in _NO_NAMES or word in STOP or word in DAYS or word in DEMONYMS:
+        return False
+    return not wordlike(word) or (said != said.upper() and _is_capital(word, said))
+
+
+def _is_capital(word: str, said: str) -> bool:
+    """Whether `said` has this folded word with a capital."""
+    return any(each[0].isupper() and fold(each) == word for each in _WORD.findall(said))
 
 
 def same_name(a: str, b: str) -> bool:
@@ -196,6 +226,11 @@ def wants_pin(said: str) -> bool:
     return bool(_WANTS_PIN.search(fold(said)))
 
 
+def sets_pin(said: str) -> bool:
+    """Whether the digits in `said` are a new PIN, and not the caller's own: "I have a PIN, it's …"."""
+    return bool(_SETS_PIN.search(fold(said)))
+
+
 def speaks_of_proof(said: str) -> bool:
     """Whether a PIN or a code is mentioned, so that the next digits may be it."""
     return bool(_ANNOUNCED.search(_OTHER_CODES.sub(" ", fold(said))))
@@ -238,7 +273,7 @@ def _is_bare(said: str, runs: list[list[tuple[int, int, str]]]) -> bool:
 
 def _written(name: str, said: str) -> str:
     """`name` as written in `said`, which may have accents, capitalised."""
-    for word in re.findall(r"[^\W\d_][\w'’-]*", said):
+    for word in _WORD.findall(said):
         if fold(word) == name:
             return f"{word[:1].upper()}{word[1:]}"
     return name.capitalize()
