@@ -338,6 +338,17 @@ async def test_a_key_that_says_its_secret_is_found_under_its_marker_in_every_pro
         assert await user.delete("my pin is 8361")
 
 
+@pytest.mark.parametrize("verb", ["delete", "forget"])
+async def test_what_takes_a_key_back_takes_the_proposal_under_its_marker_back_too(verb):
+    key = "hours of account 88271634"
+    async with opened("memory://") as memory:
+        user = memory.user("ana")
+        kept = await user.set(key, "The shop is open from nine to five.")
+        assert (kept.visibility, len(await memory.proposals().list())) == ("proposed", 1)
+        await (user.delete(key) if verb == "delete" else user.forget(key=key))
+        assert await memory.proposals().list() == []
+
+
 async def test_a_time_whose_digits_are_those_of_a_secret_stays_one(url):
     at = datetime(2026, 11, 27, 17, 47, 34, tzinfo=UTC)
     async with opened(url) as memory:
