@@ -264,6 +264,7 @@ async def test_an_answer_that_was_cut_off_is_matched_although_a_marker_stands_in
 async def test_personal_data_that_an_agent_has_to_know_is_kept():
     said = [
         "my phone number is 212 555 0187",
+        "or +15550100088",  # its last two digits would be right for a CPF
         "i live at 1420 maple street",
         "my birthday is june fourth nineteen eighty seven",
         "my email is sam1987@example.com",
@@ -274,6 +275,7 @@ async def test_personal_data_that_an_agent_has_to_know_is_kept():
         call = await memory.user("ana").conversation("one")
         await call.append(*(Turn(speaker="user", text=text) for text in said))
         assert [turn.text for turn in await call.turns()] == said
+        assert (await memory.user("ana").set("phone", "+15550100088")).text == "+15550100088"
 
 
 async def test_a_deployment_may_say_that_secrets_are_kept(url, tmp_path):
