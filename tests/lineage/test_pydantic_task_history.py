@@ -129,14 +129,14 @@ async def test_what_earlier_versions_marked_as_distilled_is_completed(store):
         assert names(await memory.conversations(status="completed")) == [("ana", "old"), ("eva", "old")]
 
 
-async def all_pages(memory, **asked):
+async def all_pages(memory, limit=3, **asked):
     found, before = [], None
     while True:
-        page = await memory.newest_conversations(limit=3, before=before, **asked)
+        page = await memory.newest_conversations(limit=limit, before=before, **asked)
         found += [(each.user, each.conversation.id) for each in page.conversations]
         if not page.more:
             return found
-        assert len(page.conversations) == 3
+        assert len(page.conversations) == limit
         before = page.conversations[-1].place
 
 
@@ -165,9 +165,25 @@ async def test_pages_of_the_newest_hold_every_conversation_once_also_of_those_th
         since, until = (LONG_AGO + timedelta(minutes=n) for n in (1, 3))
         assert await all_pages(memory, since=since, until=until) == [*same, ("ana", "a1")]
         assert await all_pages(memory, agent="books") == []
-        for wrong in ("x", "|a|b", "2001-01-01T00:00:00+00:00|a"):
+        moment = "2001-01-01T00:00:00+00:00"
+        for wrong in ("x", "|a|b", f"{moment}|a", f"{moment}|ana|a0", f"{moment}|-1|a", f"{moment}|9|anaa0"):
             with pytest.raises(InvalidInput, match="cursor"):
                 await memory.newest_conversations(before=wrong)
+
+
+@pytest.mark.parametrize("name", ["sqlite", "files"])
+async def test_pages_hold_every_conversation_of_users_whose_ids_hold_the_sign_of_a_cursor(name, tmp_path):
+    store = store_named(name, tmp_path)
+    async with echoic.open(store, embedder="lexical") as memory:
+        users = ("auth0|a", "a", "a|b")
+        for n in range(7):
+            for user in users:
+                await kept_as_of(store, user, f"same|{n}", 0)
+        for user in users:
+            same = [(user, f"same|{n}") for n in range(6, -1, -1)]
+            assert await all_pages(memory, user=user, limit=2) == same
+        every = sorted(((user, f"same|{n}") for user in users for n in range(7)), reverse=True)
+        assert await all_pages(memory, limit=2) == every
 
 
 @pytest.mark.parametrize("user", [None, "ana"])

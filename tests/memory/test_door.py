@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -263,6 +264,7 @@ async def test_an_answer_that_was_cut_off_is_matched_although_a_marker_stands_in
 async def test_personal_data_that_an_agent_has_to_know_is_kept():
     said = [
         "my phone number is 212 555 0187",
+        "or +15550100088",  # its last two digits would be right for a CPF
         "i live at 1420 maple street",
         "my birthday is june fourth nineteen eighty seven",
         "my email is sam1987@example.com",
@@ -273,6 +275,7 @@ async def test_personal_data_that_an_agent_has_to_know_is_kept():
         call = await memory.user("ana").conversation("one")
         await call.append(*(Turn(speaker="user", text=text) for text in said))
         assert [turn.text for turn in await call.turns()] == said
+        assert (await memory.user("ana").set("phone", "+15550100088")).text == "+15550100088"
 
 
 async def test_a_deployment_may_say_that_secrets_are_kept(url, tmp_path):
@@ -302,3 +305,58 @@ async def test_codes_of_our_own_are_left_as_they_are():
         record = Record(kind="link-code", id="x", data={"whose": "pin: 8361", "used": False})
         await user.backing_store.write(everyone, [Put(record=record)])
         assert (await user.backing_store.read(everyone, "link-code", ["x"]))[0].data["whose"] == "pin: 8361"
+
+
+async def test_a_key_is_found_again_whatever_the_process_knows(url, tmp_path):
+    told = Turn(speaker="user", text="My account number is 88271634.")
+    async with opened(url) as memory:
+        user = memory.user("ana")
+        await user.set("loan_88271634", "open")
+        await (await user.conversation("one")).append(told)
+        assert (await user.get("loan_88271634")).text == "open"
+        assert await user.delete("loan_88271634")
+        assert [version.key for version in await user.history("loan_88271634")] == ["loan_88271634"]
+        with pytest.raises(echoic.InvalidInput, match="key repeats a secret") as refused:
+            await user.set("loan_88271634", "paid off")
+        assert "88271634" not in str(refused.value)
+        with pytest.raises(echoic.InvalidInput, match="key repeats a secret"):
+            await user.set("loan_77193044", "of the account number 77193044")
+    async with opened(url) as memory:  # it knows nothing of the number
+        user = memory.user("ana")
+        await user.set("loan_88271634", "paid off")
+        await (await user.conversation("one")).append(told)
+        assert (await user.forget(key="loan_88271634")).records
+        assert await user.history("loan_88271634") == []
+    assert leaked(tmp_path, "paid off", "88271634") == []
+
+
+async def test_a_key_that_says_its_secret_is_found_under_its_marker_in_every_process(url):
+    async with opened(url) as memory:
+        assert (await memory.user("ana").set("my pin is 8361", "x")).key == "my pin is [PIN]"
+    async with opened(url) as memory:
+        user = memory.user("ana")
+        for key in ("my pin is 8361", "my pin is [PIN]"):
+            assert (await user.get(key)).text == "x"
+        assert await user.delete("my pin is 8361")
+
+
+@pytest.mark.parametrize("verb", ["delete", "forget"])
+async def test_what_takes_a_key_back_takes_the_proposal_under_its_marker_back_too(verb):
+    key = "hours of account 88271634"
+    async with opened("memory://") as memory:
+        user = memory.user("ana")
+        kept = await user.set(key, "The shop is open from nine to five.")
+        assert (kept.visibility, len(await memory.proposals().list())) == ("proposed", 1)
+        await (user.delete(key) if verb == "delete" else user.forget(key=key))
+        assert await memory.proposals().list() == []
+
+
+async def test_a_time_whose_digits_are_those_of_a_secret_stays_one(url):
+    at = datetime(2026, 11, 27, 17, 47, 34, tzinfo=UTC)
+    async with opened(url) as memory:
+        user = memory.user("ana")
+        call = await user.conversation("one")
+        await call.append(Turn(speaker="user", text="My PIN is 4734."))
+        await user.add_result("one", "step", {"note": "4734"}, at=at)
+        (result,) = (await user.task("one")).results
+        assert (result.at, result.value) == (at, {"note": "[PIN]"})

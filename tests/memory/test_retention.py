@@ -62,6 +62,18 @@ async def test_what_is_too_old_is_in_no_byte_of_the_store_and_the_rest_stays(tmp
     assert b"potoroo" in left, "control"
 
 
+@pytest.mark.parametrize("days", ["inf", "1e6"])
+async def test_a_deployment_without_a_limit_does_not_keep_the_sweep_from_the_others(tmp_path, clock, days):
+    async with service_at(tmp_path, clock, f"memories=30,acme:memories={days}") as service:
+        kept, gone = service.user("ana", "acme"), service.user("ana")
+        await kept.set("pet", "numbat")
+        await gone.set("pet", "numbat")
+        clock.days = 95
+        assert await service.enforce_retention() == 1
+        assert (await kept.get("pet")).text == "numbat"
+        assert await gone.get("pet") is None
+
+
 async def test_the_background_does_it(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(retention, "_SWEEP_AFTER_S", 0.0)
     monkeypatch.setattr(retention, "_SWEEP_EVERY_S", 0.01)

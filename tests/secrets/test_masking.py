@@ -152,6 +152,76 @@ def test_no_uuid_or_digest_is_taken_for_a_number(run, digest):
     assert mask_json(letters) == (letters, [])
 
 
+def completed(digits):
+    """`digits` with the check digits of a CPF."""
+    for count in (9, 10):
+        weighed = sum(
+            int(digit) * weight for digit, weight in zip(digits, range(count + 1, 1, -1), strict=True)
+        )
+        digits += str(weighed * 10 % 11 % 10)
+    return digits
+
+
+@pytest.mark.parametrize("last", range(10))
+def test_a_telephone_number_with_the_check_digits_of_a_cpf_is_kept(last):
+    number = completed(f"15550100{last}")
+    grouped = f"{number[:3]} {number[3:6]} {number[6:9]} {number[9:]}"
+    for text in (
+        f"+{number}",
+        f"+ {number}",
+        f"call me on {number}",
+        f"my mobile's {grouped}",
+        f"It's {number}.",
+        f"+{grouped}",
+        f"{number[:3]} {number[3:]}",
+    ):
+        assert mask(text).text == text
+    spoken = "plus " + " ".join(
+        "zero one two three four five six seven eight nine".split()[int(d)] for d in number
+    )
+    assert mask(spoken).text == spoken
+    for value in ({"phone": number}, {"phone": int(number)}, {"caller": [f"+{number}"]}, {"to": grouped}):
+        assert mask_json(value) == (value, [])
+    asked = mask_turn(Said("user", number), [Said("agent", "What is the best number to reach you?")])
+    assert asked.masked.text == number
+
+
+@pytest.mark.parametrize("nine", ["155501000", "529982247"])
+def test_a_cpf_that_is_announced_or_written_as_one_is_masked(nine):
+    number = completed(nine)
+    grouped = f"{nine[:3]} {nine[3:6]} {nine[6:]} {number[9:]}"
+    written = f"{nine[:3]}.{nine[3:6]}.{nine[6:]}-{number[9:]}"
+    for text in (number, grouped, written):
+        assert mask(f"cpf {text}").text == "cpf [ID number]"
+        asked = mask_turn(Said("user", f"it's {text}"), [Said("agent", "And your CPF?")])
+        assert asked.masked.text == "it's [ID number]"
+        assert mask_json({"caller": {"cpf": text}})[0] == {"caller": {"cpf": "[ID number]"}}
+    for text in (written, f"{nine}-{number[9:]}"):
+        assert mask(text).text == "[ID number]"
+        assert mask(f"call +15550100088 or {text}").text == "call +15550100088 or [ID number]"
+    assert mask_json({"cpf": int(number)})[0] == {"cpf": "[ID number]"}
+
+
+@pytest.mark.parametrize(
+    "number", ["123-45-6789", "185057800608491", "1 85 05 78 006 084 91", "7569217076985", "85.07.30-033.28"]
+)
+def test_no_number_behind_a_plus_sign_is_an_id(number):
+    assert mask(f"it's {number}").text == "it's [ID number]"
+    assert mask(f"it's +{number}").text == f"it's +{number}"
+    assert mask_json({"phone": number}) == ({"phone": number}, [])
+    assert mask_json({"phone": f"my ssn is {number}"})[0] == {"phone": "my ssn is [ID number]"}
+    if number.isdecimal():
+        assert mask(f"call me on {number}").text == f"call me on {number}"
+    else:
+        assert mask(f"the number is {number}").text == "the number is [ID number]"
+
+
+def test_an_id_that_was_masked_before_is_masked_in_the_field_of_a_telephone_too():
+    assert mask_json({"phone": "533380006"}, known=[Known("ID number", "533380006")])[0] == {
+        "phone": "[ID number]"
+    }
+
+
 @pytest.mark.parametrize("beside", ["a", "ab12", "0x", "id "])
 def test_a_card_beside_a_few_hexadecimal_digits_is_a_card(beside):
     assert "4242 4242 4242 4242" not in mask(f"{beside} 4242 4242 4242 4242 {beside}").text

@@ -110,6 +110,9 @@ async def test_a_token_that_is_forged_expired_or_for_somebody_else_is_refused(st
         "an expiry that is no time": login.token(exp="never"),
         "an expiry after all time": login.token(exp=10**18),
         "not good yet": login.token(nbf=int(time.time()) + 600),
+        "issued later": login.token(iat=int(time.time()) + 600),
+        "good from no time on": login.token(nbf="soon"),
+        "issued at no time": login.token(iat=[1]),
         "another deployment": login.token(deployment="acme"),
         "another deployment, as the API calls it": login.token(deploymentId="acme"),
         "a list of deployments": login.token(deployment=["default", "acme"]),
@@ -131,6 +134,12 @@ async def test_a_token_that_is_forged_expired_or_for_somebody_else_is_refused(st
             assert answer.status_code == 401
         for good in (login.token(), login.token(deployment="default"), login.token(aud=["x", AUDIENCE])):
             assert await status(server, good) == 200
+
+
+async def test_a_token_of_an_issuer_whose_clock_is_a_moment_ahead_is_taken(start, login):
+    async with start(url="memory://", accounts=login.issuer) as server:
+        for name in ("iat", "nbf"):
+            assert await status(server, login.token(**{name: time.time() + 20})) == 200, name
 
 
 async def test_a_token_for_another_deployment_than_the_body_names_is_refused(start, login):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -67,6 +68,28 @@ async def test_a_token_that_was_good_a_moment_ago_is_refused_once_its_time_is_ov
     monkeypatch.setattr(request_callers.time, "time", minted.principal.expires_at.timestamp)
     with pytest.raises(TokenRefused, match="expired"):
         tokens.verify(minted.token)
+
+
+async def test_an_identity_of_a_server_whose_clock_is_a_moment_ahead_is_taken_and_expiry_has_no_tolerance(
+    server, forge
+):
+    now = int(time.time())
+
+    async def status(**changes):
+        claims = {
+            "sub": "a" * 32,
+            "dep": "default",
+            "jti": "b",
+            "iat": now,
+            "exp": now + 900,
+            "aud": "echoic",
+        }
+        headers = {"Authorization": f"Bearer {forge({**claims, **changes})}"}
+        return (await server.client.get("/api/memories", headers=headers)).status_code
+
+    assert [await status(iat=now + 20), await status(nbf=now + 20)] == [200, 200]
+    assert [await status(iat=now + 600), await status(nbf=now + 600)] == [401, 401]
+    assert [await status(iat="soon"), await status(iat=float("inf")), await status(exp=now - 1)] == [401] * 3
 
 
 async def test_renewing_does_not_move_anybody_to_another_deployment(server):

@@ -427,7 +427,7 @@ async def open_conversation(
 
 async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | None:
     """See `UserMemory.recall_conversation`."""
-    key = parts.write_filter.key(scope, checked_name(key, "recall key"))
+    key = parts.write_filter.text(scope, checked_name(key, "recall key"))
     records = await scan_all(parts.store, scope, CONVERSATION)
     stored = {c.id: c for c in map(conversation_of, records) if c.recall_key}
     newest_first = dict(reversed(stored.items()))

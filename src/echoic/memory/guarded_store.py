@@ -448,8 +448,9 @@ class ObservedStore:
 
     async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
         self._home.check()
-        if key is not None and kind == MEMORY:
-            key = self._write_filter.key(scope, key)
+        # all of these are stored under a memory's key
+        if key is not None and kind in {MEMORY, PROPOSAL, "judgement"}:
+            key = self._write_filter.key(key)
         if self._audit is not None:
             self._audit.note("read", scope, kind)
         return cast("list[Record]", await self._observed.scan(scope, kind, key=key, **options))

@@ -247,6 +247,6 @@ class KeyedMemories:
 
     async def _withdraw(self, key: str) -> None:
         """Withdraw the user's proposal under `key`."""
-        name = memory_id(self._user, key)
+        name = memory_id(self._user, self._parts.write_filter.key(key))
         if await self._parts.store.read(self._everyone, PROPOSAL, [name]):
             await self._parts.store.write(self._everyone, [Drop(kind=PROPOSAL, id=name)])

@@ -26,6 +26,8 @@ HOLD: Final = "hold"
 """The kind of the record that puts a user's data on hold: none of it may be destroyed."""
 _SWEEP_AFTER_S: Final = 30.0
 _SWEEP_EVERY_S: Final = 3600.0
+_NO_LIMIT_DAYS: Final = 365_000
+"""A thousand years: no date lies so far back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class RetentionRules:
     def kept_for(self, deployment: str, kind: str) -> timedelta | None:
         """How long a deployment keeps a kind; None: until it is forgotten."""
         days = self.days.get(f"{deployment}:{kind}", self.days.get(kind))
-        return None if days is None else timedelta(days=days)
+        return None if days is None or days >= _NO_LIMIT_DAYS else timedelta(days=days)
 
 
 def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:

@@ -62,7 +62,7 @@ class Parts:
         """Call hooks with a model's use of a memory tool, with a marker in place of each secret."""
         if not self.hooks.wants(ToolUsed):
             return
-        key = None if used.key is None else self.write_filter.key(used.scope, used.key)
+        key = None if used.key is None else self.write_filter.text(used.scope, used.key)
         # a name may be all that shows that a value is secret: a PIN is four digits like others
         value = self.write_filter.value(used.scope, used.value, used.key or "")
         query = self.write_filter.value(used.scope, used.query)

@@ -213,7 +213,7 @@ async def newest_conversations(
         )
         # some that began at the last moment may be missing
         found = [
-            ListedConversation(user=place[1], conversation=conversation, place="|".join(place))
+            ListedConversation(user=place[1], conversation=conversation, place=_written(place))
             for place, record in places
             if (whole or place[0] > places[-1][0][0]) and (end is None or place < end)
             if chosen.selects(conversation := conversation_of(record))
@@ -223,14 +223,23 @@ async def newest_conversations(
         asked *= 2
 
 
+def _written(place: tuple[str, str, str]) -> str:
+    """A place as text, with the length of the user's id: it may contain any sign."""
+    moment, user, name = place
+    return f"{moment}|{len(user)}|{user}{name}"
+
+
 def _place_of(written: str) -> tuple[str, str, str]:
-    parts = written.split("|", 2)
+    moment, _, counted = written.partition("|")
+    length, _, rest = counted.partition("|")
     try:
-        datetime.fromisoformat(parts[0])
-        moment, user, name = parts
-    except ValueError as error:
-        raise InvalidInput("`cursor` is not one that an answer gave") from error
-    return moment, user, name
+        datetime.fromisoformat(moment)
+        end = int(length)
+    except ValueError:
+        end = -1
+    if not 0 <= end <= len(rest):
+        raise InvalidInput("`cursor` is not one that an answer gave")
+    return moment, rest[:end], rest[end:]
 
 
 async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:

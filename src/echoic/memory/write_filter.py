@@ -69,6 +69,8 @@ _OURS: Final = frozenset(
 )
 """Kinds that hold our own hashes, ids and times, and nothing that was said: an id may look like a key, and
 the digits in a hash like a card's."""
+_OUR_FIELDS: Final = ("at", "times", "taught_by", "tokens", "exchange")
+"""Fields that hold our own times, counts and hashes, in records of what was said."""
 _SCOPES: Final = 1024
 _SECRETS: Final = 32
 _TELLING: Final = 6
@@ -177,15 +179,27 @@ class WriteFilter:
                     "what is true of the user, or open the memory with instructions='keep' to keep it quoted"
                 )
 
-    def key(self, scope: Scope, key: str) -> str:
-        """A key as it is stored, to look it up."""
-        return self._text(scope, key)
+    def key(self, key: str) -> str:
+        """A memory's key as it is stored, to look it up.
+
+        Masked by rules alone: what this process remembers, another that looks it up does not.
+        """
+        return mask(key).text if self.masks else key
 
     def memory(self, scope: Scope, memory: Memory) -> Memory:
-        """`memory` as it will be stored, so that its id is not derived from what is masked."""
+        """`memory` as it will be stored, so that its id is not derived from what is masked.
+
+        Raises:
+            InvalidInput: its key repeats a secret that no rule finds there.
+        """
         if not self.masks:
             return memory
         text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
+        if key is not None and self.text(scope, key) != key:
+            raise InvalidInput(
+                "key repeats a secret, such as a number that was masked where it was said: choose a key "
+                "without it"
+            )
         for user in (scope.user, None):  # it may become global
             self._passed[_digest(scope.deployment, user, text, key, context)] = None
         while len(self._passed) > _PASSED:
@@ -198,12 +212,11 @@ class WriteFilter:
         """The fields of a memory as they are kept."""
         masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
-        known = self._of(scope)
-        around = [None if part is None else mask(part, known=known) for part in (key, context)]
-        for part in around:
-            self._learn(scope, () if part is None else part.found)
-        key, context = (None if part is None else part.text for part in around)
-        return masked, key, context
+        if key is not None:
+            by_rules = mask(key)
+            self._learn(scope, by_rules.found)
+            key = by_rules.text
+        return masked, key, None if context is None else self.text(scope, context)
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
         """JSON as it will be stored under `name`."""
@@ -212,6 +225,10 @@ class WriteFilter:
         masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))
         self._learn(scope, found)
         return masked
+
+    def text(self, scope: Scope, text: str) -> str:
+        """A text as it is stored."""
+        return self._mask(scope, text).text
 
     def forget(self, scope: Scope) -> None:
         """Drop the masked secrets remembered for `scope`."""
@@ -235,12 +252,13 @@ class WriteFilter:
         if record.kind == CONVERSATION:
             for name in ("recall_key", "summary"):
                 if isinstance(data.get(name), str):
-                    data[name] = self._text(scope, data[name])
+                    data[name] = self.text(scope, data[name])
             return replace(record, data=data)
         step = data.get("name")
         if isinstance(step, str) and "value" in data:  # the result of a step, under its name
-            data |= {"name": self._text(scope, step), "value": self.value(scope, data["value"], step)}
-        return replace(record, data=self.value(scope, data))
+            data |= {"name": self.text(scope, step), "value": self.value(scope, data["value"], step)}
+        ours = {name: data.pop(name) for name in _OUR_FIELDS if name in data}
+        return replace(record, data=self.value(scope, data) | ours)
 
     def _item(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
         """An integrator's value. Encoded data in it, such as an image, stays unchanged."""
@@ -267,14 +285,11 @@ class WriteFilter:
         context = context if isinstance(context, str) else None
         text = str(data.get("text", ""))
         if isinstance(statement, str):
-            data["statement"] = self._text(scope, statement)
+            data["statement"] = self.text(scope, statement)
         elif self._passed.pop(_digest(scope.deployment, scope.user, text, record.key, context), 0) is None:
             return record  # `memory` has just returned it
         data["text"], key, context = self._fields(scope, text, record.key, context)
         return replace(record, key=key, data=data if context is None else data | {"context": context})
-
-    def _text(self, scope: Scope, text: str) -> str:
-        return self._mask(scope, text).text
 
     def _mask(self, scope: Scope, text: str) -> Masked:
         if not self.masks:
@@ -404,7 +419,7 @@ class WriteFilter:
             data["messages"] = self._messages(scope, messages, told)
         data["pending"] = [self._pending(scope, dict(tool)) for tool in data.get("pending", ())]
         if isinstance(data.get("summary"), str):
-            data["summary"] = self._text(scope, data["summary"])
+            data["summary"] = self.text(scope, data["summary"])
         return replace(record, data=data)
 
     def _pending(self, scope: Scope, tool: dict[str, Any]) -> dict[str, Any]:
@@ -419,7 +434,7 @@ class WriteFilter:
         try:
             parsed = json.loads(messages)
         except ValueError:
-            return self._text(scope, messages)
+            return self.text(scope, messages)
         before: list[Said] = []
 
         def of(part: Mapping[str, Any]) -> dict[str, Any]:

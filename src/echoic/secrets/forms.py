@@ -334,18 +334,39 @@ _ID_PATTERNS: Final = [
 ]
 _LIKE_SSN: Final = re.compile(r"(?<![A-Za-z0-9])[0-9]{3}[ ./-]?[0-9]{2}[ ./-]?[0-9]{4}(?![A-Za-z0-9])")
 _SEPARATORS: Final = re.compile(r"[\s./-]")
+_OWN_CPF: Final = re.compile(r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}[-./ ][0-9]{2}|[0-9]{9}-[0-9]{2}")
+"""A CPF as only a CPF is written. Telephone numbers have eleven digits too, and one in a hundred passes."""
+_PLUS: Final = re.compile(r"\+[0-9 ./()-]*$")
+_LONGEST_TELEPHONE: Final = 15
+"""Digits behind a plus sign (ITU-T E.164)."""
 
 
 def ids(view: View, cues: Cues) -> Iterator[Form]:
     """National identity numbers, and numbers grouped like one after a word for it, whatever their digits."""
     for found in _LIKE_SSN.finditer(view.text):
-        if cues.before(found.start()) == "identity":
+        if cues.before(found.start()) == "identity" and not _is_telephone(found, cues):
             yield Form("id", *found.span())
     for pattern, valid in _ID_PATTERNS:
         for found in pattern.finditer(view.text):
             number = _SEPARATORS.sub("", found[0]).upper()
-            if cues.directly_before(found.start()) != "order" and valid(number):
+            if cues.directly_before(found.start()) == "order" or not valid(number):
+                continue
+            if not _is_telephone(found, cues) and (valid is not _br_cpf or _is_cpf(found, cues)):
                 yield Form("id", *found.span())
+
+
+def _is_cpf(found: re.Match[str], cues: Cues) -> bool:
+    """Whether a number with a CPF's check digits is written or announced as one."""
+    return _OWN_CPF.fullmatch(found[0]) is not None or cues.before(found.start()) == "identity"
+
+
+def _is_telephone(found: re.Match[str], cues: Cues) -> bool:
+    """Whether a plus sign begins the number, or nothing separates its digits after a word for telephones."""
+    if found[0].isdecimal() and cues.before(found.start()) == "phone":
+        return True
+    plus = _PLUS.search(found.string, max(0, found.start() - _LONGEST_TELEPHONE), found.start())
+    number = found.string[plus.start() : found.end()] if plus else ""
+    return 0 < sum(map(str.isdecimal, number)) <= _LONGEST_TELEPHONE
 
 
 # -- keys

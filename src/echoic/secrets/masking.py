@@ -164,6 +164,10 @@ def _look(text: str) -> list[SecretSpan]:
     return found
 
 
+def _without_ids(text: str) -> list[SecretSpan]:
+    return [one for one in _look(text) if one.kind != "ID number"]
+
+
 def _amount(one: SecretSpan, text: str) -> bool:
     """Whether the number after "account" is its balance: "four thousand three hundred"."""
     return one.kind in _LONG_SECRETS and len(one.digits) <= 6 and is_scaled(text[one.start : one.end])
@@ -325,7 +329,11 @@ def marker_of(one: SecretSpan) -> str:
 
 # -- values that are no text
 
-_IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:id|Id|ids|uuid|handle|hash|digest|etag)$")
+_IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:(?<!sa)(?<!pa)id|Id|ids|uuid|handle|hash|digest|etag)$")
+_TELEPHONE = re.compile(
+    r"\b(?:(?:tele)?phones?|mobiles?|cell|tel|fax|whatsapp|msisdn|caller|from|to)(?: numbers?| no| nr)?$"
+)
+"""How the name of a telephone number ends."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -373,10 +381,15 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
     name = " ".join(word.lower() for word in _PARTS.findall(label))
     if label and _IDS.search(label.rpartition(".")[2]) and len(text) < 200 and " " not in text:
         return text, []
-    result = mask(text, known=known)
+    if _TELEPHONE.search(name) and not any(map(str.isalpha, text)):
+        # many telephone numbers have the form of an ID, or its check digits
+        result = apply(text, lambda part: [*_without_ids(part), *_repeated(part, tuple(known))])
+    else:
+        result = mask(text, known=known)
     if not name or MARKER.fullmatch(text) or (_TELLING.search(name) is None and "cvv" not in name):
         extra = name and any(
-            word in name for word in ("card", "account", "ssn", "social", "iban", "cvc", "routing", "sort")
+            word in name
+            for word in ("card", "account", "ssn", "social", "cpf", "iban", "cvc", "routing", "sort")
         )
         if not extra or MARKER.fullmatch(text):
             return result.text, list(result.found)

@@ -15,6 +15,7 @@ import logging
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -38,6 +39,8 @@ AUDIENCE = "echoic"
 _CLAIMS = ["sub", "dep", "jti", "iat", "exp", "aud"]
 _VERIFIED_KEPT = 4096
 """Number of verified tokens that are cached, by hash, since callers send theirs with every request."""
+_AHEAD_S = 60
+"""How far the clock of the server that issued a token may be ahead."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
 _NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
@@ -185,17 +188,29 @@ class IdentityTokens:
         try:
             if not token.isascii():
                 raise jwt.DecodeError("not a token")
-            return jwt.decode(
+            claims = jwt.decode(
                 token,
                 self._settings.secret,
                 algorithms=[ALGORITHM],
                 audience=AUDIENCE,
-                options={"require": _CLAIMS},
+                options={"require": _CLAIMS, "verify_iat": False, "verify_nbf": False},
             )
+            _check_begun(claims)
         except jwt.ExpiredSignatureError as error:
             raise TokenRefused(_EXPIRED) from error
-        except jwt.InvalidTokenError as error:
+        except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError) as error:
             raise TokenRefused(_NOT_OURS) from error
+        return claims
+
+
+def _check_begun(claims: Mapping[str, Any]) -> None:
+    """Raise if a token counts only from later on, or if that is no time.
+
+    PyJWT would raise as soon as two clocks differ, and its tolerance (`leeway`) is one of expiry too.
+    """
+    for name in ("iat", "nbf"):
+        if name in claims and int(claims[name]) > time.time() + _AHEAD_S:
+            raise jwt.ImmatureSignatureError(f"{name} is in the future")
 
 
 def unauthorised(error: str) -> Refused:
@@ -417,8 +432,9 @@ class IssuedTokens:
                 algorithms=[key.algorithm_name],
                 issuer=self._issuer.issuer,
                 audience=self._issuer.audience,
-                options={"require": _ISSUED_CLAIMS},
+                options={"require": _ISSUED_CLAIMS, "verify_iat": False, "verify_nbf": False},
             )
+            _check_begun(claims)
             user, token_id = _named(claims["sub"], "sub"), claims.get("jti")
             token_id = _named(token_id, "jti") if token_id else hashlib.sha256(token.encode()).hexdigest()
             expires_at = datetime.fromtimestamp(claims["exp"], UTC)
