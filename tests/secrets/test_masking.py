@@ -104,6 +104,7 @@ def test_any_text_is_taken_and_masking_is_idempotent(text):
     [
         ({"pin": "5173"}, "5173"),
         ({"pin": 5173}, "5173"),
+        ({"said": "4242424242424242"}, "4242424242424242"),
         ({"card": {"number": "4242 4242 4242 4242", "cvv": 123}}, "123"),
         ({"note": '{"password": "bluebird"}'}, "bluebird"),
         ({"results": [{"account_number": "12345678"}]}, "12345678"),
