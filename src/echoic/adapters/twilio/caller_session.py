@@ -376,7 +376,9 @@ class CallerSession:
             denied: whether the words so far were never the previous caller's: they move to the new one.
         """
         before, was = self._call.recorder, self.caller
-        self.serve(caller)  # first, so that whatever fails, nobody is served as the previous caller
+        # first and at once, so that whatever fails, nobody is served as the previous caller
+        self.serve(caller)
+        self._call.talk.forget()
         await self._keep_nothing_either(before)
         if denied:
             try:
@@ -385,7 +387,6 @@ class CallerSession:
                 log.error("another's words could not be taken out yet: %s", type(error).__name__)  # noqa: TRY400 - no content
         elif not was.guest:
             await before.complete()
-        self._call.talk.forget()
         if (denied or was.guest) and not self.unkept:
             # the agent's words are not moved: they may be about the previous caller
             for turn in before.turns:
