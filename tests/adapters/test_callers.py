@@ -8,6 +8,7 @@ import pytest
 
 from echoic.adapters.twilio.callers import Callers
 from echoic.adapters.twilio.identity_claims import claim_in, codes_in, same_name
+from echoic.session.call_record import read_exchanges
 from echoic.session.recorder import CallRecorder
 
 VOUCHED = "TN-Validation-Passed-A"
@@ -260,6 +261,38 @@ async def test_who_cuts_in_while_the_caller_changes_is_answered_as_who_they_are(
     assert len(asked) == 1, "what was said once is judged once"
     assert "zithers" not in str(await phone.memory().export())
     assert "Quillhilda" not in phone.script.sent[-1]
+
+
+async def test_what_the_agent_said_from_one_memory_is_not_kept_in_anothers_though_it_is_cut_in_on(
+    line, monkeypatch
+):
+    told = "Quillhilda sends her love."
+    phone = await line(
+        lambda said, _given: (told, [("wrong_caller", {"name": "Ben"})]) if "voice" in said else "Yes.",
+        channel="relay",
+    )
+    await meet(phone)
+    call = await phone.call()
+    words = ["I am back.", "I have a question.", "And another one."]
+    for said in words:
+        await call.say(said)
+    slow = Slow(monkeypatch, CallRecorder, "drop")
+    await prompt(call, "Don't you know my voice?")
+    await slow.begun.wait()
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": told})
+    await stopped(phone, call)
+    await call._reply(0.0, None)
+    slow.may.set()
+    await call.say("I love sailing.")
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+    ben = await ben_of(phone)
+    assert await said_of(phone, call, ben) == [*words, "Don't you know my voice?", "I love sailing."]
+    memory = phone.service.user(ben)
+    assert "Quillhilda" not in str(await memory.export())
+    name = f"call:{call.sid}"
+    exchanges = await read_exchanges(memory.backing_store, memory.scope, name, name)
+    assert not any(exchange.tools for exchange in exchanges), "nor is the record of what was done for Ana"
 
 
 async def test_a_code_that_is_cut_in_on_is_taken_once_and_kept_by_nobody(line, monkeypatch):
