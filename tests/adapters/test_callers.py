@@ -200,9 +200,7 @@ async def test_who_says_that_they_are_somebody_else_and_hangs_up_leaves_nothing_
     call = await phone.call()
     await call.say("I collect zithers.")
     slow = Slow(monkeypatch, *((Callers, "another") if tool else (CallRecorder, "drop")))
-    waiting = asyncio.create_task(
-        call.say("¿No conoces mi voz?" if tool else "You have the wrong person.")
-    )
+    waiting = asyncio.create_task(call.say("¿No conoces mi voz?" if tool else "You have the wrong person."))
     await slow.begun.wait()
     await call.hang_up()
     await stopped(phone, call)

@@ -261,14 +261,16 @@ class CallerSession:
         """Whether what was said so far was not said by the user served now."""
         self.unkept = False
         """Whether the caller asked that nothing of this call be kept, whoever they turn out to be."""
+        self._said_changed = False
+        """Whether they were told that the line was linked or unlinked, which they heard if they speak again."""
         self.serve(phone.callers.guest())
 
-    @property
-    def greeting(self) -> str:
-        """The first words to the caller."""
+    def greet(self) -> str:
+        """The first words to the caller, as far as they are known by now."""
         settings = self._phone.settings
         phrases = settings.phrases_in(self.language)
         told = f" {phrases.link_changed}" if self.caller.changed else ""
+        self._said_changed = self.caller.changed
         if self.caller.shared and self.caller.guest:
             return phrases.greeting_shared + told
         if settings.greet_by_name and self.caller.name and not self.caller.guest:
@@ -442,6 +444,7 @@ class CallerSession:
         heard = await self._verification.hear(said, spoken, self.caller, self.language, phrases)
         if heard.caller is not None:
             answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
+            self._said_changed = heard.caller.changed
             await self._become(heard.caller)
             return answer, heard.kept
         if heard.answer or self.caller.unproven:
@@ -470,9 +473,9 @@ class CallerSession:
         self._call.memory.step_up(caller.level)
 
     async def _told(self) -> None:
-        """Record that the caller heard the greeting, and so was told of a change of the link."""
+        """Record that the caller was told of a change of the link, now that they speak again."""
         line = self.caller.line
-        if not self.caller.changed or line is None:
+        if not self._said_changed or not self.caller.changed or line is None:
             return
         self.caller = replace(self.caller, changed=False)
         try:
