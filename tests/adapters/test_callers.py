@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from echoic.adapters.twilio.callers import Callers
 from echoic.adapters.twilio.identity_claims import claim_in, codes_in, same_name
+from echoic.session.call_record import read_exchanges
+from echoic.session.recorder import CallRecorder
 
 VOUCHED = "TN-Validation-Passed-A"
 ANA = "My name is Ana, and my sister is called Quillhilda."
@@ -146,6 +151,165 @@ async def test_what_the_agent_said_from_one_memory_is_not_kept_in_anothers(line,
     assert "voice" in kept
     assert "Hello, Ben." in kept
     assert "Quillhilda" not in kept
+
+
+class Slow:
+    """A method that waits for `may` once it has `begun`."""
+
+    def __init__(self, monkeypatch, owner, name):
+        self.begun, self.may = asyncio.Event(), asyncio.Event()
+        method = getattr(owner, name)
+
+        async def slow(*args, **more):
+            self.begun.set()
+            await self.may.wait()
+            return await method(*args, **more)
+
+        monkeypatch.setattr(owner, name, slow)
+
+
+async def stopped(phone, call):
+    """Once no reply is being made."""
+    async with asyncio.timeout(30):
+        while phone.phone.known(call.sid)._replying is not None:
+            await asyncio.sleep(0.01)
+
+
+async def prompt(call, said):
+    """Say something over a relay, and do not wait for the reply."""
+    await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+
+
+async def said_of(phone, call, user):
+    """The caller's words of a call in one memory."""
+    task = await phone.service.user(user).task(f"call:{call.sid}")
+    return [turn.text for turn in task.turns if turn.speaker == "user"] if task else []
+
+
+async def ben_of(phone):
+    return (await phone.phone.callers.identify("+15550100001", VOUCHED)).people["Ben"]
+
+
+@pytest.mark.parametrize("how", ["words", "a tool"])
+async def test_who_says_that_they_are_somebody_else_and_hangs_up_leaves_nothing_in_the_other_memory(
+    line, monkeypatch, how
+):
+    tool = how == "a tool"
+    phone = await line(lambda said, _given: [("wrong_caller", {})] if tool and "voz" in said else "Yes.")
+    await meet(phone)
+    call = await phone.call()
+    await call.say("I collect zithers.")
+    slow = Slow(monkeypatch, *((Callers, "another") if tool else (CallRecorder, "drop")))
+    waiting = asyncio.create_task(call.say("¿No conoces mi voz?" if tool else "You have the wrong person."))
+    await slow.begun.wait()
+    await call.hang_up()
+    await stopped(phone, call)
+    slow.may.set()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await phone.phone.known(call.sid).hang_up()
+    await phone.service.distil()
+    assert await said_of(phone, call, phone.memory().scope.user) == []
+    assert "zithers" not in str(await phone.memory().export())
+
+
+async def test_a_socket_that_breaks_while_the_caller_changes_gives_the_next_nothing_of_the_one_before(
+    line, monkeypatch
+):
+    phone = await line(lambda said, _given: "Quillhilda." if "sister" in said else "Yes.", channel="relay")
+    await meet(phone)
+    call = await phone.call()
+    await call.say("What is my sister called?")
+    slow = Slow(monkeypatch, CallRecorder, "drop")
+    before = len(phone.script.sent)
+    await prompt(call, "This is not Ana, it's Ben.")
+    await slow.begun.wait()
+    await call.drop()
+    await stopped(phone, call)
+    slow.may.set()
+    await call.say("What do you know of me?")
+    assert "This is not Ana" in phone.script.sent[-1]
+    assert "Quillhilda" not in "".join(phone.script.sent[before:])
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+    said = ["What is my sister called?", "This is not Ana, it's Ben.", "What do you know of me?"]
+    assert await said_of(phone, call, await ben_of(phone)) == said
+
+
+async def test_who_cuts_in_while_the_caller_changes_is_answered_as_who_they_are(line, monkeypatch):
+    phone = await line(parrot, channel="relay")
+    await meet(phone)
+    call = await phone.call()
+    await call.say("I collect zithers.")
+    slow = Slow(monkeypatch, CallRecorder, "drop")
+    another, asked = Callers.another, []
+    monkeypatch.setattr(Callers, "another", lambda *args: asked.append(args) or another(*args))
+    await prompt(call, "This is not Ana, it's Ben.")
+    await slow.begun.wait()
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": ""})
+    await stopped(phone, call)
+    await call._reply(0.0, None)
+    await prompt(call, "I love sailing.")
+    slow.may.set()
+    await call._reply(0.0, None)
+    await call.say("Are you there?")
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+    said = ["I collect zithers.", "This is not Ana, it's Ben.", "I love sailing.", "Are you there?"]
+    assert await said_of(phone, call, await ben_of(phone)) == said
+    assert len(asked) == 1, "what was said once is judged once"
+    assert "zithers" not in str(await phone.memory().export())
+    assert "Quillhilda" not in phone.script.sent[-1]
+
+
+async def test_what_the_agent_said_from_one_memory_is_not_kept_in_anothers_though_it_is_cut_in_on(
+    line, monkeypatch
+):
+    told = "Quillhilda sends her love."
+    phone = await line(
+        lambda said, _given: (told, [("wrong_caller", {"name": "Ben"})]) if "voice" in said else "Yes.",
+        channel="relay",
+    )
+    await meet(phone)
+    call = await phone.call()
+    words = ["I am back.", "I have a question.", "And another one."]
+    for said in words:
+        await call.say(said)
+    slow = Slow(monkeypatch, CallRecorder, "drop")
+    await prompt(call, "Don't you know my voice?")
+    await slow.begun.wait()
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": told})
+    await stopped(phone, call)
+    await call._reply(0.0, None)
+    slow.may.set()
+    await call.say("I love sailing.")
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+    ben = await ben_of(phone)
+    assert await said_of(phone, call, ben) == [*words, "Don't you know my voice?", "I love sailing."]
+    memory = phone.service.user(ben)
+    assert "Quillhilda" not in str(await memory.export())
+    name = f"call:{call.sid}"
+    exchanges = await read_exchanges(memory.backing_store, memory.scope, name, name)
+    assert not any(exchange.tools for exchange in exchanges), "nor is the record of what was done for Ana"
+
+
+async def test_a_code_that_is_cut_in_on_is_taken_once_and_kept_by_nobody(line, monkeypatch):
+    phone = await line(parrot, channel="relay")
+    code = (await phone.phone.links.give("web-ana")).code
+    call = await phone.call()
+    slow = Slow(monkeypatch, Callers, "link")
+    await prompt(call, f"My code is {' '.join(code)}.")
+    await slow.begun.wait()
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": ""})
+    await stopped(phone, call)
+    slow.may.set()
+    await call._reply(0.0, None)
+    await call.say("Hello?")
+    assert phone.phone.known(call.sid).caller.user == "web-ana"
+    await call.hang_up()
+    await phone.phone.known(call.sid).hang_up()
+    assert await said_of(phone, call, "web-ana") == ["My code is [code].", "Hello?"]
+    assert " ".join(code) not in str(await phone.memory().export())
 
 
 async def test_a_code_said_digit_by_digit_links_the_phone_and_can_be_undone(line):

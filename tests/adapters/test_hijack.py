@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from echoic import NotAllowed
-from echoic.adapters.twilio.callers import MAX_MAY_PROVE
+from echoic.adapters.twilio.callers import MAX_MAY_PROVE, Callers
 
 A = "TN-Validation-Passed-A"
 SECRET = "My name is Ana, and my sister is called Quillhilda."
@@ -146,6 +148,42 @@ async def test_whoever_calls_next_is_told_that_the_line_was_linked_once_and_not_
     assert await phone.phone.callers.lines.unlink_user("web-ana") == 1
     third = await phone.caller(attestation=A)
     assert "link was undone" in await third.dial()
+
+
+async def test_a_caller_who_was_greeted_before_they_were_known_is_told_of_the_link_the_next_time(
+    line, monkeypatch
+):
+    phone = await ana_is_known(line)
+    await linked_by_who_calls(phone, "web-ana")
+    identify, may = Callers.identify, asyncio.Event()
+
+    async def slow(*args):
+        await may.wait()
+        return await identify(*args)
+
+    monkeypatch.setattr(Callers, "identify", slow)
+    late = await phone.caller(attestation=A)
+    assert "linked" not in await late.dial()
+    may.set()
+    await late.say("Fine.")
+    await late.say("Thank you.")
+    await late.hang_up()
+    told = await phone.caller(attestation=A)
+    assert "linked to a web page" in await told.dial()
+    await told.say("Fine.")
+    await told.hang_up()
+    assert "linked" not in await (await phone.caller(attestation=A)).dial()
+
+
+async def test_a_caller_who_is_told_of_the_link_when_they_prove_who_they_are_is_told_once(line):
+    phone = await ana_is_known(line)
+    await linked_by_who_calls(phone, "web-ana")
+    await phone.phone.callers.pins.set("web-ana", "482913")
+    call = await phone.call(attestation="")
+    assert "linked to a web page" in await call.say("My PIN is 4 8 2 9 1 3.")
+    await call.say("Fine.")
+    await call.hang_up()
+    assert "linked" not in await (await phone.caller(attestation=A)).dial()
 
 
 async def test_whom_a_line_was_taken_from_finds_out_on_their_page(line):

@@ -14,11 +14,13 @@ from pydantic_ai import Agent
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
+from adapters.test_callers import Slow, ben_of, said_of
 from echoic.adapters.twilio import Pace
 from echoic.adapters.twilio.media import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_given
 from echoic.session.call_record import exchange_with, why
+from echoic.session.recorder import CallRecorder
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Calls, Reply, Says, Script, ToolCall, UserSays, speech, words_heard
 
@@ -390,3 +392,26 @@ async def test_a_proof_that_is_said_to_a_voice_model_is_in_no_caption_and_no_che
     assert "4 8 2" not in saved
     assert any("[code]" in text for text in shown)
     assert not any("4 8 2" in text for text in shown)
+
+
+async def test_who_tells_a_voice_model_that_they_are_somebody_else_and_hangs_up_keeps_their_words(
+    voiced, monkeypatch
+):
+    script = Script(
+        UserSays("I collect zithers", after_ms=200),
+        Says("Well"),
+        UserSays("this is not Ana, it's Ben", after_ms=2500),
+        open_ended=True,
+    )
+    phone, _ = await voiced(script)
+    await phone.memory().set("user_name", "Ana")
+    slow = Slow(monkeypatch, CallRecorder, "drop")
+    call = await phone.call()
+    async with asyncio.timeout(60):
+        await slow.begun.wait()
+    await call.hang_up()
+    slow.may.set()
+    await phone.phone.known(call.sid).hang_up()
+    said = ["I collect zithers", "this is not Ana, it's Ben"]
+    assert await said_of(phone, call, await ben_of(phone)) == said
+    assert "zithers" not in str(await phone.memory().export())

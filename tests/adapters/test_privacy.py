@@ -143,6 +143,131 @@ async def test_a_caller_who_wants_to_be_asked_is_and_their_answer_decides(line, 
     assert [name for name in PLANTED if name in exported] == (PLANTED if answer == "Yes, please." else [])
 
 
+def forgets(said, given):
+    """An agent that is asked in a language whose requests only a model understands, and in which it may."""
+    asked = {"Olvida esta llamada.": False, "Recuerda esta llamada.": True}
+    return [("remember_call", {"remember": asked[said]})] if said in asked and not given else "Yes."
+
+
+async def everything(phone):
+    """All that is stored of anybody."""
+    await phone.service.distil()
+    users = [*await phone.service.users(), phone.memory().scope.user, "web-quillhilda"]
+    held = phone.phone.callers.lines.held(phone.memory().scope.user)
+    return str([await phone.service.user(user).export() for user in {*users, held}])
+
+
+async def proven_by_pin(phone, call):
+    await phone.phone.callers.pins.set(phone.memory().scope.user, "482913")
+    assert "I know who you are" in await call.say("My PIN is 4 8 2 9 1 3.")
+
+
+async def proven_by_code(phone, call):
+    code = (await phone.phone.links.give("web-quillhilda")).code
+    assert "linked" in await call.press(code)
+
+
+async def is_another(_phone, call):
+    await call.say("This is not Ana, it's Ben.")
+
+
+async def is_found_to_be_another(phone, call):
+    answers = iter([[("wrong_caller", {"name": "Ben"})], "Hello, Ben."])
+    answer, phone.script.answer = phone.script.answer, lambda _said, _given: next(answers)
+    await call.say("¿No conoces mi voz?")
+    phone.script.answer = answer
+
+
+async def gives_a_name(_phone, call):
+    await call.say("It's Ana.")
+
+
+@pytest.mark.parametrize("asked", ["Olvida esta llamada.", "Please don't remember this call."])
+@pytest.mark.parametrize(
+    ("attestation", "people", "changes"),
+    [
+        ("", 0, proven_by_pin),
+        ("TN-Validation-Passed-A", 1, is_another),
+        ("TN-Validation-Passed-A", 1, is_found_to_be_another),
+        ("TN-Validation-Passed-A", 0, proven_by_code),
+        ("TN-Validation-Passed-A", 2, gives_a_name),
+    ],
+)
+async def test_a_call_that_must_not_be_kept_is_not_kept_of_whoever_the_caller_turns_out_to_be(
+    line, asked, attestation, people, changes
+):
+    phone = await line(forgets)
+    for said in ["My name is Ana.", "This is Ben speaking."][:people]:
+        before = await phone.call()
+        await before.say(said)
+        await before.hang_up()
+        await phone.service.distil()
+    call = await phone.call(attestation=attestation)
+    await call.say("I live in Wexcombe.")
+    await call.say(asked)
+    await changes(phone, call)
+    assert phone.phone.known(call.sid).caller.guest is False
+    await call.say("My sister is called Zanzibarro.")
+    await call.hang_up()
+    kept = await everything(phone)
+    assert not any(name in kept for name in PLANTED if name != "Quillhilda")
+    assert call.sid not in kept
+
+
+async def test_a_call_that_may_be_kept_after_all_is_kept_from_then_on(line):
+    phone = await line(forgets)
+    call = await phone.call()
+    await call.say("Please don't remember this call.")
+    await proven_by_code(phone, call)
+    await call.say("I live in Wexcombe.")
+    await call.say("You may remember this call.")
+    await call.say("My sister is called Zanzibarro.")
+    await call.hang_up()
+    kept = await everything(phone)
+    assert "Wexcombe" not in kept
+    assert "Zanzibarro" in str(await phone.service.user("web-quillhilda").export())
+
+
+async def test_a_stranger_who_changes_their_mind_is_kept_once_they_prove_who_they_are(line):
+    phone = await line(forgets)
+    call = await phone.call(attestation="")
+    await call.say("Olvida esta llamada.")
+    await call.say("Recuerda esta llamada.")
+    await call.say("I live in Wexcombe.")
+    await proven_by_pin(phone, call)
+    await call.hang_up()
+    assert "Wexcombe" in str(await phone.memory().export())
+
+
+async def test_what_an_agent_noted_of_a_stranger_goes_with_the_call_they_had_forgotten(line):
+    def answer(said, given):
+        if "Wexcombe" in said and not given:
+            return [("agentMemory", {"operation": "set", "key": "home", "value": "Wexcombe"})]
+        return forgets(said, given)
+
+    phone = await line(answer)
+    call = await phone.call(attestation="")
+    await call.say("I live in Wexcombe.")
+    await call.say("Olvida esta llamada.")
+    await proven_by_pin(phone, call)
+    await call.hang_up()
+    assert "Wexcombe" not in await everything(phone)
+
+
+@pytest.mark.parametrize("attestation", ["", "TN-Validation-Passed-A"])
+async def test_another_process_that_goes_on_with_a_call_keeps_nothing_of_it_either(line, attestation):
+    phone = await line(forgets)
+    call = await phone.call(attestation=attestation)
+    await call.say("Olvida esta llamada.")
+    after = await line(forgets, service=phone.service)
+    call._url = call._public = after.url
+    call._action = call._action.replace(phone.url, after.url)
+    await (proven_by_code if attestation else proven_by_pin)(after, call)
+    await call.say("I live in Wexcombe.")
+    await call.hang_up()
+    assert "Wexcombe" not in await everything(after)
+
+
 async def test_what_is_stored_on_request_is_whole_whatever_the_retention(line):
     def answer(said, given):
         if "store" in said and not given:

@@ -162,16 +162,16 @@ class CallTasks:
         finally:
             self._in_flight.discard(task)
 
-    def later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run `work` in the background."""
         task = asyncio.ensure_future(work)
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         return task
 
-    async def durably(self, work: Coroutine[Any, Any, None]) -> None:
+    async def durably(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work`, which finishes even if the waiting task is cancelled."""
-        await asyncio.shield(self.later(work))
+        return await asyncio.shield(self.later(work))
 
     async def settle(self, timeout_s: float) -> None:
         """Wait for work in progress, until the timeout."""

@@ -84,6 +84,8 @@ class TextCall(CallTasks):
         self._speaking = asyncio.Lock()
         self._settling = asyncio.Lock()  # held while what was heard is recorded: the call ends after that
         self.playback = TextPlayback(characters_per_s)
+        self._screening = asyncio.Lock()  # who speaks is decided for one utterance after the other
+        self._screenings: dict[str, asyncio.Task[tuple[str, str]]] = {}  # by turn
         self._exchange: Exchange | None = None
         self._saving: asyncio.Task[None] | None = None
         self._unanswered: dict[str, str] = {}  # what was said and is not recorded yet, by turn
@@ -256,7 +258,7 @@ class TextCall(CallTasks):
         memory = await recall.in_turn(self.masked(said))  # before anything is written
         async with self._settling:  # the previous reply is recorded before the next is made
             await self.end_reply(keep=False)  # the answer may rely on what was said before
-        own, said = await self._screened(said)
+        own, said = await self._screen(said, turn)
         self.moment = said
         if recall is not self.recall:  # the caller has changed
             memory = MemoryInTurn(self.memory, said, self.name)
@@ -275,10 +277,37 @@ class TextCall(CallTasks):
             await self._run(said, _noting(before, out), memory)
         except Restart as why:
             self.leaving.clear()
-            await self._restarted(why)
             self.playback.reply.unkept = "".join(before)  # spoken, but from another person's memory
+            self.playback.reply.exchange = None
+            await self._restart(why)
             self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current, self._came_at)
             await self._run(said, out, MemoryInTurn(self.memory, said, self.name))
+
+    async def _screen(self, said: str, turn: str) -> tuple[str, str]:
+        """Screen what was said in `turn`: once, and to its end even if the reply is stopped. Otherwise the
+        caller would have changed by half, or a code be used up that proves nobody.
+        """
+        if turn not in self._screenings:
+            self._screenings[turn] = self.later(self._screen_next(said, turn))
+            self._screenings[turn].add_done_callback(retrieved)
+        return await asyncio.shield(self._screenings[turn])
+
+    async def _screen_next(self, said: str, turn: str) -> tuple[str, str]:
+        async with self._screening:
+            try:
+                return await self._screened(said)
+            except BaseException:
+                self._screenings.pop(turn, None)  # it may be tried again
+                raise
+
+    async def _restart(self, why: Restart) -> None:
+        """Serve the person whom a tool identified, whatever stops the reply."""
+
+        async def restart() -> None:
+            async with self._screening:
+                await self._restarted(why)
+
+        await self.durably(restart())
 
     async def _run(self, said: str, out: Out, memory: MemoryInTurn) -> None:
         made: list[CallerMemory] = []
@@ -327,11 +356,14 @@ class TextCall(CallTasks):
 
     async def caller_said(self, turn: Turn) -> Turn:
         """Store what the caller said to a voice model, which answers itself; returns the turn as stored."""
-        self.to_say, kept = await self._screened(turn.text)
+        return await self.durably(self._caller_said(turn))
+
+    async def _caller_said(self, turn: Turn) -> Turn:
+        self.to_say, kept = await self._screen(turn.text, turn.id)
         self.moment = kept
         kept_turn = replace(turn, text=storable(kept))
         self._turns += 1
-        await self.durably(self.recorder.add(kept_turn))
+        await self.recorder.add(kept_turn)
         return kept_turn
 
     async def agent_said(self, turn: Turn) -> None:
@@ -343,7 +375,7 @@ class TextCall(CallTasks):
 
     async def restarted(self, why: Restart) -> None:
         """Serve the person whom a voice model's tool identified."""
-        await self._restarted(why)
+        await self._restart(why)
 
     def transferred(self, agent: str) -> None:
         """Record that another agent speaks from now on."""
@@ -436,7 +468,7 @@ class TextCall(CallTasks):
         if said is None:
             return
         with suppress(EchoicError):
-            _, self.moment = await self._screened(said)
+            _, self.moment = await self._screen(said, turn)
             kept = turn_of(self.moment, "user", f"{self._id(turn)}:user")
             await self._take_in(kept, kept.said_at)
             self._save_soon()
@@ -478,7 +510,7 @@ class TextCall(CallTasks):
         """Free all words held in memory, once the call is over and its words are stored."""
         self.talk.forget()
         self.recorder.let_go()
-        self.moment, self._unanswered = "", {}
+        self.moment, self._unanswered, self._screenings = "", {}, {}
         self.playback.clear()
         self._exchange = None
 

@@ -271,14 +271,18 @@ class CallerSession:
         """The caller to serve from the next turn on."""
         self._not_mine = False
         """Whether what was said so far was not said by the user served now."""
+        self.unkept = False
+        """Whether the caller asked that nothing of this call be kept, whoever they turn out to be."""
+        self._said_changed = False
+        """Whether they were told that the line was linked or unlinked, which they heard if they speak again."""
         self.serve(phone.callers.guest())
 
-    @property
-    def greeting(self) -> str:
-        """The first words to the caller."""
+    def greet(self) -> str:
+        """The first words to the caller, as far as they are known by now."""
         settings = self._phone.settings
         phrases = settings.phrases_in(self.language)
         told = f" {phrases.link_changed}" if self.caller.changed else ""
+        self._said_changed = self.caller.changed
         if self.caller.shared and self.caller.guest:
             return phrases.greeting_shared + told
         if settings.greet_by_name and self.caller.name and not self.caller.guest:
@@ -309,9 +313,8 @@ class CallerSession:
         """
         self.caller = caller
         memory = self._phone.memory_of(caller.user).at(caller.level)
-        held = caller.line is not None and caller.unproven
-        owner = self._phone.callers.lines.held(caller.line) if caller.line and held else caller.user
-        keeping = self._phone.settings.retention == "keep" and (held or not caller.guest)
+        owner = self._phone.callers.lines.held(caller.line) if caller.line and caller.held else caller.user
+        keeping = self._phone.settings.retention == "keep" and (caller.held or not caller.guest)
         self._call.serve(memory, kept_in=self._phone.memory_of(owner), keeping=keeping)
 
     async def prepare(self) -> None:
@@ -345,6 +348,40 @@ class CallerSession:
         except EchoicError as error:
             log.error("a guest could not be forgotten: %s", type(error).__name__)  # noqa: TRY400 - no content
 
+    async def keep_nothing(self) -> None:
+        """Destroy what was stored of the call, and store nothing more of it, whoever the caller turns out to
+        be.
+
+        Raises:
+            StoreUnavailable: some of it may still be stored.
+        """
+        self.unkept = True
+        await self._call.recorder.drop()
+        await self._off_the_record()
+
+    async def _off_the_record(self) -> None:
+        """Store the choice where another process looks for it; a guest who is not held is new to it."""
+        if self.caller.guest and not self.caller.held:
+            return
+        recorder = self._call.recorder
+        opened = await recorder.memory.conversation(recorder.name, begin=False)
+        await opened.off_the_record()
+
+    async def _keep_nothing_either(self, before: CallRecorder) -> None:
+        """Keep nothing of the call for the caller served now, if it was not to be kept before."""
+        recorder = self._call.recorder
+        keeping, recorder.keeping = recorder.keeping, False  # not before the choice is known and stored
+        try:
+            if before.keeping:  # then words have decided, perhaps in another process
+                opened = await before.memory.conversation(before.name, begin=False)
+                self.unkept = opened.verdict == "off the record"
+            if self.unkept:
+                await self._off_the_record()
+        except EchoicError as error:
+            log.error("whether a call may be kept is not known or not stored: %s", type(error).__name__)  # noqa: TRY400 - no content
+            return
+        recorder.keeping = keeping
+
     async def change(self, caller: Caller, *, denied: bool) -> None:
         """Serve somebody else. Nothing the model saw for the previous caller reaches it again.
 
@@ -353,7 +390,10 @@ class CallerSession:
             denied: whether the words so far were never the previous caller's: they move to the new one.
         """
         before, was = self._call.recorder, self.caller
-        self.serve(caller)  # first, so that whatever fails, nobody is served as the previous caller
+        # first and at once, so that whatever fails, nobody is served as the previous caller
+        self.serve(caller)
+        self._call.talk.forget()
+        await self._keep_nothing_either(before)
         if denied:
             try:
                 await before.drop()
@@ -361,8 +401,7 @@ class CallerSession:
                 log.error("another's words could not be taken out yet: %s", type(error).__name__)  # noqa: TRY400 - no content
         elif not was.guest:
             await before.complete()
-        self._call.talk.forget()
-        if denied or was.guest:
+        if (denied or was.guest) and not self.unkept:
             # the agent's words are not moved: they may be about the previous caller
             for turn in before.turns:
                 if turn.speaker == "user":
@@ -372,11 +411,13 @@ class CallerSession:
         await self.prepare()
 
     async def _adopt(self, before: CallRecorder, guest: str, *, denied: bool) -> None:
-        """Move a guest's memories to the caller, unless they were never theirs; no copy stays."""
+        """Move a guest's memories to the caller, unless they were never theirs or must not be kept; no copy
+        stays.
+        """
         try:
             noted = self._phone.memory_of(guest)
             facts = await noted.facts()
-            for memory in [] if denied or self.caller.guest else facts:
+            for memory in [] if denied or self.caller.guest or self.unkept else facts:
                 if memory.key is None:
                     await self._call.memory.remember(memory.text, category=memory.category)
                 else:
@@ -415,6 +456,7 @@ class CallerSession:
         heard = await self._verification.hear(said, spoken, self.caller, self.language, phrases)
         if heard.caller is not None:
             answer = heard.answer + (f" {phrases.link_changed}" if heard.caller.changed else "")
+            self._said_changed = heard.caller.changed
             await self._become(heard.caller)
             return answer, heard.kept
         if heard.answer or self.caller.unproven:
@@ -443,9 +485,9 @@ class CallerSession:
         self._call.memory.step_up(caller.level)
 
     async def _told(self) -> None:
-        """Record that the caller heard the greeting, and so was told of a change of the link."""
+        """Record that the caller was told of a change of the link, now that they speak again."""
         line = self.caller.line
-        if not self.caller.changed or line is None:
+        if not self._said_changed or not self.caller.changed or line is None:
             return
         self.caller = replace(self.caller, changed=False)
         try:

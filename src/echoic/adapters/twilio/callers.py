@@ -204,6 +204,11 @@ class Caller:
         """Whether nothing was proved, neither the number nor a person."""
         return not self.number_proven and not self.proved
 
+    @property
+    def held(self) -> bool:
+        """Whether their words are stored under the line, where nobody recalls them: see `PhoneLines.held`."""
+        return self.line is not None and self.unproven
+
 
 class Callers:
     """Identifies callers, and stores what it learns about their lines."""

@@ -401,15 +401,12 @@ class PhoneTools(MemoryTools):
 
     async def _remember(self, *, remember: bool) -> Answer:
         if not remember:
-            recorder = self._call.recorder
-            await recorder.drop()
-            if not self._call.caller_session.caller.guest:
-                dropped = await recorder.memory.conversation(recorder.name, begin=False)
-                await dropped.off_the_record()
+            await self._call.caller_session.keep_nothing()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
         if self._call.caller_session.caller.guest:
+            self._call.caller_session.unkept = False  # once they prove who they are
             return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
         recorder = self._call.recorder
         opened = recorder.opened
@@ -417,6 +414,7 @@ class PhoneTools(MemoryTools):
             opened = await recorder.memory.conversation(recorder.name, begin=False)
         if opened.silent:
             await opened.remember()
+        self._call.caller_session.unkept = False
         if not await recorder.keep():
             raise TimeoutError
         return {"success": True, "result": {"remembered": True}}

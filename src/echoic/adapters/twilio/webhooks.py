@@ -229,7 +229,7 @@ class Dialogue:
         await asyncio.wait({self.call.opened}, timeout=pace.answer_within_s)
         if self.call.over:  # a replay of a call that ended before
             return twiml.end()
-        return self._connect(twiml, self.call.caller_session.greeting)
+        return self._connect(twiml, self.call.caller_session.greet())
 
     def _connect(self, twiml: TwiML, greeting: str) -> str:
         channel = self._phone.settings.channel
