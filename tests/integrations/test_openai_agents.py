@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from agents import Agent, RunConfig, Runner, Session, SQLiteSession, set_tracing_disabled
+from agents import Agent, RunConfig, RunContextWrapper, Runner, Session, SQLiteSession, set_tracing_disabled
 from agents.items import ModelResponse
 from agents.models.interface import Model
 from agents.realtime import RealtimeAgent, RealtimeRunner, model_events
@@ -318,6 +318,23 @@ async def test_a_filter_of_your_own_runs_first_and_its_input_is_not_changed(memo
     model, _ = await run(memory, "ana", "s", "x", run_config=RunConfig(call_model_input_filter=own))
     assert seen[0] == [{"role": "user", "content": "What is my dog called?"}]
     assert "Bruno" in told(model)[0]
+
+
+async def test_of_a_long_message_the_end_is_searched_for(memory):
+    await memory.user("ana").set("pet", "a dog called Bruno")
+    model, _ = await run(memory, "ana", "s", f"{'x' * 40_000} What is my dog called?")
+    (text,) = told(model)
+    assert "Bruno" in text
+
+
+@pytest.mark.parametrize(
+    "value", ["9" * 5000, "[" * 100_000, "no JSON"], ids=["digits", "nesting", "no JSON"]
+)
+async def test_arguments_that_cannot_be_read_end_no_run(memory, value):
+    tools = {tool.name: tool for tool in memory_tools(lambda _context: memory.user("ana"))}
+    arguments = f'{{"query": {value}'
+    told = await tools["search_memory"].on_invoke_tool(RunContextWrapper(None), arguments)
+    assert told == "the arguments of search_memory are not JSON: call it again"
 
 
 async def test_what_people_said_is_quoted_as_data():

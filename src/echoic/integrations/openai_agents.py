@@ -28,7 +28,7 @@ from agents import FunctionTool, RunConfig, RunContextWrapper, SessionSettings
 from agents.realtime import RealtimePlaybackTracker, RealtimeSession
 from agents.run import CallModelData, ModelInputData
 
-from echoic.checks import MAX_TEXT_BYTES
+from echoic.checks import MAX_TEXT_BYTES, searchable
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.integrations.call_memory import UNAVAILABLE, CallMemory, TurnMemory
 from echoic.integrations.tools import call, exported, refusal
@@ -177,14 +177,14 @@ def _is_said_by_user(item: Any) -> bool:
 async def _known(user: UserMemory, question: str, options: dict[str, Any], budget_tokens: int) -> str:
     """What memory knows for `question`, as quoted lines; empty if nothing."""
     try:
-        recall = await user.recall(question, **options)
+        recall = await user.recall(searchable(question), **options)
         asking = [ASKING] if await user.asks_first() else []
         if recall.hits or recall.outcome != "complete":
             asking.append((await user.pack(recall, budget_tokens=budget_tokens)).text)
         return TurnMemory("\n".join(asking)).message
     except NotOpen:
         raise  # a mistake in the set-up
-    except InvalidInput:  # such as a message of megabytes
+    except InvalidInput:  # such as a message without words
         return ""
     except EchoicError:
         return UNAVAILABLE.message
@@ -199,7 +199,7 @@ def memory_tools(user_of: UserOf) -> list[FunctionTool]:
             answer = await call(user_of(context.context), name, given)
         except EchoicError as error:
             return refusal(error)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
             return f"the arguments of {name} are not JSON: call it again"
         return json.dumps(answer, ensure_ascii=False)
 
