@@ -17,6 +17,8 @@ from echoic.errors import InvalidInput
 MAX_KEY_CHARACTERS = 256
 MAX_TEXT_BYTES = 32 * 1024
 """The largest value or utterance, in bytes of UTF-8. Longer texts belong in documents, not in memory."""
+MAX_SEARCHED_CHARACTERS: Final = 2000
+"""The characters of a message that it is searched by."""
 MIN_DISTINCT_CHARACTERS: Final = 8
 """The least number of different characters in a secret. 32 random hexadecimal digits have fewer once in 27
 million times."""
@@ -140,6 +142,11 @@ def storable(text: str) -> str:
     limit.
     """
     return text.replace("\0", "").encode(errors="replace").decode()[: MAX_TEXT_BYTES // 4]
+
+
+def searchable(text: str) -> str:
+    """A message as a query: its end, where the question is. Blank if it has no words to search for."""
+    return storable(text.rstrip()[-MAX_SEARCHED_CHARACTERS:]).strip()
 
 
 def _storable(value: str, what: str) -> str:

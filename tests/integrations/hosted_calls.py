@@ -67,8 +67,7 @@ def elevenlabs_signed(body, now_s, secret=ELEVENLABS):
     return {"elevenlabs-signature": f"t={stamp},v0={digest(secret, stamp.encode() + b'.' + body)}"}
 
 
-def retell_ended(number=ANA, *, outbound=False):
-    words = [{"word": "Hi", "start": 1.5, "end": 1.9}]
+def retell_ended(number=ANA, *, outbound=False, words=({"word": "Hi", "start": 1.5, "end": 1.9},)):
     said = [
         {"role": "agent", "content": "Hello!", "words": []},
         {"role": "user", "content": TEACHES, "words": words},

@@ -118,6 +118,52 @@ async def test_a_growing_session_that_is_added_again_and_again_is_kept_once(memo
     assert await turns(memory) == said
 
 
+@pytest.mark.parametrize("pasted", ["x" * 40_000, "One \0 and half a \ud83d character.", "\0"])
+async def test_a_message_that_no_turn_can_hold_ends_no_run_and_what_follows_it_is_kept(memory, pasted):
+    kit = Kit(memory)
+    for text in (pasted, "I live in Porto."):
+        await kit.say("ana", "s" * 256, text)
+    said = await turns(memory, "s" * 256)
+    assert said[-3:] == [("agent", "Noted."), ("user", "I live in Porto."), ("agent", "Noted.")]
+    kept = "".join(text for _, text in said[:-3])
+    assert kept == pasted.replace("\0", "").replace("\ud83d", "?")
+
+
+async def test_a_run_ends_normally_while_the_store_is_gone_and_its_turns_are_kept_after_the_next(
+    memory, monkeypatch, caplog
+):
+    kit = Kit(memory)
+
+    async def gone(*_args, **_kwargs):
+        raise echoic.StoreUnavailable("gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(memory.user("ana").backing_store._observed, "write", gone)
+        await kit.say("ana", "s1", "I am allergic to peanuts.")
+    assert "not kept yet: StoreUnavailable" in caplog.text
+    assert "peanuts" not in caplog.text
+    await kit.say("ana", "s1", "I live in Porto.")
+    assert [text for _, text in await turns(memory)] == [
+        "I am allergic to peanuts.",
+        "Noted.",
+        "I live in Porto.",
+        "Noted.",
+    ]
+
+
+@pytest.mark.parametrize("query", ["", " ", "\0"])
+async def test_a_model_that_searches_for_nothing_finds_nothing(memory, query):
+    await memory.user("ana", "films").set("pet", "a dog")
+    service = EchoicMemoryService(memory)
+    assert (await service.search_memory(app_name="films", user_id="ana", query=query)).memories == []
+
+
+async def test_of_a_long_message_the_end_is_searched_for(memory):
+    await memory.user("ana", "films").set("pet", "a dog called Bruno")
+    told, _ = await Kit(memory).say("ana", "s1", f"{'x' * 40_000} What is my dog called?")
+    assert "Bruno" in told
+
+
 async def test_the_models_tool_finds_what_is_known(memory):
     kit = Kit(memory)
     await memory.user("ana", "films").set("pet", "a dog called Bruno")

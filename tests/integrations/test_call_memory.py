@@ -126,6 +126,40 @@ async def test_an_answer_that_was_cut_off_is_kept_as_well_as_it_is_known(ana, wr
     assert await kept(ana) == [("agent", text, heard)]
 
 
+@pytest.mark.parametrize(
+    "said", ["You have one appointment on Friday.", "you have one appointment on friday"]
+)
+async def test_words_that_no_model_wrote_are_not_taken_for_an_older_answer(ana, said):
+    call = call_of(ana)
+    call.reply().append("A guess at an answer, which was given up.")
+    call.reply().append("You have one appointment on Friday.")
+    call.agent_said(said)
+    call.reply().append("At nine, with Dr. Gray.")  # not spoken yet
+    for filler in ("One", "You", "A", "Appointment"):
+        call.agent_said(filler, interrupted=True)
+    call.agent_said("At nine", interrupted=True)
+    call.agent_said("At", interrupted=True)  # of a filler again: that answer was used
+    await call.aclose()
+    assert await kept(ana) == [
+        ("agent", said, None),
+        *(("agent", filler, None) for filler in ("One", "You", "A", "Appointment")),
+        ("agent", "At nine, with Dr. Gray.", "At nine,"),
+        ("agent", "At", None),
+    ]
+
+
+async def test_an_answer_that_is_being_written_is_found_by_its_beginning_only(ana):
+    call = call_of(ana)
+    call.reply().append("You have one appointment on Friday.")
+    call.agent_said("One", interrupted=True)
+    call.agent_said("You have one", interrupted=True)
+    await call.aclose()
+    assert await kept(ana) == [
+        ("agent", "One", None),
+        ("agent", "You have one appointment on Friday.", "You have one"),
+    ]
+
+
 async def test_turns_delivered_twice_are_kept_once_and_ids_of_two_calls_do_not_meet(ana):
     for name in ("call-1", "call-2"):
         call = call_of(ana, name)

@@ -162,6 +162,24 @@ async def test_a_search_puts_first_what_echoics_ranking_finds(memory):
     assert all(item.score is None for item in again)
 
 
+@pytest.mark.parametrize("query", ["", " ", "\0"])
+async def test_a_query_without_words_lists_what_there_is(memory, query):
+    store = EchoicStore(memory)
+    await store.aput(("ana",), "a", VALUES[0])
+    (found,) = await store.asearch(("ana",), query=query)
+    assert (found.key, found.score) == ("a", None)
+
+
+@pytest.mark.parametrize("before", ["x" * 40_000, "\0", "\ud83d"], ids=["long", "NUL", "half a character"])
+async def test_a_query_that_no_turn_could_hold_is_searched_for_by_its_end(memory, before):
+    store = EchoicStore(memory)
+    for key, value in zip("abc", VALUES, strict=True):
+        await store.aput(("ana",), key, value)
+    found = await store.asearch(("ana",), query=f"{before} which music do they like, jazz?")
+    assert found[0].key == "a"
+    assert found[0].score is not None
+
+
 async def test_the_first_label_is_the_user_and_without_one_nothing_is_done(memory):
     store = EchoicStore(memory)
     await store.aput(("ana", "memories"), "a", {"text": "likes jazz"})

@@ -474,6 +474,8 @@ class Conversation(llm.RealtimeSession):
         super().__init__(model)
         self._context, self._tools = llm.ChatContext.empty(), llm.ToolContext.empty()
         self.instructions, self.truncated = "", []
+        self.updating, self.answering = asyncio.Event(), asyncio.Event()
+        self.answering.set()
 
     chat_ctx = property(lambda self: self._context.copy())
     tools = property(lambda self: self._tools)
@@ -484,6 +486,9 @@ class Conversation(llm.RealtimeSession):
     async def update_chat_ctx(self, chat_ctx):
         before = {item.id for item in self._context.items}
         self._context = chat_ctx.copy()
+        if not self.answering.is_set():
+            self.updating.set()
+            await self.answering.wait()  # as a provider's answer is waited for
         ids = [None, *(item.id for item in chat_ctx.items)]
         for previous, item in zip(ids, chat_ctx.items, strict=False):
             if item.id not in before:
@@ -586,6 +591,47 @@ async def test_a_realtime_model_is_told_who_calls_and_what_is_known_of_what_they
         assert provider.instructions == "You are Pip."
         assert "<memory>" not in str(call.session.history.to_dict())
     assert [turn.text for turn in await turns(ana)] == ["What is my boat in the harbour called?", "Okay."]
+
+
+async def test_what_is_told_of_the_caller_and_of_a_turn_at_once_is_both_there(ana):
+    await ana.set("user_name", "Ana")
+    await ana.remember("My boat in the harbour is called Nellie.")
+    async with calling_realtime(ana, Realtime()) as (call, provider):
+        await call.until(lambda: provider.notes)
+        agent = call.session.current_agent
+        await agent._tell("caller", "")
+        provider.answering.clear()
+        entering = asyncio.create_task(agent.on_enter())
+        await asyncio.wait_for(provider.updating.wait(), 20)
+        provider.hears("What is my boat in the harbour called?", "item_1")
+        await call.memory.memory_for("What is my boat in the harbour called?")
+        await asyncio.sleep(0)  # what was found is told next
+        provider.answering.set()
+        await entering
+        await call.until(lambda: len(provider.notes) == 2)
+        assert ["Ana" in provider.notes[0][1], "Nellie" in provider.notes[1][1]] == [True, True]
+        provider.hears("Okay.", "item_2")
+        await call.until(lambda: len(provider.notes) == 1)
+        assert "Ana" in provider.notes[0][1]
+
+
+async def test_what_is_told_of_a_turn_goes_when_the_next_one_comes_while_it_is_told(ana):
+    await ana.set("user_name", "Ana")
+    await ana.remember("My boat in the harbour is called Nellie.")
+    async with calling_realtime(ana, Realtime()) as (call, provider):
+        await call.until(lambda: provider.notes)
+        caller = provider.notes
+        provider.answering.clear()
+        provider.hears("What is my boat in the harbour called?", "item_1")
+        await asyncio.wait_for(provider.updating.wait(), 20)
+        provider.hears("Okay.", "item_2")
+        await call.memory.memory_for("Okay.")
+        provider.answering.set()
+        await call.until(lambda: provider.notes == caller)
+        agent = call.session.current_agent
+        await call.until(lambda: not agent._tellings)
+        assert provider.notes == caller
+        assert list(agent._notes) == ["caller"]
 
 
 async def test_of_a_realtime_answer_that_was_cut_off_all_is_kept_and_what_was_heard(ana):

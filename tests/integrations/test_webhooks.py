@@ -19,10 +19,12 @@ from echoic.integrations.hosted_agents import (
     signed_by_elevenlabs,
     signed_by_retell,
     signed_by_vapi,
+    webhooks,
 )
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.phone_registry import identity_of
 from echoic.prompt.answer import UNREAD
+from echoic.server import ServerSettings, create_app
 from integrations.hosted_calls import (
     ANA,
     ASKS,
@@ -32,6 +34,7 @@ from integrations.hosted_calls import (
     TEACHES,
     VAPI,
     Platform,
+    by_list,
     elevenlabs_ended,
     elevenlabs_signed,
     retell_ended,
@@ -129,7 +132,13 @@ async def test_every_route_refuses_what_is_not_signed_and_one_without_a_secret_i
 
 
 async def test_what_is_signed_and_is_no_object_is_refused(platform):
-    for body, status in ((b"no", 400), (b"[]", 400), (b"{}", 200), (b'{"message": {"call": []}}', 200)):
+    for body, status in (
+        (b"no", 400),
+        (b"[]", 400),
+        (b"[" * 100_000, 400),
+        (b"{}", 200),
+        (b'{"message": {"call": []}}', 200),
+    ):
         answer = await platform.http.post("/vapi", content=body, headers=vapi_signed(body))
         assert answer.status_code == status
 
@@ -176,6 +185,8 @@ async def test_vapis_tools_are_called_whichever_way_it_writes_them(service, plat
         {"id": "3", "function": {"name": "get_memory", "arguments": '{"key": "pet"}'}},
         {"id": "4", "name": "no_such_tool", "arguments": {}},
         {"id": "5", "name": "set_memory", "arguments": "no JSON"},
+        {"id": "6", "name": "set_memory", "arguments": "[" * 100_000},
+        {"id": "7", "name": "set_memory", "arguments": "9" * 5000},
     ]
     results = (await platform.vapi("tool-calls", toolCallList=calls)).json()["results"]
     told = {result["toolCallId"]: result["result"] for result in results}
@@ -183,7 +194,7 @@ async def test_vapis_tools_are_called_whichever_way_it_writes_them(service, plat
     assert "peanuts" in told["1"]
     assert json.loads(told["3"])["memory"]["text"] == "Bruno"
     assert "no tool" in told["4"]
-    assert "JSON" in told["5"]
+    assert all("JSON" in told[name] for name in "567")
     assert await service.user("bob").facts() == []
 
 
@@ -220,6 +231,29 @@ async def test_of_an_elevenlabs_answer_that_was_cut_off_all_is_kept_and_what_was
     assert "peanuts" in found["result"]
     nobody = (await platform.elevenlabs("tools/search_memory", caller_id="", query=ASKS)).json()
     assert nobody == {"result": UNKNOWN_CALLER}
+
+
+async def test_echoics_server_takes_the_report_of_a_long_call_and_nothing_else_of_that_size(tmp_path):
+    memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical")
+    router = webhooks(memory, whose=by_list, retell_key=RETELL, level="account")
+    app = create_app(memory, ServerSettings(secret="of a server of the tests, long enough"), webhooks=router)
+    words = [{"word": "peanuts", "start": n / 2, "end": n / 2 + 0.4} for n in range(30_000)]
+    body = retell_ended(words=words)
+    assert 1_500_000 < len(body) < 2_000_000
+    signed = retell_signed(body, time.time())
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
+    ):
+        assert (await http.post("/hooks/retell", content=body)).status_code == 401
+        assert (await http.post("/hooks/retell", content=body, headers=signed)).status_code == 200
+        assert await turns(memory, "retell:r1") == [("agent", "Hello!", None, 0), ("user", TEACHES, None, 0)]
+        for path, size in (("/api/chat", len(body)), ("/hooksy", len(body)), ("/hooks/retell", 5_000_001)):
+            assert (await http.post(path, content=body.ljust(size))).status_code == 413
+        deep = body[:-1] + b', "deep": ' + b"[" * 40 + b"]" * 40 + b"}"
+        headers = retell_signed(deep, time.time())
+        assert (await http.post("/hooks/retell", content=deep, headers=headers)).status_code == 422
 
 
 async def test_a_report_that_cannot_be_kept_is_to_be_delivered_again(service, platform, monkeypatch):

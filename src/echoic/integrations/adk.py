@@ -10,6 +10,7 @@ The app name is the deployment and the user id the user; neither is ever taken f
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -22,11 +23,14 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions.session import Session
 from google.genai import types
 
-from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.checks import MAX_KEY_CHARACTERS, MAX_TEXT_BYTES, searchable, storable
+from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreUnavailable
 from echoic.memory.assurance import Level
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Turn
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -63,9 +67,15 @@ class EchoicMemoryService(BaseMemoryService):
         self._loop = asyncio.get_running_loop()
 
     async def keep(self, callback_context: CallbackContext) -> None:
-        """Store the session's new turns: an `after_agent_callback`."""
-        session = callback_context.session
-        await self.add_session_to_memory(session)
+        """Store the session's new turns: an `after_agent_callback`. What cannot be stored now is stored after
+        a later answer.
+        """
+        try:
+            await self.add_session_to_memory(callback_context.session)
+        except NotOpen:
+            raise  # a mistake in the set-up
+        except EchoicError as error:  # the run would fail after its answer
+            log.warning("the turns of a session are not kept yet: %s", type(error).__name__)
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the turns of a session. Turns that were stored before change nothing."""
@@ -89,7 +99,7 @@ class EchoicMemoryService(BaseMemoryService):
         """
         if not session_id:
             raise InvalidInput("session_id is empty: turns are stored in a conversation")
-        turns = [turn for event in events if (turn := _turn(event, session_id)) is not None]
+        turns = [turn for event in events for turn in _turns(event, session_id)]
         if turns:
             await self._at_home(self._append(app_name, user_id, session_id, turns))
 
@@ -114,7 +124,9 @@ class EchoicMemoryService(BaseMemoryService):
             StoreUnavailable: memory could not be searched.
         """
         user = self._user(app_name, user_id)
-        recall = await self._at_home(user.recall(query, limit=self._limit, deadline_ms=self._deadline_ms))
+        if not (asked := searchable(query)):
+            return SearchMemoryResponse()
+        recall = await self._at_home(user.recall(asked, limit=self._limit, deadline_ms=self._deadline_ms))
         if recall.outcome == "unavailable" and not recall.hits:
             raise StoreUnavailable("memory could not be searched: an empty result proves nothing")
         entries = [_entry(hit, recall.outcome) for hit in recall.hits]
@@ -142,16 +154,24 @@ class EchoicMemoryService(BaseMemoryService):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 
-def _turn(event: Event, session: str) -> Turn | None:
-    """The turn in an event; None if it has none, or an incomplete one."""
-    text = _text(event.content)
-    if event.partial or not text:
-        return None
+def _turns(event: Event, session: str) -> list[Turn]:
+    """The turns in an event: one for each piece of its text that can be stored; none if it is incomplete."""
+    if event.partial:
+        return []
     speaker = "user" if event.author == "user" else "agent"
     # the framework does not report how much of an interrupted answer was played: none counts as heard
     heard = "" if event.interrupted and speaker == "agent" else None
     said_at = datetime.fromtimestamp(event.timestamp, UTC)
-    return Turn(id=f"{session}:{event.id}", speaker=speaker, text=text, heard=heard, said_at=said_at)
+    text, size = _text(event.content), MAX_TEXT_BYTES // 4
+    turns = []
+    for number, at in enumerate(range(0, len(text), size)):
+        name = f"{session}:{event.id}" + (f"-{number}" if number else "")
+        if piece := storable(text[at : at + size]).strip():
+            turn = Turn(
+                id=name[-MAX_KEY_CHARACTERS:], speaker=speaker, text=piece, heard=heard, said_at=said_at
+            )
+            turns.append(turn)
+    return turns
 
 
 def _text(content: types.Content | None) -> str:

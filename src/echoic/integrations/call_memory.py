@@ -17,13 +17,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER, checked_name, storable
+from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER, checked_name, searchable, storable
 from echoic.errors import EchoicError, InvalidInput, QuotaExceeded
 from echoic.memory.concurrency import noted
 from echoic.memory.conversation import OpenConversation
@@ -44,8 +45,6 @@ FINISH_S: Final = 10.0
 RETRY_S: Final = 0.5
 _DRAFTS: Final = 8
 """How many replies of the model wait until it is known how much of them was heard."""
-_SEARCHED_CHARACTERS: Final = 2000
-"""Characters of a turn used for searching, from its end, where the question is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,7 @@ class CallMemory:
         """The final transcripts of this turn; there may be several."""
         self._turn_is_over = True
         self._drafts = deque[list[str]](maxlen=_DRAFTS)
+        """What the model wrote and nobody has spoken yet, in order."""
         self._cut_off = ""
         """The heard part of the last interrupted reply, until the user's next turn."""
         self._unkept = deque[tuple[Turn, asyncio.Task[TurnMemory] | None]]()
@@ -156,7 +156,7 @@ class CallMemory:
         if final:
             self._segments = [so_far]
         if so_far and self._closing is None:
-            self._recall.partial(storable(so_far[-_SEARCHED_CHARACTERS:]))
+            self._recall.partial(searchable(so_far))
 
     def discard(self) -> None:
         """Drop the transcripts of this turn: they were noise, or a backchannel such as "mhm"."""
@@ -167,7 +167,7 @@ class CallMemory:
 
         A repeated call for the same turn, as by speculative generation or after a tool, returns the same.
         """
-        if not storable(said).strip():
+        if not searchable(said):
             return NOTHING
         # shielded: a cancelled reply must not end the search for another
         return await asyncio.shield(self._answer(said))
@@ -193,7 +193,7 @@ class CallMemory:
     async def _look_up(self, said: str) -> TurnMemory:
         async with self._looking:
             try:
-                found = await self._recall.final(storable(said[-_SEARCHED_CHARACTERS:]))
+                found = await self._recall.final(searchable(said))
             except Exception as error:  # noqa: BLE001 - of a custom embedder or store: the call goes on
                 log.error("a call's recall failed: %s", type(error).__name__)  # noqa: TRY400 - no content
                 return UNAVAILABLE
@@ -247,26 +247,23 @@ class CallMemory:
         if not text.strip():
             return  # before a tool, or interrupted before a word was heard
         self._answers.clear()  # the turn is answered: the same words are looked up again next time
+        drafts = ["".join(draft).strip() for draft in self._drafts]
         if not interrupted:
+            self._spoken(next((n for n, heard in _beginning(drafts, text) if heard == drafts[n]), -1))
             self._keep(AGENT, text, id=id, said_at=said_at)
             return
         if text.strip() == self._cut_off:
             return  # frameworks report an interrupted answer twice, with different ids
         self._cut_off = text.strip()
-        drafts = ["".join(draft).strip() for draft in reversed(self._drafts)]
-        for draft in drafts:
-            if says(draft, text):
-                heard = heard_part(draft, text)
-                self._keep(AGENT, draft, heard=None if heard == draft else heard, id=id, said_at=said_at)
-                return
-        for draft in drafts:  # speech output may report "five dollars" for "$5"
-            with suppress(InvalidInput):
-                if end := heard_ends([draft], text)[0]:
-                    self._keep(AGENT, draft, heard=draft[:end], id=id, said_at=said_at)
-                    return
-        # spoken in other words: the reply with the same beginning
-        written = next((draft for draft in drafts if heard_part(draft, text)), text)
-        self._keep(AGENT, written, heard=None if written == text else text, id=id, said_at=said_at)
+        number, heard = next(_beginning(drafts, text), (-1, text))
+        written = drafts[number] if number >= 0 else text  # such as a filler, which no model wrote
+        self._spoken(number)
+        self._keep(AGENT, written, heard=None if heard == written else heard, id=id, said_at=said_at)
+
+    def _spoken(self, number: int) -> None:
+        """Drop draft `number`, which was spoken, and those before it, which never will be."""
+        for _ in range(number + 1):
+            self._drafts.popleft()
 
     def _keep(
         self,
@@ -342,3 +339,21 @@ class CallMemory:
                 return
             await asyncio.sleep(RETRY_S)
             self._writer = asyncio.get_running_loop().create_task(self._write())
+
+
+def _beginning(drafts: Sequence[str], text: str) -> Iterator[tuple[int, str]]:
+    """The drafts that begin with `text`, which was heard: their numbers, and the part of them that is meant.
+
+    The best match first, and of equal ones the newest.
+    """
+    newest_first = [(number, drafts[number]) for number in reversed(range(len(drafts)))]
+    for number, draft in newest_first:
+        if says(draft, text, at_start=True):
+            yield number, heard_part(draft, text)
+    for number, draft in newest_first:  # speech output may report "five dollars" for "$5"
+        with suppress(InvalidInput):
+            if end := heard_ends([draft], text)[0]:
+                yield number, draft[:end]
+    for number, draft in newest_first:  # spoken in other words
+        if says(draft, text.split(maxsplit=1)[0], at_start=True):
+            yield number, text

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 
 from fastapi import APIRouter, HTTPException, Request
 
-from echoic.checks import AGENT, USER, storable
+from echoic.checks import AGENT, USER, searchable, storable
 from echoic.errors import EchoicError, StoreUnavailable
 from echoic.integrations import tools
 from echoic.memory.assurance import Level
@@ -101,16 +101,16 @@ class HostedWebhooks:
             answer = await tools.call(user, str(tool), given or {}, conversation=conversation)
         except EchoicError as error:
             return tools.refusal(error)
-        except ValueError:
+        except (ValueError, RecursionError):
             return "the arguments are not JSON"
         return json.dumps(answer, ensure_ascii=False)
 
     async def documents(self, user: UserMemory | None, said: str) -> list[dict[str, Any]]:
         """The memories for `said`, in the form of a Vapi knowledge base."""
-        if user is None or not said.strip():
+        if user is None or not searchable(said):
             return []
         try:
-            recall = await user.recall(storable(said), limit=5, deadline_ms=RECALL_DEADLINE_MS)
+            recall = await user.recall(searchable(said), limit=5, deadline_ms=RECALL_DEADLINE_MS)
         except EchoicError as error:
             log.warning("memory could not be searched for a call: %s", type(error).__name__)
             return [{"content": UNREAD, "similarity": 1.0}]
@@ -149,7 +149,7 @@ async def _read(request: Request, secret: str, signed: Signed) -> dict[str, Any]
         raise HTTPException(401, "the signature is missing, wrong or too old")
     try:
         payload = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HTTPException(400, "the body is not JSON") from error
     if not isinstance(payload, dict):
         raise HTTPException(400, "the body is not a JSON object")

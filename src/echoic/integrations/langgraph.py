@@ -30,6 +30,7 @@ from langgraph.store.base import (
     get_text_at_path,
 )
 
+from echoic.checks import searchable
 from echoic.errors import NotAllowed
 from echoic.memory.assurance import Level
 from echoic.memory.items import Item as KeptItem
@@ -158,9 +159,9 @@ class EchoicStore(BaseStore):
 
         listed = [item for item in await items.all() if wanted(item)]
         listed.sort(key=_order(listed))
-        if not op.query:
+        if not (query := searchable(op.query or "")):
             return [SearchItem(**_fields(item)) for item in listed[op.offset : op.offset + op.limit]]
-        search = await items.search(op.query, limit=MAX_LIMIT, deadline_ms=self._deadline_ms)
+        search = await items.search(query, limit=MAX_LIMIT, deadline_ms=self._deadline_ms)
         found = {item.name: item for item in search.items}
         there = {item.name for item in listed}
         ranked = [item for item in found.values() if item.name in there]

@@ -111,7 +111,9 @@ class EchoicAgent(Agent):
         self._call_memory = memory
         self._notes: dict[str, llm.ChatMessage] = {}
         """The messages last added to a realtime session: about the caller, and for the turn."""
-        self._telling: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._tellings = set[asyncio.Task[None]]()
+        self._one_telling = asyncio.Lock()
 
     async def llm_node(
         self, chat_ctx: llm.ChatContext, tools: list[Any], model_settings: Any
@@ -147,9 +149,9 @@ class EchoicAgent(Agent):
         """Search memory for `said` if this agent has a realtime model. Never waits."""
         if self._realtime is None:
             return
-        if self._telling is not None:
-            self._telling.cancel()  # a newer turn counts
-        self._telling = asyncio.ensure_future(self._tell_known(said))
+        if self._looking is not None:
+            self._looking.cancel()  # a newer turn counts
+        self._looking = asyncio.ensure_future(self._tell_known(said))
 
     async def _tell_known(self, said: str) -> None:
         await self._tell("turn", (await self._call_memory.memory_for(said)).message)
@@ -162,25 +164,35 @@ class EchoicAgent(Agent):
             return None
 
     async def _tell(self, name: str, message: str) -> None:
-        """Replace the message `name` in the provider's session. It does not enter the agent's own history."""
-        session, before = self._realtime, self._notes.get(name)
-        if session is None or message == (before.text_content if before else ""):
-            return
-        if not session.capabilities.mutable_chat_context:
-            log.warning(
-                "this realtime model takes no messages while it runs: it is not told what is remembered"
-            )
-            return
-        notes = {each: note for each, note in self._notes.items() if each != name}
-        if message:
-            notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
-        context = session.chat_ctx.copy()
-        context.items[:] = [item for item in context.items if not item.id.startswith(_NOTE)]
-        # before the newest item, since the framework copies the last one into the agent's history
-        context.items[-1:-1] = notes.values()
-        try:
-            await session.update_chat_ctx(context)
-        except llm.RealtimeError as error:
-            log.warning("a realtime model could not be told what is remembered: %s", type(error).__name__)
-        else:
-            self._notes = notes
+        """Replace the message `name` in the provider's session. It does not enter the agent's own history.
+
+        Once begun it goes on when it is cancelled, or the session would hold a message that is not noted.
+        """
+        telling = asyncio.ensure_future(self._replace(name, message))
+        self._tellings.add(telling)  # the event loop keeps no task alive
+        telling.add_done_callback(self._tellings.discard)
+        await asyncio.shield(telling)
+
+    async def _replace(self, name: str, message: str) -> None:
+        async with self._one_telling:  # each sends the other message as well
+            session, before = self._realtime, self._notes.get(name)
+            if session is None or message == (before.text_content if before else ""):
+                return
+            if not session.capabilities.mutable_chat_context:
+                log.warning(
+                    "this realtime model takes no messages while it runs: it is not told what is remembered"
+                )
+                return
+            notes = {each: note for each, note in self._notes.items() if each != name}
+            if message:
+                notes[name] = llm.ChatMessage(role="user", content=[message], id=utils.shortuuid(_NOTE))
+            context = session.chat_ctx.copy()
+            context.items[:] = [item for item in context.items if not item.id.startswith(_NOTE)]
+            # before the newest item, since the framework copies the last one into the agent's history
+            context.items[-1:-1] = notes.values()
+            try:
+                await session.update_chat_ctx(context)
+            except llm.RealtimeError as error:
+                log.warning("a realtime model could not be told what is remembered: %s", type(error).__name__)
+            else:
+                self._notes = notes

@@ -28,7 +28,7 @@ from agents import FunctionTool, RunConfig, RunContextWrapper, SessionSettings
 from agents.realtime import RealtimePlaybackTracker, RealtimeSession
 from agents.run import CallModelData, ModelInputData
 
-from echoic.checks import MAX_TEXT_BYTES
+from echoic.checks import MAX_TEXT_BYTES, searchable
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.integrations.call_memory import UNAVAILABLE, CallMemory, TurnMemory
 from echoic.integrations.tools import call, exported, refusal
@@ -45,6 +45,8 @@ Item = dict[str, Any]
 DEADLINE_MS: Final = 150.0
 BUDGET_TOKENS: Final = 300
 _KIND: Final = "openai-agents"
+_ROUNDING_MS: Final = 1.0
+"""By how much the reports of what was played may add up to less than an answer."""
 _SPEAKERS: Final = {"user": "user", "assistant": "agent"}
 
 
@@ -175,14 +177,14 @@ def _is_said_by_user(item: Any) -> bool:
 async def _known(user: UserMemory, question: str, options: dict[str, Any], budget_tokens: int) -> str:
     """What memory knows for `question`, as quoted lines; empty if nothing."""
     try:
-        recall = await user.recall(question, **options)
+        recall = await user.recall(searchable(question), **options)
         asking = [ASKING] if await user.asks_first() else []
         if recall.hits or recall.outcome != "complete":
             asking.append((await user.pack(recall, budget_tokens=budget_tokens)).text)
         return TurnMemory("\n".join(asking)).message
     except NotOpen:
         raise  # a mistake in the set-up
-    except InvalidInput:  # such as a message of megabytes
+    except InvalidInput:  # such as a message without words
         return ""
     except EchoicError:
         return UNAVAILABLE.message
@@ -197,7 +199,7 @@ def memory_tools(user_of: UserOf) -> list[FunctionTool]:
             answer = await call(user_of(context.context), name, given)
         except EchoicError as error:
             return refusal(error)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
             return f"the arguments of {name} are not JSON: call it again"
         return json.dumps(answer, ensure_ascii=False)
 
@@ -245,8 +247,9 @@ async def follow(
     """The events of a realtime session; iterate over this instead of the session to store what is said.
 
     An interrupted answer is stored with the part of it that was heard, by how much was played; if nothing was
-    heard it is not stored. A turn is stored when the next one is complete, the last ones when the session or
-    the iteration ends. Writing never delays an event.
+    heard it is not stored. A turn is stored when a later one of the user is complete and every answer between
+    was played or interrupted; the last ones when the session or the iteration ends. Writing never delays an
+    event.
 
     Args:
         session: the open session.
@@ -275,6 +278,8 @@ class _Answer:
     text: str = ""
     audio_bytes: int = 0
     began_at: float = 0.0
+    is_written: bool = False
+    """Whether all of it was generated."""
     played_ms: float | None = None
     """Milliseconds played, for an interrupted answer."""
 
@@ -294,39 +299,56 @@ class _PlayedAnswer:
             self._note([event.item])
         elif event.type == "history_updated":
             self._note(event.history)
-        elif event.type == "audio":
+        elif event.type == "audio" and event.item_id not in self._kept:
             answer = self._messages.setdefault(event.item_id, _Answer("assistant"))
             answer.began_at = answer.began_at or asyncio.get_running_loop().time()
             answer.audio_bytes += len(event.audio.data)
         elif event.type == "audio_interrupted" and event.item_id in self._messages:
-            answer = self._messages[event.item_id]
-            if self._played is not None:
-                answer.played_ms = self._played.played_ms.get(event.item_id, 0.0)
-            else:
-                answer.played_ms = 1000 * (asyncio.get_running_loop().time() - answer.began_at)
+            self._messages[event.item_id].played_ms = self._played_ms(event.item_id)
+        said = [name for name, each in self._messages.items() if each.role == "user" and each.text.strip()]
+        if said:
+            self.flush(said[-1])
 
     def _note(self, items: Sequence[Any]) -> None:
-        complete = None
         for item in items:
             if item.type != "message" or item.role == "system" or item.item_id in self._kept:
                 continue
             message = self._messages.setdefault(item.item_id, _Answer(item.role))
             message.text = _said(item.model_dump()) or message.text
-            if item.role == "user" and message.text.strip():
-                complete = item.item_id
-        if complete is not None:
-            self.flush(complete)
+            message.is_written |= getattr(item, "status", None) in ("completed", "incomplete")
 
     def flush(self, last: str | None = None) -> None:
-        """Store every message up to `last`, or all."""
-        for name in list(self._messages):
+        """Store every message up to `last`, as far as it is known what was heard of them, or all."""
+        names = list(self._messages)
+        for place, name in enumerate(names):
             message = self._messages[name]
+            if last is not None and not self._is_over(name, names[place + 1 :]):
+                return
             # without words it is kept for later, since its transcript may still come
             if message.text.strip():
                 self._keep(name, message)
                 del self._messages[name]
             if name == last:
                 return
+
+    def _is_over(self, name: str, later: Sequence[str]) -> bool:
+        """Whether nothing more of a message can be heard: answers are played one after the other."""
+        message = self._messages[name]
+        if message.role == "user" or message.played_ms is not None or any(map(self._played_ms, later)):
+            return True
+        played_bytes = (self._played_ms(name) + _ROUNDING_MS) * self._bytes_per_ms
+        return message.is_written and played_bytes >= message.audio_bytes
+
+    def _played_ms(self, name: str) -> float:
+        """How much of a message has been played so far."""
+        if self._played is not None:
+            return self._played.played_ms.get(name, 0.0)
+        began_at = self._messages[name].began_at
+        return 1000 * (asyncio.get_running_loop().time() - began_at) if began_at else 0.0
+
+    @property
+    def _bytes_per_ms(self) -> int:
+        return _bytes_per_ms(self._played.audio_format if self._played else None)
 
     def _keep(self, name: str, message: _Answer) -> None:
         self._kept.add(name)
@@ -344,8 +366,7 @@ class _PlayedAnswer:
         """The words that were played in full, assuming an even pace."""
         if message.played_ms is None or not message.audio_bytes:
             return message.text if message.played_ms is None else ""
-        audio_format = self._played.audio_format if self._played else None
-        share = message.played_ms * _bytes_per_ms(audio_format) / message.audio_bytes
+        share = message.played_ms * self._bytes_per_ms / message.audio_bytes
         words = list(re.finditer(r"\S+", message.text))
         count = int(share * len(words))
         if count >= len(words):

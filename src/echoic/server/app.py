@@ -162,7 +162,7 @@ def create_app(
         # FastAPI's own pages load scripts from a CDN; use /openapi.json with any viewer
         docs_url=None,
         redoc_url=None,
-        middleware=_guards(settings),
+        middleware=_guards(settings, hooks=webhooks is not None),
         # a trace of a request would contain what was said
         telemetry={"tracing": False},
     )
@@ -266,8 +266,13 @@ def _talker(memory: MemoryService, settings: ServerSettings) -> Talker | None:
     return Talker(memory, settings.model, recall_deadline_ms=settings.recall_deadline_ms)
 
 
-def _guards(settings: ServerSettings) -> list[Middleware]:
-    """The guards, outermost first."""
+def _guards(settings: ServerSettings, *, hooks: bool) -> list[Middleware]:
+    """The guards, outermost first; `hooks`: there are webhooks of hosted voice platforms."""
+    larger = {}
+    if hooks:
+        from echoic.integrations.hosted_agents import MAX_BODY_BYTES
+
+        larger = {"/hooks/": MAX_BODY_BYTES}
     guards = [
         Middleware(SecurityHeaders),
         Middleware(RequestLog),
@@ -279,6 +284,7 @@ def _guards(settings: ServerSettings) -> list[Middleware]:
             max_bytes=settings.max_body_bytes,
             max_depth=settings.max_json_depth,
             deadline_s=settings.body_deadline_s,
+            larger=larger,
         ),
         Middleware(WriteQueue, paths=v1.WRITES),
     ]

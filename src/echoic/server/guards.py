@@ -15,7 +15,7 @@ import logging
 import re
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, Self
@@ -407,11 +407,23 @@ def _triple(origin: re.Match[str]) -> tuple[str, str, str]:
 
 
 class BodyGuard:
-    """Reads the whole body of a request, within limits of size, depth and time, before anything parses it."""
+    """Reads the whole body of a request, within limits of size, depth and time, before anything parses it.
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, deadline_s: float) -> None:
+    `larger` has other limits of size, by the beginning of the path.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        max_bytes: int,
+        max_depth: int,
+        deadline_s: float,
+        larger: Mapping[str, int] | None = None,
+    ) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._larger = larger or {}
         self._max_depth = max_depth
         self._deadline_s = deadline_s
 
@@ -419,7 +431,9 @@ class BodyGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = self._wrong_head(Headers(scope=scope)) or await self._read(receive)
+        of_path = (limit for prefix, limit in self._larger.items() if scope["path"].startswith(prefix))
+        max_bytes = next(of_path, self._max_bytes)
+        body = self._wrong_head(Headers(scope=scope), max_bytes) or await self._read(receive, max_bytes)
         if body is None:
             return  # disconnected before the body was complete
         if isinstance(body, Problem):
@@ -439,20 +453,20 @@ class BodyGuard:
 
         await self._app(scope, replay, send)
 
-    @property
-    def _too_large(self) -> Problem:
-        return Problem(error=f"the body has more than {self._max_bytes} bytes", code="too_large")
+    @staticmethod
+    def _too_large(max_bytes: int) -> Problem:
+        return Problem(error=f"the body has more than {max_bytes} bytes", code="too_large")
 
-    def _wrong_head(self, headers: Headers) -> Problem | None:
+    def _wrong_head(self, headers: Headers, max_bytes: int) -> Problem | None:
         if "content-length" in headers and "transfer-encoding" in headers:
             # a proxy that uses the other length would take the rest for another request (smuggling)
             return Problem(
                 error="the request has both Content-Length and Transfer-Encoding", code="two_lengths"
             )
         declared = headers.get("content-length", "0")
-        return self._too_large if declared.isdigit() and int(declared) > self._max_bytes else None
+        return self._too_large(max_bytes) if declared.isdigit() and int(declared) > max_bytes else None
 
-    async def _read(self, receive: Receive) -> bytes | Problem | None:
+    async def _read(self, receive: Receive, max_bytes: int) -> bytes | Problem | None:
         body = bytearray()
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -461,13 +475,17 @@ class BodyGuard:
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self._max_bytes:
-                        return self._too_large
+                    if len(body) > max_bytes:
+                        return self._too_large(max_bytes)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
             return Problem(error=f"the body took longer than {self._deadline_s} s to arrive", code="too_slow")
-        return self._wrong(bytes(body)) or bytes(body)
+        whole = bytes(body)
+        if len(whole) <= self._max_bytes:
+            return self._wrong(whole) or whole
+        # it takes up to half a second, in which other requests go on
+        return await asyncio.to_thread(self._wrong, whole) or whole
 
     def _wrong(self, body: bytes) -> Problem | None:
         if _depth(body) > self._max_depth:

@@ -124,6 +124,7 @@ class ServerSettings:
     token_lifetime_s: int = 30 * 24 * 3600
     """How long an identity lasts without renewal."""
     max_body_bytes: int = 1_000_000
+    """Size limit of a request's body. Webhooks of hosted voice platforms have their own, of 5 MB."""
     max_json_depth: int = 32
     body_deadline_s: float = 20.0
     """How long a request's body may take to arrive."""

@@ -559,11 +559,12 @@ def heard_part(said: str, until: str) -> str:
     return _with_signs(said, words[last][1]) if last >= 0 else ""
 
 
-def says(said: str, until: str) -> bool:
-    """Whether the words of `until` occur in `said`, consecutively."""
+def says(said: str, until: str, *, at_start: bool = False) -> bool:
+    """Whether the words of `until` occur in `said`, consecutively; `at_start`: as its first words."""
     names = [match.group().casefold() for match in _WORD.finditer(said)]
     wanted = [match.group().casefold() for match in _WORD.finditer(until)]
-    return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in range(len(names)))
+    places = range(min(1, len(names)) if at_start else len(names))
+    return bool(wanted) and any(names[at : at + len(wanted)] == wanted for at in places)
 
 
 def _agreeing(names: Sequence[str], wanted: Sequence[str], start: int) -> int:
