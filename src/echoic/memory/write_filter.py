@@ -242,7 +242,7 @@ class WriteFilter:
         if record.kind in {MEMORY, PROPOSAL}:
             return self._memory_record(scope, record, data)
         if record.kind == PHONE_LINE:  # of a person who also calls from it, the name was said
-            named = {"name": self._text(scope, data["name"])} if "name" in data else {}
+            named = {"name": self.text(scope, data["name"])} if "name" in data else {}
             return replace(record, data=data | named)
         if record.kind in {ITEM, INDEXED_ITEM}:
             return replace(record, data=self._item(scope, data))

@@ -274,7 +274,7 @@ class CallerSession:
         self.unkept = False
         """Whether the caller asked that nothing of this call be kept, whoever they turn out to be."""
         self._said_changed = False
-        """Whether they were told that the line was linked or unlinked, which they heard if they speak again."""
+        """Whether they were told of a change of the link, which they heard if they speak again."""
         self.serve(phone.callers.guest())
 
     def greet(self) -> str:
