@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
 from echoic.memory import forget_targets
 from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
+from echoic.memory.records import (
+    CALL,
+    CONVERSATION,
+    EXCHANGE,
+    INDEXED_ITEM,
+    ITEM,
+    RESULT,
+    SAID,
+    TURN,
+    scan_all,
+)
+from echoic.memory.service import MemoryService
+from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
+from echoic.stores import store_from
 from echoic.types import Turn
 
 SISTER = "My sister is called Marta"
@@ -195,6 +211,79 @@ class TestWhatIsDestroyed:
         await ana.remember("Likes tea")
         await ana.forget(key="sister_name")
         assert [one.text for one in await ana.facts()] == ["Likes tea"]
+
+
+AT = datetime(2026, 6, 1, 9, 12, 34, 124821, tzinfo=UTC)
+
+
+class TestWhatIsNoSpeech:
+    """Times, ids and states, in whose digits and words nothing was said."""
+
+    @pytest.fixture
+    async def service(self, url):
+        async with MemoryService(store_from(url), embedder_from("lexical"), clock=lambda: AT) as opened:
+            yield opened
+
+    async def read(self, service):
+        """Everything that is read from the records of one call, and the fields of each that hold no speech."""
+        ana = service.user("ana")
+        store, scope = ana.backing_store, ana.scope
+        (listed,) = (await service.newest_conversations()).conversations
+        assert [listed.conversation] == await ana.conversations()
+        assert (await ana.task("c")).messages
+        assert await ana.items("order").all()
+        assert await ana.items("note", searchable=True).all()
+        assert len(await read_calls(store, scope)) == len(await read_exchanges(store, scope, "c")) == 1
+        return [
+            (kind, record.id, {k: v for k, v in record.data.items() if k not in SAID.get(kind, ())})
+            for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM, CALL, EXCHANGE)
+            for record in await scan_all(store, scope, kind)
+        ]
+
+    async def told(self, service, *said):
+        """A call with a result, items, and the record of its first turn."""
+        ana = service.user("ana")
+        call = await ana.conversation("c")
+        (first, *_) = await call.append(*(Turn(speaker="user", text=text) for text in said))
+        await ana.add_result("c", "look_up", {"found": "locker 4821"})
+        await ana.items("order").set("1", {"of": "locker 4821"})
+        await ana.items("note", searchable=True).set("1", {}, text="locker 4821")
+        record = CallRecord(
+            id="call", conversation="c", provider="", model="", channel="voice", started_at=AT, agents=["a"]
+        )
+        await note_typed(ana, record, first, TypedTurn(came_at=AT))
+        await call.complete()
+        await service.distil()
+        return ana, first
+
+    async def test_times_and_ids_stay_whose_digits_are_those_of_a_forgotten_value(self, service):
+        ana, _ = await self.told(service, "It is locker 4821.")
+        values = {"wedding": "June 2026", "locker": "4821", "trip": "after the wedding in June 2026"}
+        for key, value in values.items():
+            await ana.set(key, value)
+        await ana.set("flat", "has a balcony, and locker 4821", context="since June 2026")
+        before = await self.read(service)
+        for key in values:
+            assert (await ana.forget(key=key)).verified
+        assert await self.read(service) == before
+        flat = await ana.get("flat")
+        assert (flat.text, flat.context, flat.valid_from) == (
+            "has a balcony, and [forgotten]",
+            "[forgotten]",
+            AT,
+        )
+        told = str([await scan_all(ana.backing_store, ana.scope, kind) for kind in (TURN, *SAID)])
+        told = re.sub(r"[\d-]{10}T[\d:.+]{13,}|\b[0-9a-f]{32}\b", "", told)
+        assert "4821" not in told
+        assert "2026" not in told
+
+    @pytest.mark.parametrize("word", ["completed", "active", "voice", "order"])
+    async def test_a_state_stays_that_is_the_word_of_a_forgotten_turn(self, service, word):
+        ana, turn = await self.told(service, word, "Hello.")
+        before = await self.read(service)
+        await ana.forget(id=turn.id)
+        assert await self.read(service) == before
+        assert [each.text for each in (await ana.task("c")).turns] == ["[forgotten]", "Hello."]
 
 
 class TestById:

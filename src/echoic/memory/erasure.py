@@ -26,11 +26,9 @@ from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
-    CALL,
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
-    EXCHANGE,
     GIVEN,
     INDEXED_ITEM,
     ITEM,
@@ -38,6 +36,7 @@ from echoic.memory.records import (
     MEMORY,
     PROPOSAL,
     RESULT,
+    SAID,
     TURN,
     conversation_of,
     hidden_in,
@@ -437,7 +436,7 @@ async def destroyed(
         else:
             found.kept += mentioned_in(turn, memories)
     redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
-    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL, ITEM, INDEXED_ITEM):
+    for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
         found.changes += redacting.changes(await scan_all(store, scope, kind))
     found.changes += await _derived(store, scope, memories, redacting)
     return found
@@ -482,7 +481,7 @@ async def _derived(
 
 
 class _Redacting:
-    """Removes what is forgotten from JSON values."""
+    """Removes what is forgotten from the fields of records that hold speech."""
 
     def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
         self._memories = memories
@@ -494,21 +493,28 @@ class _Redacting:
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
         """Those `records` that contain some of it, rewritten without it."""
-        pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
+        pairs = [(record, replace(record, data=self._data(record))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
+
+    def _data(self, record: Record) -> dict[str, Any]:
+        # a number may also occur in a time or an id, and a word be a status
+        said = {name: record.data[name] for name in SAID[record.kind] if name in record.data}
+        return {**record.data, **self._of(said, self._beside(record.data))}
 
     def _of(self, data: Any, values: set[str]) -> Any:
         if isinstance(data, str):
             return self._text(data, values)
         if isinstance(data, Mapping):
-            # beside its key a value is that memory's, as in what a tool was given and gave
-            here = {
-                text for each in data.values() if isinstance(each, str) for text in self._values.get(each, ())
-            }
-            return {name: self._of(each, values | here) for name, each in data.items()}
+            here = values | self._beside(data)
+            return {name: self._of(each, here) for name, each in data.items()}
         if isinstance(data, list | tuple):
             return [self._of(each, values) for each in data]
         return data
+
+    def _beside(self, data: Mapping[str, Any]) -> set[str]:
+        """The values whose key is in `data`: beside it they are that memory's, as in a tool's arguments."""
+        keys = [each for each in data.values() if isinstance(each, str)]
+        return {text for key in keys for text in self._values.get(key, ())}
 
     def _text(self, text: str, values: set[str]) -> str:
         if text in self._texts:
