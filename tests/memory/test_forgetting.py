@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 from datetime import UTC, datetime
@@ -9,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import echoic
 from echoic.embedding import embedder_from
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory import forget_targets
 from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
+from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
     CALL,
     CONVERSATION,
@@ -25,6 +29,7 @@ from echoic.memory.records import (
     scan_all,
 )
 from echoic.memory.service import MemoryService
+from echoic.memory.sharing import GLOBAL_KINDS, Verdict
 from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
 from echoic.stores import store_from
 from echoic.types import Turn
@@ -336,6 +341,148 @@ class TestById:
             await ana.forget(key="home", id="x")
         with pytest.raises(InvalidInput, match="a key or an id"):
             await ana.delete()
+
+
+HOURS = ("opening_hours", "The store is open from 9 to 17.")
+
+
+async def told_everyone(memory):
+    """The texts that operators are asked about, and what others are told."""
+    bob = memory.user("bob")
+    told = [await bob.get(HOURS[0]), *await memory.proposals().list(), *await bob.facts(with_global=True)]
+    return [each.text for each in told if each is not None]
+
+
+class TestWhatOthersSee:
+    """What the user proposed or made global goes with the memory it was made of."""
+
+    @pytest.fixture(params=["propose", "auto"])
+    async def service(self, request, tmp_path):
+        kinds = GLOBAL_KINDS if request.param == "auto" else None
+        url = f"sqlite:///{tmp_path}/e.db"
+        async with echoic.open(
+            url, embedder="lexical", global_writes=request.param, global_kinds=kinds
+        ) as opened:
+            yield opened
+
+    async def test_it_is_destroyed_with_the_id_of_the_memory(self, service, tmp_path):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        assert kept in await ana.facts()
+        assert HOURS[1] in await told_everyone(service)
+        receipt = await ana.forget(id=kept.id)
+        assert receipt.verified
+        assert receipt.memories == 1
+        assert await told_everyone(service) == []
+        assert await ana.history(HOURS[0]) == []
+        await service.settle(20)
+        assert b"9 to 17" not in every_byte(tmp_path)
+
+    async def test_it_is_taken_back_with_the_id_of_the_memory(self, service):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        assert await ana.delete(id=kept.id)
+        assert await told_everyone(service) == []
+        assert await ana.facts() == []
+        assert [each.text for each in await ana.history(HOURS[0])] == [HOURS[1]]
+        assert not await ana.delete(id=kept.id)
+
+    @pytest.mark.parametrize("verb", ["forget", "delete"])
+    async def test_another_version_and_another_user_s_stay(self, service, verb):
+        ana, bob = service.user("ana"), service.user("bob")
+        earlier = await ana.set(HOURS[0], "The store is open from 8 to 16.")
+        await bob.set("garden_hours", HOURS[1])
+        await ana.set(*HOURS)
+        before = await told_everyone(service)
+        assert before
+        await getattr(ana, verb)(id=earlier.id)
+        assert await told_everyone(service) == before
+        (theirs,) = await bob.history("garden_hours")
+        await getattr(ana, verb)(id=theirs.id)
+        assert await told_everyone(service) == before
+
+    async def test_what_a_process_that_was_killed_left_goes_when_it_is_asked_for_again(
+        self, service, monkeypatch
+    ):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        store = ana.backing_store
+        erase = store.erase
+        for deadly in range(1, 9):
+            steps = iter(range(1, deadly + 1))
+
+            async def dies(*what, steps=steps, deadly=deadly):
+                if next(steps, deadly) == deadly:
+                    raise StoreUnavailable("killed")
+                return await erase(*what)
+
+            monkeypatch.setattr(store, "erase", dies)
+            with contextlib.suppress(StoreUnavailable):
+                await ana.forget(id=kept.id)
+                break
+        assert deadly > 1, "control: it died before every step"
+        assert await told_everyone(service) == []
+
+
+class Late:
+    """A second judge that agrees once it is let."""
+
+    def __init__(self):
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def classify(self, text, key):
+        self.asked.set()
+        await self.answers.wait()
+        return Verdict("global", "model")
+
+
+class TestWhatWaitsToBeJudged:
+    @pytest.fixture
+    async def judge(self):
+        return Late()
+
+    @pytest.fixture
+    async def service(self, tmp_path, judge):
+        store = store_from(f"sqlite:///{tmp_path}/e.db")
+        async with MemoryService(
+            store, embedder_from("lexical"), second_judge=judge, global_writes="auto"
+        ) as opened:
+            yield opened
+
+    async def test_a_late_answer_shares_nothing_that_was_forgotten_by_its_id(
+        self, service, judge, monkeypatch
+    ):
+        ana, told = service.user("ana"), []
+        kept = await ana.set(*HOURS)
+        await judge.asked.wait()
+        await ana.forget(id=kept.id)
+        assert await ana.backing_store.scan(ana.scope, JUDGEMENT) == []
+        write = ana.backing_store.write
+
+        async def noted(scope, changes):
+            told.append((scope, str(changes)))
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.backing_store, "write", noted)
+        judge.answers.set()
+        await service.settle()
+        assert not [each for each in told if each[0] == ana.scope.everyone]
+        assert await told_everyone(service) == []
+
+    @pytest.mark.parametrize("which", ["global", "own"])
+    async def test_what_was_shared_goes_with_the_id_of_either_copy(self, service, judge, which, tmp_path):
+        ana = service.user("ana")
+        judge.answers.set()
+        await ana.set(HOURS[0], "The garden is open from 8 to 16.", visibility="private")
+        await ana.set(*HOURS)
+        await service.settle()
+        (shared,) = [each for each in await ana.facts() if each.text == HOURS[1]]
+        (own,) = [each for each in await ana.past() if each.text == HOURS[1]]
+        assert own.id != shared.id
+        assert (await ana.forget(id=shared.id if which == "global" else own.id)).verified
+        assert await told_everyone(service) == []
+        assert await ana.facts() == []
+        assert b"9 to 17" not in every_byte(tmp_path)
 
 
 class TestTakenBackInSpeech:

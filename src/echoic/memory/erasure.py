@@ -46,7 +46,7 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
-from echoic.memory.retraction import derived_from, named
+from echoic.memory.retraction import derived_from, named, shared_of
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.text.analysis import FORGOTTEN, content_stems, fold
@@ -239,16 +239,17 @@ class Erasing:
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
-        # first the records elsewhere that name the user: they contain the words of the next search
-        erased = await self._named(lines) if everything else []
+        # first the records elsewhere that name the user: they contain the words of the next search, and once
+        # a memory is gone, its id no longer leads to what was made of it
+        erased = await self._named(lines) if everything else await self._gone(await self._shared(memories))
         erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
         # erase what was written meanwhile too, as by a live call
         while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
             erased.append(part)
         erased = erased or [await self._parts.store.erase(self._scope, [])]
         # last: pending judgements are withdrawn once the user's own memories are gone
-        shared = await self._authored(key) if everything or key is not None else []
-        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
+        authored = everything or key is not None
+        drops = _drops(await self._authored(key)) if authored else await self._shared(memories)
         lessons = 0
         if everything:
             taught, lessons = await unlearn(self._parts.store, self._scope)
@@ -259,8 +260,7 @@ class Erasing:
                 self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
             )
             drops += taught
-        if drops:
-            erased.append(await self._parts.store.erase(self._scope.everyone, drops))
+        erased += await self._gone(drops)
         stays: dict[KeptBecause, int] = {
             "means something else": kept,
             "learned from it": learned,
@@ -269,10 +269,18 @@ class Erasing:
         return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
-        """The drops for those of `memories` that exist."""
+        """The drops for those of `memories` that exist, and for their pending judgements."""
         names = [memory.id for memory in memories if memory.id]
         there = await self._parts.store.read(self._scope, MEMORY, names)
-        return [Drop(kind=MEMORY, id=record.id) for record in there]
+        return _drops([*there, *await self._parts.store.read(self._scope, JUDGEMENT, names)])
+
+    async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
+        """The drops for what others see of `memories`."""
+        return _drops(await shared_of(self._parts.store, self._scope, memories))
+
+    async def _gone(self, drops: Sequence[Drop]) -> list[Erased]:
+        """Erase `drops` from the scope of everyone."""
+        return [await self._parts.store.erase(self._scope.everyone, drops)] if drops else []
 
     async def _meant(self, asked: str | None) -> Targets:
         """What the request in a turn refers to."""
@@ -294,7 +302,7 @@ class Erasing:
         """Records of a call that may quote it: what a model was given, and the checkpoint."""
         records = await scan_all(self._parts.store, self._scope, GIVEN)
         records += await scan_all(self._parts.store, self._scope, CHECKPOINT)
-        return [Drop(kind=record.kind, id=record.id) for record in records]
+        return _drops(records)
 
     async def _authored(self, key: str | None) -> list[Record]:
         """Global memories and proposals of this user."""
@@ -307,8 +315,7 @@ class Erasing:
         """Erase what identifies the user on telephone lines, and codes that prove to be them."""
         store = self._parts.store
         erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
-        codes = await self._link_codes()
-        return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
+        return [*erased, *await self._gone(await self._link_codes())]
 
     async def _link_codes(self) -> list[Drop]:
         """Link codes given to this user, which would still identify a caller as them."""
@@ -318,7 +325,7 @@ class Erasing:
             for code in codes
             if self._scope.user in {code.data.get("whose"), *code.data.get("proved", ())}
         ]
-        return [Drop(kind=code.kind, id=code.id) for code in given]
+        return _drops(given)
 
     async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
         """The records in the user's own scope to destroy for a key and a conversation."""
@@ -327,7 +334,7 @@ class Erasing:
             chosen += await self._under(checked_name(key, "key"))
         if conversation is not None:
             chosen += await self._of(checked_name(conversation, "conversation id"))
-        return [Drop(kind=record.kind, id=record.id) for record in chosen]
+        return [*_drops(chosen)]
 
     async def _versions(self, key: str) -> list[Memory]:
         """Every version stored under `key`."""
@@ -352,6 +359,10 @@ class Erasing:
         return chosen + [
             record for record in read if record.id == progress_id(record.key or "", conversation)
         ]
+
+
+def _drops(records: Iterable[Record]) -> list[Drop]:
+    return [Drop(kind=record.kind, id=record.id) for record in records]
 
 
 def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
