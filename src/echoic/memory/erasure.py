@@ -123,17 +123,18 @@ class Erasing:
         asked: str | None = None,
         *,
         names: Sequence[str] = (),
+        memories: Sequence[Memory] = (),
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: several ids."""
+        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
             raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         what: Forgetting = "everything" if conversation is None else "conversation"
         names = (name,) if name is not None else names
-        what = "id" if names or asked is not None else what if key is None else "key"
+        what = "id" if names or memories or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, names, asked)
+            receipt = await self._forget(key, conversation, names, asked, memories)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
             doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
@@ -157,9 +158,9 @@ class Erasing:
                 await keyed.delete(key)
             # what another call said as well stays
             alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
-            receipts += [await self.forget(None, None, version.id) for version in alone]
-        unkeyed = [memory.id for memory in learned.values() if memory.key is None]
-        receipts += [await self.forget(None, None, name) for name in unkeyed]
+            receipts += [await self.forget(None, None, None, memories=[version]) for version in alone]
+        unkeyed = [memory for memory in learned.values() if memory.key is None]
+        receipts += [await self.forget(None, None, None, memories=[memory]) for memory in unkeyed]
         return _total(receipts)
 
     async def forget_call(self, conversation: str) -> Receipt:
@@ -193,26 +194,34 @@ class Erasing:
         whole = {one.id for one in begun if within(one.started_at)} | said.keys()
         receipts += [await self.forget(None, conversation, None) for conversation in sorted(whole - stays)]
         rest = [turn for conversation in said.keys() & stays for turn in said[conversation]]
-        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-        rest += [memory.id for memory in memories if within(memory.valid_from)]
-        if rest:
-            receipts.append(await self.forget(None, None, None, names=rest))
-        # items stored then; those of a conversation are forgotten with it
-        items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
-        drops = [
-            Drop(kind=item.kind, id=item.id)
-            for item in items
-            if within(datetime.fromisoformat(item.data["updated_at"]))
+        known = [*await scan_all(store, scope, MEMORY), *await self._authored(None)]
+        memories = [memory for r in known if r.kind == MEMORY and within((memory := memory_of(r)).valid_from)]
+        if rest or memories:
+            receipts.append(await self.forget(None, None, None, names=rest, memories=memories))
+        proposals = [r for r in await self._authored(None) if within(memory_of(r).valid_from)]
+        erased = await self._gone(_drops(proposals))
+        # items and results stored then; those of a conversation are forgotten with it
+        stored = [
+            (r, r.data["updated_at"])
+            for kind in (ITEM, INDEXED_ITEM)
+            for r in await scan_all(store, scope, kind)
         ]
+        stored += [(r, r.data["at"]) for r in await scan_all(store, scope, RESULT)]
+        drops = _drops(record for record, at in stored if within(datetime.fromisoformat(at)))
         if drops:
-            receipts.append(_receipt([await store.erase(scope, drops)], {}))
-        return _total(receipts)
+            erased.append(await store.erase(scope, [*drops, *await self._quoting()]))
+        return _total([*receipts, _receipt(erased, {})] if erased else receipts)
 
     async def _forget(
-        self, key: str | None, conversation: str | None, names: Sequence[str], asked: str | None
+        self,
+        key: str | None,
+        conversation: str | None,
+        names: Sequence[str],
+        asked: str | None,
+        chosen: Sequence[Memory],
     ) -> Receipt:
-        everything = key is None and conversation is None and not names and asked is None
-        memories = await self._versions(key) if key is not None else []
+        everything = key is conversation is asked is None and not names and not chosen
+        memories = [*chosen, *(await self._versions(key) if key is not None else ())]
         whole: list[str] = []
         for name in names:
             more, turns = await named(self._parts.store, self._scope, checked_name(name, "id"))
@@ -250,17 +259,9 @@ class Erasing:
         # last: pending judgements are withdrawn once the user's own memories are gone
         authored = everything or key is not None
         drops = _drops(await self._authored(key)) if authored else await self._shared(memories)
-        lessons = 0
-        if everything:
-            taught, lessons = await unlearn(self._parts.store, self._scope)
-            drops += taught
-            erased += await self._named(lines)
-        elif memories:
-            taught, lessons = await unlearn(
-                self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
-            )
-            drops += taught
-        erased += await self._gone(drops)
+        taught, lessons = await self._taught(None if everything else memories)
+        erased += await self._named(lines) if everything else []
+        erased += await self._gone([*drops, *taught])
         stays: dict[KeptBecause, int] = {
             "means something else": kept,
             "learned from it": learned,
@@ -270,9 +271,19 @@ class Erasing:
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for those of `memories` that exist, and for their pending judgements."""
-        names = [memory.id for memory in memories if memory.id]
-        there = await self._parts.store.read(self._scope, MEMORY, names)
-        return _drops([*there, *await self._parts.store.read(self._scope, JUDGEMENT, names)])
+        # a global memory may have the id of another one of the user's own
+        wanted = {(memory.id, memory.valid_from) for memory in memories if memory.id}
+        there = await self._parts.store.read(self._scope, MEMORY, [name for name, _ in wanted])
+        there = [r for r in there if (r.id, memory_of(r).valid_from) in wanted]
+        return _drops([*there, *await self._parts.store.read(self._scope, JUDGEMENT, [r.id for r in there])])
+
+    async def _taught(self, memories: Sequence[Memory] | None) -> tuple[list[Drop], int]:
+        """The drops for lessons that say one of `memories` (None: for all), and how many others stay."""
+        if memories is None:
+            return await unlearn(self._parts.store, self._scope)
+        if not memories:
+            return [], 0
+        return await unlearn(self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories)))
 
     async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for what others see of `memories`."""

@@ -195,12 +195,9 @@ async def shared_of(store: Store, scope: Scope, memories: Sequence[Memory]) -> l
 
 
 def _made_of(shared: Memory, memory: Memory) -> bool:
-    """Whether `shared` was made of `memory`: it says the same under its key, or was made while that held."""
-    if shared.key != memory.key:
-        return False
-    same = shared.text == memory.text or shared.valid_from == memory.valid_from
-    ends = memory.valid_until
-    return same or (memory.valid_from < shared.valid_from and (ends is None or shared.valid_from < ends))
+    """Whether `shared` was made of `memory`: under its key, and when that was set or while it held."""
+    made, set_at, ends = shared.valid_from, memory.valid_from, memory.valid_until
+    return shared.key == memory.key and (made == set_at or (made > set_at and (ends is None or made < ends)))
 
 
 def asks_to_forget(text: str) -> bool:
