@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from echoic.errors import InvalidInput
+import echoic
+from echoic.embedding import embedder_from
+from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory import forget_targets
 from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
+from echoic.memory.proposals import JUDGEMENT
+from echoic.memory.records import (
+    CALL,
+    CONVERSATION,
+    EXCHANGE,
+    INDEXED_ITEM,
+    ITEM,
+    RESULT,
+    SAID,
+    TURN,
+    scan_all,
+)
+from echoic.memory.service import MemoryService
+from echoic.memory.sharing import GLOBAL_KINDS, Verdict
+from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
+from echoic.stores import store_from
 from echoic.types import Turn
 
 SISTER = "My sister is called Marta"
@@ -197,6 +218,79 @@ class TestWhatIsDestroyed:
         assert [one.text for one in await ana.facts()] == ["Likes tea"]
 
 
+AT = datetime(2026, 6, 1, 9, 12, 34, 124821, tzinfo=UTC)
+
+
+class TestWhatIsNoSpeech:
+    """Times, ids and states, in whose digits and words nothing was said."""
+
+    @pytest.fixture
+    async def service(self, url):
+        async with MemoryService(store_from(url), embedder_from("lexical"), clock=lambda: AT) as opened:
+            yield opened
+
+    async def read(self, service):
+        """Everything that is read from the records of one call, and the fields of each that hold no speech."""
+        ana = service.user("ana")
+        store, scope = ana.backing_store, ana.scope
+        (listed,) = (await service.newest_conversations()).conversations
+        assert [listed.conversation] == await ana.conversations()
+        assert (await ana.task("c")).messages
+        assert await ana.items("order").all()
+        assert await ana.items("note", searchable=True).all()
+        assert len(await read_calls(store, scope)) == len(await read_exchanges(store, scope, "c")) == 1
+        return [
+            (kind, record.id, {k: v for k, v in record.data.items() if k not in SAID.get(kind, ())})
+            for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM, CALL, EXCHANGE)
+            for record in await scan_all(store, scope, kind)
+        ]
+
+    async def told(self, service, *said):
+        """A call with a result, items, and the record of its first turn."""
+        ana = service.user("ana")
+        call = await ana.conversation("c")
+        (first, *_) = await call.append(*(Turn(speaker="user", text=text) for text in said))
+        await ana.add_result("c", "look_up", {"found": "locker 4821"})
+        await ana.items("order").set("1", {"of": "locker 4821"})
+        await ana.items("note", searchable=True).set("1", {}, text="locker 4821")
+        record = CallRecord(
+            id="call", conversation="c", provider="", model="", channel="voice", started_at=AT, agents=["a"]
+        )
+        await note_typed(ana, record, first, TypedTurn(came_at=AT))
+        await call.complete()
+        await service.distil()
+        return ana, first
+
+    async def test_times_and_ids_stay_whose_digits_are_those_of_a_forgotten_value(self, service):
+        ana, _ = await self.told(service, "It is locker 4821.")
+        values = {"wedding": "June 2026", "locker": "4821", "trip": "after the wedding in June 2026"}
+        for key, value in values.items():
+            await ana.set(key, value)
+        await ana.set("flat", "has a balcony, and locker 4821", context="since June 2026")
+        before = await self.read(service)
+        for key in values:
+            assert (await ana.forget(key=key)).verified
+        assert await self.read(service) == before
+        flat = await ana.get("flat")
+        assert (flat.text, flat.context, flat.valid_from) == (
+            "has a balcony, and [forgotten]",
+            "[forgotten]",
+            AT,
+        )
+        told = str([await scan_all(ana.backing_store, ana.scope, kind) for kind in (TURN, *SAID)])
+        told = re.sub(r"[\d-]{10}T[\d:.+]{13,}|\b[0-9a-f]{32}\b", "", told)
+        assert "4821" not in told
+        assert "2026" not in told
+
+    @pytest.mark.parametrize("word", ["completed", "active", "voice", "order"])
+    async def test_a_state_stays_that_is_the_word_of_a_forgotten_turn(self, service, word):
+        ana, turn = await self.told(service, word, "Hello.")
+        before = await self.read(service)
+        await ana.forget(id=turn.id)
+        assert await self.read(service) == before
+        assert [each.text for each in (await ana.task("c")).turns] == ["[forgotten]", "Hello."]
+
+
 class TestById:
     async def test_one_memory_is_forgotten_by_its_id_with_what_said_it(self, memory):
         ana = memory.user("ana")
@@ -247,6 +341,148 @@ class TestById:
             await ana.forget(key="home", id="x")
         with pytest.raises(InvalidInput, match="a key or an id"):
             await ana.delete()
+
+
+HOURS = ("opening_hours", "The store is open from 9 to 17.")
+
+
+async def told_everyone(memory):
+    """The texts that operators are asked about, and what others are told."""
+    bob = memory.user("bob")
+    told = [await bob.get(HOURS[0]), *await memory.proposals().list(), *await bob.facts(with_global=True)]
+    return [each.text for each in told if each is not None]
+
+
+class TestWhatOthersSee:
+    """What the user proposed or made global goes with the memory it was made of."""
+
+    @pytest.fixture(params=["propose", "auto"])
+    async def service(self, request, tmp_path):
+        kinds = GLOBAL_KINDS if request.param == "auto" else None
+        url = f"sqlite:///{tmp_path}/e.db"
+        async with echoic.open(
+            url, embedder="lexical", global_writes=request.param, global_kinds=kinds
+        ) as opened:
+            yield opened
+
+    async def test_it_is_destroyed_with_the_id_of_the_memory(self, service, tmp_path):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        assert kept in await ana.facts()
+        assert HOURS[1] in await told_everyone(service)
+        receipt = await ana.forget(id=kept.id)
+        assert receipt.verified
+        assert receipt.memories == 1
+        assert await told_everyone(service) == []
+        assert await ana.history(HOURS[0]) == []
+        await service.settle(20)
+        assert b"9 to 17" not in every_byte(tmp_path)
+
+    async def test_it_is_taken_back_with_the_id_of_the_memory(self, service):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        assert await ana.delete(id=kept.id)
+        assert await told_everyone(service) == []
+        assert await ana.facts() == []
+        assert [each.text for each in await ana.history(HOURS[0])] == [HOURS[1]]
+        assert not await ana.delete(id=kept.id)
+
+    @pytest.mark.parametrize("verb", ["forget", "delete"])
+    async def test_another_version_and_another_user_s_stay(self, service, verb):
+        ana, bob = service.user("ana"), service.user("bob")
+        earlier = await ana.set(HOURS[0], "The store is open from 8 to 16.")
+        await bob.set("garden_hours", HOURS[1])
+        await ana.set(*HOURS)
+        before = await told_everyone(service)
+        assert before
+        await getattr(ana, verb)(id=earlier.id)
+        assert await told_everyone(service) == before
+        (theirs,) = await bob.history("garden_hours")
+        await getattr(ana, verb)(id=theirs.id)
+        assert await told_everyone(service) == before
+
+    async def test_what_a_process_that_was_killed_left_goes_when_it_is_asked_for_again(
+        self, service, monkeypatch
+    ):
+        ana = service.user("ana")
+        kept = await ana.set(*HOURS)
+        store = ana.backing_store
+        erase = store.erase
+        for deadly in range(1, 9):
+            steps = iter(range(1, deadly + 1))
+
+            async def dies(*what, steps=steps, deadly=deadly):
+                if next(steps, deadly) == deadly:
+                    raise StoreUnavailable("killed")
+                return await erase(*what)
+
+            monkeypatch.setattr(store, "erase", dies)
+            with contextlib.suppress(StoreUnavailable):
+                await ana.forget(id=kept.id)
+                break
+        assert deadly > 1, "control: it died before every step"
+        assert await told_everyone(service) == []
+
+
+class Late:
+    """A second judge that agrees once it is let."""
+
+    def __init__(self):
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def classify(self, text, key):
+        self.asked.set()
+        await self.answers.wait()
+        return Verdict("global", "model")
+
+
+class TestWhatWaitsToBeJudged:
+    @pytest.fixture
+    async def judge(self):
+        return Late()
+
+    @pytest.fixture
+    async def service(self, tmp_path, judge):
+        store = store_from(f"sqlite:///{tmp_path}/e.db")
+        async with MemoryService(
+            store, embedder_from("lexical"), second_judge=judge, global_writes="auto"
+        ) as opened:
+            yield opened
+
+    async def test_a_late_answer_shares_nothing_that_was_forgotten_by_its_id(
+        self, service, judge, monkeypatch
+    ):
+        ana, told = service.user("ana"), []
+        kept = await ana.set(*HOURS)
+        await judge.asked.wait()
+        await ana.forget(id=kept.id)
+        assert await ana.backing_store.scan(ana.scope, JUDGEMENT) == []
+        write = ana.backing_store.write
+
+        async def noted(scope, changes):
+            told.append((scope, str(changes)))
+            await write(scope, changes)
+
+        monkeypatch.setattr(ana.backing_store, "write", noted)
+        judge.answers.set()
+        await service.settle()
+        assert not [each for each in told if each[0] == ana.scope.everyone]
+        assert await told_everyone(service) == []
+
+    @pytest.mark.parametrize("which", ["global", "own"])
+    async def test_what_was_shared_goes_with_the_id_of_either_copy(self, service, judge, which, tmp_path):
+        ana = service.user("ana")
+        judge.answers.set()
+        await ana.set(HOURS[0], "The garden is open from 8 to 16.", visibility="private")
+        await ana.set(*HOURS)
+        await service.settle()
+        (shared,) = [each for each in await ana.facts() if each.text == HOURS[1]]
+        (own,) = [each for each in await ana.past() if each.text == HOURS[1]]
+        assert own.id != shared.id
+        assert (await ana.forget(id=shared.id if which == "global" else own.id)).verified
+        assert await told_everyone(service) == []
+        assert await ana.facts() == []
+        assert b"9 to 17" not in every_byte(tmp_path)
 
 
 class TestTakenBackInSpeech:

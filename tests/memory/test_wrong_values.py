@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+import echoic
 from echoic import InvalidInput, Turn
+from echoic.checks import MAX_KEY_CHARACTERS
+from echoic.errors import WriteConflict
 from echoic.types import checked_time
 
 
@@ -91,6 +94,97 @@ async def test_an_export_with_a_wrong_value_is_refused_as_a_whole(memory, part, 
     with pytest.raises(InvalidInput, match="cannot be read"):
         await memory.user("bob").restore(exported)
     assert await memory.users() == ["ana"]
+
+
+RESULT = {"id": "r", "name": "look_up", "value": 1, "at": "2026-01-01T00:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "n" * 300},
+        {"name": ["n"]},
+        {"at": "2026-01-01T00:00:00"},
+        {"at": "0001-01-01T00:00:00+05:00"},
+        {"at": 5},
+    ],
+)
+async def test_a_result_with_a_wrong_value_is_refused(memory, wrong):
+    ana = memory.user("ana")
+    await (await ana.conversation("call")).append(Turn(speaker="user", text="Hello.", id="t1"))
+    exported = await ana.export()
+    exported["conversations"][0]["results"] = [{**RESULT, **wrong}]
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        await memory.user("bob").restore(exported)
+    exported["conversations"][0]["results"] = [RESULT]
+    await memory.user("bob").restore(exported)
+    assert len((await memory.user("bob").task("call")).messages) == 2
+
+
+LONG = "n" * MAX_KEY_CHARACTERS
+NOT_IDS = [
+    5,
+    None,
+    ["a"],
+    {},
+    "",
+    "a",
+    "a\0",
+    "agent:",
+    "agent:a\0",
+    "agent:\ud800",
+    f"agent:{LONG}n",
+    "user:a",
+]
+
+
+@pytest.mark.parametrize("wrong", NOT_IDS)
+async def test_directives_for_nothing_that_can_be_are_refused(url, wrong):
+    exported = {"format": "echoic-export", "version": 1, "user": "ana", "memories": [], "conversations": []}
+    for_agent = {"id": f"agent:{LONG}", "pacing": "slow"}
+    async with echoic.open(url, embedder="lexical") as memory:
+        with pytest.raises(InvalidInput, match="cannot be read"):
+            await memory.user("ana").restore(
+                {**exported, "directives_for": [for_agent, {"id": wrong, "pacing": "slow"}]}
+            )
+        assert await memory.users() == []
+        await memory.user("ana").restore({**exported, "directives_for": [for_agent]})
+        assert (await memory.user("ana").directives(for_agent=LONG)).pacing == "slow"
+    if url != "memory://":
+        async with echoic.open(url, embedder="lexical") as memory:
+            assert (await memory.user("ana").directives(for_agent=LONG)).pacing == "slow"
+
+
+async def test_directives_for_a_conversation_are_forgotten_with_it_whatever_key_they_came_under(memory):
+    ana = memory.user("ana")
+    await ana.conversation(LONG)
+    await ana.set_directives(for_conversation=LONG, pacing="slow")
+    await ana.set_directives(pacing="fast")
+    exported = await ana.export()
+    exported["directives"]["key"] = 5
+    exported["directives_for"][0]["key"] = "another"
+    bob = memory.user("bob")
+    await bob.restore(exported)
+    assert await bob.export() == {**await ana.export(), "user": "bob"}
+    await bob.forget(conversation=LONG)
+    assert (await bob.export())["directives_for"] == []
+
+
+async def test_an_import_that_conflicts_with_nothing_that_is_there_ends(memory, monkeypatch):
+    ana, bob = memory.user("ana"), memory.user("bob")
+    await ana.set("home", "Rome")
+    exported = await ana.export()
+
+    written = []
+
+    async def conflicts(*what):
+        written.append(what)
+        assert len(written) < 9, "it is repeated for ever"
+        raise WriteConflict("as if the store had it under another name")
+
+    monkeypatch.setattr(bob.backing_store, "write", conflicts)
+    with pytest.raises(WriteConflict):
+        await bob.restore(exported)
 
 
 class TestOfAConversation:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, get_args
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.profile import DIRECTIVES
-from echoic.memory.records import CONVERSATION, MEMORY, TURN
+from echoic.memory.records import MEMORY, SAID
 from echoic.memory.sharing.gate import contacts
 from echoic.secrets.masking import MARKER
 from echoic.stores.base import Change, Record, Store
@@ -59,13 +59,6 @@ _SENSITIVE: Final = f"{_LISTS['sensitive']} {_LISTS['touched by medical']}".spli
 _WORDS: Final = re.compile(
     START + any_of(" ".join(w for w in _SENSITIVE if w not in _LISTS["allergy"].split())) + END, re.IGNORECASE
 )
-_SAID: Final[Mapping[str, Sequence[str]]] = {
-    MEMORY: ("text", "statement", "context"),
-    TURN: ("text", "heard"),
-    CONVERSATION: ("recall_key", "summary"),
-}
-"""Per kind, the fields that hold speech, where other texts are names and times. In kinds not listed every
-text counts."""
 
 
 def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
@@ -124,11 +117,9 @@ class Visibility:
         """Whether what is kept in a record may be told."""
         if self.is_whole or scope.user is None or record.kind == DIRECTIVES:
             return True
-        fields = _SAID.get(record.kind)
-        if fields is None:
-            return self.shows(*_texts(record.data))
+        fields = SAID.get(record.kind, record.data)  # in kinds not listed every text counts
         key = record.key if record.kind == MEMORY else None
-        return self.shows(key, *(record.data.get(field) for field in fields))
+        return self.shows(key, *_texts([record.data.get(field) for field in fields]))
 
     def needed(self, what: str) -> None:
         """Raise NotAllowed for the operation `what` if anything is withheld from the caller."""

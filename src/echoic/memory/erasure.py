@@ -26,11 +26,9 @@ from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
-    CALL,
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
-    EXCHANGE,
     GIVEN,
     INDEXED_ITEM,
     ITEM,
@@ -38,6 +36,7 @@ from echoic.memory.records import (
     MEMORY,
     PROPOSAL,
     RESULT,
+    SAID,
     TURN,
     conversation_of,
     hidden_in,
@@ -47,7 +46,7 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
-from echoic.memory.retraction import derived_from, named
+from echoic.memory.retraction import derived_from, named, shared_of
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.text.analysis import FORGOTTEN, content_stems, fold
@@ -124,17 +123,18 @@ class Erasing:
         asked: str | None = None,
         *,
         names: Sequence[str] = (),
+        memories: Sequence[Memory] = (),
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: several ids."""
+        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
             raise InvalidInput("forget takes `asked` alone: call it again for anything else")
         what: Forgetting = "everything" if conversation is None else "conversation"
         names = (name,) if name is not None else names
-        what = "id" if names or asked is not None else what if key is None else "key"
+        what = "id" if names or memories or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, names, asked)
+            receipt = await self._forget(key, conversation, names, asked, memories)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
             doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
@@ -158,9 +158,9 @@ class Erasing:
                 await keyed.delete(key)
             # what another call said as well stays
             alone = [v for v in versions if v.id in learned and fold(v.text) not in others]
-            receipts += [await self.forget(None, None, version.id) for version in alone]
-        unkeyed = [memory.id for memory in learned.values() if memory.key is None]
-        receipts += [await self.forget(None, None, name) for name in unkeyed]
+            receipts += [await self.forget(None, None, None, memories=[version]) for version in alone]
+        unkeyed = [memory for memory in learned.values() if memory.key is None]
+        receipts += [await self.forget(None, None, None, memories=[memory]) for memory in unkeyed]
         return _total(receipts)
 
     async def forget_call(self, conversation: str) -> Receipt:
@@ -194,26 +194,34 @@ class Erasing:
         whole = {one.id for one in begun if within(one.started_at)} | said.keys()
         receipts += [await self.forget(None, conversation, None) for conversation in sorted(whole - stays)]
         rest = [turn for conversation in said.keys() & stays for turn in said[conversation]]
-        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-        rest += [memory.id for memory in memories if within(memory.valid_from)]
-        if rest:
-            receipts.append(await self.forget(None, None, None, names=rest))
-        # items stored then; those of a conversation are forgotten with it
-        items = [*await scan_all(store, scope, ITEM), *await scan_all(store, scope, INDEXED_ITEM)]
-        drops = [
-            Drop(kind=item.kind, id=item.id)
-            for item in items
-            if within(datetime.fromisoformat(item.data["updated_at"]))
+        known = [*await scan_all(store, scope, MEMORY), *await self._authored(None)]
+        memories = [memory for r in known if r.kind == MEMORY and within((memory := memory_of(r)).valid_from)]
+        if rest or memories:
+            receipts.append(await self.forget(None, None, None, names=rest, memories=memories))
+        proposals = [r for r in await self._authored(None) if within(memory_of(r).valid_from)]
+        erased = await self._gone(_drops(proposals))
+        # items and results stored then; those of a conversation are forgotten with it
+        stored = [
+            (r, r.data["updated_at"])
+            for kind in (ITEM, INDEXED_ITEM)
+            for r in await scan_all(store, scope, kind)
         ]
+        stored += [(r, r.data["at"]) for r in await scan_all(store, scope, RESULT)]
+        drops = _drops(record for record, at in stored if within(datetime.fromisoformat(at)))
         if drops:
-            receipts.append(_receipt([await store.erase(scope, drops)], {}))
-        return _total(receipts)
+            erased.append(await store.erase(scope, [*drops, *await self._quoting()]))
+        return _total([*receipts, _receipt(erased, {})] if erased else receipts)
 
     async def _forget(
-        self, key: str | None, conversation: str | None, names: Sequence[str], asked: str | None
+        self,
+        key: str | None,
+        conversation: str | None,
+        names: Sequence[str],
+        asked: str | None,
+        chosen: Sequence[Memory],
     ) -> Receipt:
-        everything = key is None and conversation is None and not names and asked is None
-        memories = await self._versions(key) if key is not None else []
+        everything = key is conversation is asked is None and not names and not chosen
+        memories = [*chosen, *(await self._versions(key) if key is not None else ())]
         whole: list[str] = []
         for name in names:
             more, turns = await named(self._parts.store, self._scope, checked_name(name, "id"))
@@ -240,28 +248,20 @@ class Erasing:
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
-        # first the records elsewhere that name the user: they contain the words of the next search
-        erased = await self._named(lines) if everything else []
+        # first the records elsewhere that name the user: they contain the words of the next search, and once
+        # a memory is gone, its id no longer leads to what was made of it
+        erased = await self._named(lines) if everything else await self._gone(await self._shared(memories))
         erased += [part] if (part := await until_written(attempt, "what is forgotten")) else []
         # erase what was written meanwhile too, as by a live call
         while erased and not everything and (part := await until_written(attempt, "what is forgotten")):
             erased.append(part)
         erased = erased or [await self._parts.store.erase(self._scope, [])]
         # last: pending judgements are withdrawn once the user's own memories are gone
-        shared = await self._authored(key) if everything or key is not None else []
-        drops = [Drop(kind=record.kind, id=record.id) for record in shared]
-        lessons = 0
-        if everything:
-            taught, lessons = await unlearn(self._parts.store, self._scope)
-            drops += taught
-            erased += await self._named(lines)
-        elif memories:
-            taught, lessons = await unlearn(
-                self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories))
-            )
-            drops += taught
-        if drops:
-            erased.append(await self._parts.store.erase(self._scope.everyone, drops))
+        authored = everything or key is not None
+        drops = _drops(await self._authored(key)) if authored else await self._shared(memories)
+        taught, lessons = await self._taught(None if everything else memories)
+        erased += await self._named(lines) if everything else []
+        erased += await self._gone([*drops, *taught])
         stays: dict[KeptBecause, int] = {
             "means something else": kept,
             "learned from it": learned,
@@ -270,10 +270,28 @@ class Erasing:
         return _receipt(erased, stays)
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
-        """The drops for those of `memories` that exist."""
-        names = [memory.id for memory in memories if memory.id]
-        there = await self._parts.store.read(self._scope, MEMORY, names)
-        return [Drop(kind=MEMORY, id=record.id) for record in there]
+        """The drops for those of `memories` that exist, and for their pending judgements."""
+        # a global memory may have the id of another one of the user's own
+        wanted = {(memory.id, memory.valid_from) for memory in memories if memory.id}
+        there = await self._parts.store.read(self._scope, MEMORY, [name for name, _ in wanted])
+        there = [r for r in there if (r.id, memory_of(r).valid_from) in wanted]
+        return _drops([*there, *await self._parts.store.read(self._scope, JUDGEMENT, [r.id for r in there])])
+
+    async def _taught(self, memories: Sequence[Memory] | None) -> tuple[list[Drop], int]:
+        """The drops for lessons that say one of `memories` (None: for all), and how many others stay."""
+        if memories is None:
+            return await unlearn(self._parts.store, self._scope)
+        if not memories:
+            return [], 0
+        return await unlearn(self._parts.store, self._scope, lambda text: bool(said_in_text(text, memories)))
+
+    async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
+        """The drops for what others see of `memories`."""
+        return _drops(await shared_of(self._parts.store, self._scope, memories))
+
+    async def _gone(self, drops: Sequence[Drop]) -> list[Erased]:
+        """Erase `drops` from the scope of everyone."""
+        return [await self._parts.store.erase(self._scope.everyone, drops)] if drops else []
 
     async def _meant(self, asked: str | None) -> Targets:
         """What the request in a turn refers to."""
@@ -295,7 +313,7 @@ class Erasing:
         """Records of a call that may quote it: what a model was given, and the checkpoint."""
         records = await scan_all(self._parts.store, self._scope, GIVEN)
         records += await scan_all(self._parts.store, self._scope, CHECKPOINT)
-        return [Drop(kind=record.kind, id=record.id) for record in records]
+        return _drops(records)
 
     async def _authored(self, key: str | None) -> list[Record]:
         """Global memories and proposals of this user."""
@@ -308,8 +326,7 @@ class Erasing:
         """Erase what identifies the user on telephone lines, and codes that prove to be them."""
         store = self._parts.store
         erased = await forget_on_lines(store, self._scope, lines, self._parts.clock())
-        codes = await self._link_codes()
-        return [*erased, await store.erase(self._scope.everyone, codes)] if codes else erased
+        return [*erased, *await self._gone(await self._link_codes())]
 
     async def _link_codes(self) -> list[Drop]:
         """Link codes given to this user, which would still identify a caller as them."""
@@ -319,7 +336,7 @@ class Erasing:
             for code in codes
             if self._scope.user in {code.data.get("whose"), *code.data.get("proved", ())}
         ]
-        return [Drop(kind=code.kind, id=code.id) for code in given]
+        return _drops(given)
 
     async def _chosen(self, key: str | None, conversation: str | None) -> list[Erasable]:
         """The records in the user's own scope to destroy for a key and a conversation."""
@@ -328,7 +345,7 @@ class Erasing:
             chosen += await self._under(checked_name(key, "key"))
         if conversation is not None:
             chosen += await self._of(checked_name(conversation, "conversation id"))
-        return [Drop(kind=record.kind, id=record.id) for record in chosen]
+        return [*_drops(chosen)]
 
     async def _versions(self, key: str) -> list[Memory]:
         """Every version stored under `key`."""
@@ -353,6 +370,10 @@ class Erasing:
         return chosen + [
             record for record in read if record.id == progress_id(record.key or "", conversation)
         ]
+
+
+def _drops(records: Iterable[Record]) -> list[Drop]:
+    return [Drop(kind=record.kind, id=record.id) for record in records]
 
 
 def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
@@ -437,7 +458,7 @@ async def destroyed(
         else:
             found.kept += mentioned_in(turn, memories)
     redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
-    for kind in (CONVERSATION, RESULT, EXCHANGE, CALL, ITEM, INDEXED_ITEM):
+    for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
         found.changes += redacting.changes(await scan_all(store, scope, kind))
     found.changes += await _derived(store, scope, memories, redacting)
     return found
@@ -482,7 +503,7 @@ async def _derived(
 
 
 class _Redacting:
-    """Removes what is forgotten from JSON values."""
+    """Removes what is forgotten from the fields of records that hold speech."""
 
     def __init__(self, memories: Sequence[Memory], texts: Mapping[str, str]) -> None:
         self._memories = memories
@@ -494,21 +515,28 @@ class _Redacting:
 
     def changes(self, records: Iterable[Record]) -> list[Put]:
         """Those `records` that contain some of it, rewritten without it."""
-        pairs = [(record, replace(record, data=self._of(record.data, set()))) for record in records]
+        pairs = [(record, replace(record, data=self._data(record))) for record in records]
         return [Put.over(old, new) for old, new in pairs if old.data != new.data]
+
+    def _data(self, record: Record) -> dict[str, Any]:
+        # a number may also occur in a time or an id, and a word be a status
+        said = {name: record.data[name] for name in SAID[record.kind] if name in record.data}
+        return {**record.data, **self._of(said, self._beside(record.data))}
 
     def _of(self, data: Any, values: set[str]) -> Any:
         if isinstance(data, str):
             return self._text(data, values)
         if isinstance(data, Mapping):
-            # beside its key a value is that memory's, as in what a tool was given and gave
-            here = {
-                text for each in data.values() if isinstance(each, str) for text in self._values.get(each, ())
-            }
-            return {name: self._of(each, values | here) for name, each in data.items()}
+            here = values | self._beside(data)
+            return {name: self._of(each, here) for name, each in data.items()}
         if isinstance(data, list | tuple):
             return [self._of(each, values) for each in data]
         return data
+
+    def _beside(self, data: Mapping[str, Any]) -> set[str]:
+        """The values whose key is in `data`: beside it they are that memory's, as in a tool's arguments."""
+        keys = [each for each in data.values() if isinstance(each, str)]
+        return {text for key in keys for text in self._values.get(key, ())}
 
     def _text(self, text: str, values: set[str]) -> str:
         if text in self._texts:

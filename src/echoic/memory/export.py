@@ -133,7 +133,10 @@ async def restore_scope(
             try:
                 await store.write(scope, [Put(record=record, expect=0) for record in batch])
             except WriteConflict:
-                batch = await _unknown(store, scope, batch)
+                unknown = await _unknown(store, scope, batch)
+                if unknown == batch:  # it would conflict for ever
+                    raise
+                batch = unknown
                 continue
             new += len(batch)
             break
@@ -219,7 +222,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         for record in (*turns, *results):
             check_record(record)
         turns = [rewritten_turn(record, turn_of(record)) for record in turns]
-        results = [record_of_result(result_of(record), record.key or "") for record in results]
+        results = [_checked_result(record) for record in results]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error
     return _each_once([*conversations, *memories, *turns, *results, *directives, *items])
@@ -247,10 +250,26 @@ def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]
 
 
 def _directives(exported: Mapping[str, Any]) -> list[Record]:
-    given = [{**(exported.get("directives") or {}), "id": DIRECTIVES}]
-    given += exported.get("directives_for", [])  # not in exports of earlier versions
-    records = [_record(DIRECTIVES, item) for item in given]
+    everywhere = {**(exported.get("directives") or {}), "id": DIRECTIVES, "key": None}
+    records = [_record(DIRECTIVES, everywhere)]
+    # not in exports of earlier versions
+    records += [_narrow(_record(DIRECTIVES, item)) for item in exported.get("directives_for", [])]
     return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
+
+
+def _narrow(record: Record) -> Record:
+    """Directives for an agent, or for a conversation, under whose id they are forgotten with it."""
+    what, _, name = record.id.partition(":")
+    _check_one_of(what, ("agent", "conversation"), "what directives are for")
+    checked_name(name, f"the {what} of directives")
+    return replace(record, key=name if what == "conversation" else None)
+
+
+def _checked_result(record: Record) -> Record:
+    result = result_of(record)
+    checked_name(result.name, f"the name of {RESULT} {brief(result.id)}")
+    _check_times((result.at,), result.id)
+    return record_of_result(result, record.key or "")
 
 
 def _authored(record: Record, before: object, now: str | None) -> Record:

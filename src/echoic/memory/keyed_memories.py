@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -138,19 +139,29 @@ class KeyedMemories:
 
     async def take_back(self, name: str) -> bool:
         """See `UserMemory.delete`, by the id of a memory or a turn."""
-        from echoic.memory.retraction import hide, named
+        from echoic.memory.retraction import hide, named, shared_of
 
         at, store = self._parts.clock(), self._parts.store
         memories, whole = await named(store, self._scope, checked_name(name, "id"))
         await hide(store, self._scope, memories, whole=whole, at=at)
 
-        async def attempt() -> bool:
-            ledger = Ledger(store, self._scope)
-            ended = [await ledger.end(memory.id, at) for memory in memories if memory.id]
-            await store.write(self._scope, ledger.changes)
+        async def attempt(scope: Scope, names: Sequence[str]) -> bool:
+            ledger = Ledger(store, scope)
+            ended = [await ledger.end(name, at) for name in names]
+            await store.write(scope, ledger.changes)
             return any(ended)
 
-        return await until_written(attempt, f"memory {name!r}") or bool(whole)
+        shared = await shared_of(store, self._scope, memories)
+        own = [memory.id for memory in memories if memory.id]
+        everyones = [record.id for record in shared if record.kind == MEMORY]
+        ended = [
+            await until_written(partial(attempt, scope, names), f"memory {name!r}")
+            for scope, names in ((self._scope, own), (self._everyone, everyones))
+        ]
+        for proposal in shared:
+            if proposal.kind == PROPOSAL:
+                await self._withdraw(proposal.key or "")
+        return any(ended) or bool(whole)
 
     async def history(self, key: str) -> list[Memory]:
         """See `UserMemory.history`."""

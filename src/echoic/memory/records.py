@@ -40,6 +40,15 @@ ITEM, INDEXED_ITEM = "item", "indexed-item"
 """Your own records, see `items`: not searchable, and searchable among themselves."""
 DISTILLED = "distilled"
 """A status to filter by: completed, and learned from."""
+SAID: Mapping[str, Sequence[str]] = {
+    MEMORY: ("text", "statement", "context"),
+    TURN: ("text", "heard"),
+    CONVERSATION: ("recall_key", "summary"),
+    RESULT: ("name", "value", "arguments"),
+    ITEM: ("name", "value"),
+    INDEXED_ITEM: ("name", "value", "text"),
+}
+"""Per kind, the fields that hold speech, where other texts are names, ids and times."""
 
 _PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}

@@ -21,12 +21,14 @@ from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
+    PROPOSAL,
     TURN,
     Ledger,
     conversation_of,
     cursor_of,
     hidden_in,
     is_unlearned,
+    memory_id,
     memory_of,
     record_of_conversation,
     record_of_turn,
@@ -165,17 +167,37 @@ async def versions_of(store: Store, scope: Scope, keys: Collection[str | None]) 
 async def named(store: Store, scope: Scope, name: str) -> tuple[list[Memory], list[str]]:
     """The memories, and the ids of turns to hide entirely, of the memory or turn with that id.
 
-    For a turn these include what was learned from it alone.
+    For a turn these include what was learned from it alone, and for a global memory the user's own copy.
     """
     found = [memory_of(record) for record in await store.read(scope, MEMORY, [name])]
-    if found:
-        return found, []
+    shared = [memory_of(record) for record in await store.read(scope.everyone, MEMORY, [name])]
+    shared = [memory for memory in shared if memory.author == scope.user]
+    own = await versions_of(store, scope, {memory.key for memory in shared})
+    found += [memory for memory in own if memory not in found and any(_made_of(s, memory) for s in shared)]
+    if found or shared:
+        return [*found, *shared], []
     turns = [turn_of(record) for record in await store.read(scope, TURN, [name])]
     if not turns:
         return [], []
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     learned = [memory for memory in memories if memory.source == (name,)]
     return [*learned, *(_whole(turn, turn.said_at) for turn in turns if visible(turn.heard_text))], [name]
+
+
+async def shared_of(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Record]:
+    """The user's global memories and proposals that are, or were made of, one of `memories`."""
+    records = await store.read(scope.everyone, MEMORY, [memory.id for memory in memories if memory.id])
+    for key in sorted({memory.key for memory in memories if memory.key is not None}):
+        records += await scan_all(store, scope.everyone, MEMORY, key=key)
+        records += await store.read(scope.everyone, PROPOSAL, [memory_id(scope.user or "", key)])
+    theirs = {(r.kind, r.id): r for r in records if r.data.get("author") == scope.user}
+    return [r for r in theirs.values() if any(_made_of(memory_of(r), memory) for memory in memories)]
+
+
+def _made_of(shared: Memory, memory: Memory) -> bool:
+    """Whether `shared` was made of `memory`: under its key, and when that was set or while it held."""
+    made, set_at, ends = shared.valid_from, memory.valid_from, memory.valid_until
+    return shared.key == memory.key and (made == set_at or (made > set_at and (ends is None or made < ends)))
 
 
 def asks_to_forget(text: str) -> bool:

@@ -561,7 +561,8 @@ class UserMemory:
             key: a key with its history.
             conversation: a conversation. What was learned from it stays, since it may have been said
                 elsewhere: `forget(key=…)` destroys it.
-            id: a memory, or a turn with what was learned from it alone.
+            id: a memory, with what the user proposed or made global of it, or a turn with what was learned
+                from it alone.
             asked: the id of a turn in which the user asked to forget something ("rub out what I said about my
                 knee"). Recall hides it as soon as the turn is read; since the rules that read the request may
                 be wrong, only this call destroys it, once the user confirmed.
