@@ -390,3 +390,24 @@ async def test_a_proof_that_is_said_to_a_voice_model_is_in_no_caption_and_no_che
     assert "4 8 2" not in saved
     assert any("[code]" in text for text in shown)
     assert not any("4 8 2" in text for text in shown)
+
+
+async def test_keys_that_are_pressed_in_the_next_process_are_kept_too(voiced, line):
+    script = Script(UserSays("hi", after_ms=200), Says("hello"), open_ended=True)
+    phone, _ = await voiced(script, script)
+    after = await line(lambda _said, _given: "unused", channel="media", pace=Pace(), service=phone.service)
+    after.phone.realtime = phone.phone.realtime
+    call = await phone.call()
+    for where, keys in ((phone, "111111"), (after, "222222")):
+        if where is after:
+            call._url = call._public = after.url
+            path = call._after.removeprefix(phone.url)
+            await call._follow(path, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+        await call.stream.listen()
+        await call.press(keys)
+        async with asyncio.timeout(60):
+            while keys not in [turn.text for turn in where.phone.known(call.sid).recorder.turns]:
+                await asyncio.sleep(0.02)
+    await over(after, call)
+    said = [turn.text for turn in (await phone.turns(call)).turns if turn.speaker == "user"]
+    assert said == ["hi", "111111", "hi", "222222"]

@@ -83,7 +83,6 @@ class PhoneCall(TextCall):
         """How many bytes of its audio the caller has heard."""
         self._served = self.recorder
         """The recorder of the caller whom the voice session serves."""
-        self._keyed = 0
         self.touched = time.monotonic()
         self.lines = 0
         """Number of sockets of this call."""
@@ -199,8 +198,8 @@ class PhoneCall(TextCall):
 
     async def keyed(self, keys: str) -> None:
         """Process keys pressed during a voice session; the model does not get them."""
-        self._keyed += 1
-        await super().caller_said(turn_of(keys, "user", f"{self._id(f'keys{self._keyed}')}:user"))
+        turn = f"keys{secrets.token_hex(6)}"  # another process may have stored earlier ones of this call
+        await super().caller_said(turn_of(keys, "user", f"{self._id(turn)}:user"))
         if self._served is self.recorder:
             await self.say_own(respond=True)
         else:
