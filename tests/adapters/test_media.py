@@ -230,6 +230,49 @@ async def test_a_stream_that_breaks_is_taken_up_again_by_the_session_it_had(line
     assert [turn.text for turn in (await phone.turns(call)).turns] == ["one", "I see", "two", "so"]
 
 
+async def test_a_stream_whose_end_comes_late_takes_no_sound_from_the_next_and_stops_none(voiced):
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
+    connected, may_end = asyncio.Event(), asyncio.Event()
+
+    async def is_connected(_session):
+        await connected.wait()
+
+    async def has_ended(_session):
+        await may_end.wait()
+
+    phone, _ = await voiced(
+        Script(
+            UserSays("one", after_ms=200),
+            Says("I see"),
+            is_connected,
+            UserSays("two", after_ms=200),
+            Says(said).at(1000, has_ended),
+            open_ended=True,
+        )
+    )
+    call = await phone.call()
+    await call.stream.listen()
+    first = call.stream
+    for task in first._working:  # the network is gone, without a word
+        task.cancel()
+    await call._follow(call._after, {"CallStatus": "in-progress"})
+    connected.set()
+    async with asyncio.timeout(60):
+        while not call.stream.played:
+            await asyncio.sleep(0.02)
+        await first._socket.close()
+        while phone.phone.known(call.sid).lines > 1:
+            await asyncio.sleep(0.02)
+    may_end.set()
+    await call.stream.listen()
+    assert heard_words(call.stream, said) == said
+    samples = len(call.stream.played) / 8
+    assert samples > speech(said).duration_ms * 0.98
+    await over(phone, call)
+    turns = (await phone.turns(call)).turns
+    assert [turn.heard_text for turn in turns] == ["one", "I see", "two", said]
+
+
 async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be_transcribed(line):
     script = Script(
         UserSays("mumble", after_ms=200, final="failed"),

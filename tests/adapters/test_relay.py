@@ -10,6 +10,7 @@ import pytest
 
 from echoic import StoreUnavailable, Turn
 from echoic.adapters.twilio import Pace
+from echoic.adapters.twilio.relay import Relay
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
 from echoic.session.turn_recall import CallRecall
@@ -205,6 +206,44 @@ async def test_where_sockets_keep_breaking_webhooks_take_over(relay):
         await call.drop()
     assert call._socket is None
     assert "You said hello." in await call.say("hello")
+
+
+@pytest.mark.parametrize("breaks", [1, 4], ids=["the next socket", "webhooks"])
+async def test_a_socket_whose_end_comes_late_stops_no_reply_of_what_came_after_it(relay, breaks, monkeypatch):
+    thinking, runs, ends, begun, ended = asyncio.Event(), Relay.run, Relay.aclose, [], []
+
+    async def run(self):
+        begun.append(self)
+        await runs(self)
+
+    async def aclose(self):
+        await ends(self)
+        ended.append(self)
+
+    monkeypatch.setattr(Relay, "run", run)
+    monkeypatch.setattr(Relay, "aclose", aclose)
+    phone = await relay(lambda said, _given: (thinking, "It is nine.") if "many" in said else "Fine.")
+    call = await phone.call()
+    await call.say("Hello.")
+    broken = []
+    for n in range(breaks):
+        async with asyncio.timeout(60):
+            while len(begun) <= n:
+                await asyncio.sleep(0.01)
+        broken.append(call._socket)
+        call._socket = None
+        await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+    answering = asyncio.create_task(call.say("How many?"))
+    async with asyncio.timeout(60):
+        while len(phone.script.requests) < 2:
+            await asyncio.sleep(0.01)
+        for socket in broken:
+            await socket.close()
+        while len(ended) < breaks:
+            await asyncio.sleep(0.01)
+    thinking.set()
+    assert "It is nine." in await answering
+    assert (await heard_in(phone, call)) == ["Hello.", "Fine.", "How many?", "It is nine."]
 
 
 async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):

@@ -84,12 +84,9 @@ async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
         await closed(socket, _VIOLATION)
         return
     relay = Relay(phone, call, socket)
-    call.lines += 1
     try:
-        await relay.run()
+        await call.carry(relay.run, relay.aclose)
     finally:
-        call.lines -= 1
-        await relay.aclose()
         await closed(socket)
     expect_another(phone, call)
 

@@ -292,6 +292,7 @@ class Dialogue:
         if self.call.over or self.call.leaving.is_set() or not failed:
             await _ended(self.call, self._phone.settings.pace.answer_within_s)
             return twiml.end()
+        await self.call.end_line(self._phone.settings.pace.answer_within_s)  # its end may not be noticed yet
         self._reconnects += 1
         words = self.call.phrases.cut_off
         if self._reconnects > _RECONNECTS:
