@@ -256,6 +256,37 @@ async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):
     assert [text.replace(FILLERS[0], "").strip() for text in heard] == [f"Answer {n}." for n in range(5)]
 
 
+async def said_while_it_thinks(relay, *spoken):
+    """What the caller's turns hold if all of this is said while the model thinks about the first."""
+    thinking = asyncio.Event()
+    phone = await relay(lambda said, _given: (thinking, f"Answer {said}."))
+    call = await phone.call()
+    for said in spoken:
+        await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+        async with asyncio.timeout(60):
+            while not phone.script.requests:
+                await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while spoken[-1] not in " ".join(phone.phone.known(call.sid)._unanswered.values()):
+            await asyncio.sleep(0.01)
+    thinking.set()
+    await call.hang_up()
+    return [turn.text for turn in (await phone.turns(call)).turns if turn.speaker == "user"]
+
+
+async def test_whatever_is_said_while_a_reply_takes_long_is_kept_in_order(relay):
+    words = [f"Thing {name}." for name in "abcdefghijklmn"]
+    turns = await said_while_it_thinks(relay, *words)
+    assert " ".join(turns) == " ".join(words)
+    assert len(turns) == 9, "one that is answered and eight that wait"
+
+
+async def test_digits_are_joined_to_no_words_and_no_text_grows_without_end(relay):
+    words, long = [f"Thing {name}." for name in "abcdefghi"], ["x" * 3000, "y" * 3000]
+    turns = await said_while_it_thinks(relay, *words, "12", "one two three four", "More.", *long)
+    assert turns == [*words, "12", "one two three four", f"More. {long[0]}", long[1]]
+
+
 async def test_a_long_wait_is_filled_and_the_filler_is_no_part_of_the_reply(relay):
     thinking = asyncio.Event()
     phone = await relay(lambda _said, _given: (thinking, LONG))
