@@ -232,6 +232,49 @@ async def test_a_stream_that_breaks_is_taken_up_again_by_the_session_it_had(line
     assert [turn.text for turn in (await phone.turns(call)).turns] == ["one", "I see", "two", "so"]
 
 
+async def test_a_stream_whose_end_comes_late_takes_no_sound_from_the_next_and_stops_none(voiced):
+    said = "your train leaves at nine from platform four and the last word is zanzibar"
+    connected, may_end = asyncio.Event(), asyncio.Event()
+
+    async def is_connected(_session):
+        await connected.wait()
+
+    async def has_ended(_session):
+        await may_end.wait()
+
+    phone, _ = await voiced(
+        Script(
+            UserSays("one", after_ms=200),
+            Says("I see"),
+            is_connected,
+            UserSays("two", after_ms=200),
+            Says(said).at(1000, has_ended),
+            open_ended=True,
+        )
+    )
+    call = await phone.call()
+    await call.stream.listen()
+    first = call.stream
+    for task in first._working:  # the network is gone, without a word
+        task.cancel()
+    await call._follow(call._after, {"CallStatus": "in-progress"})
+    connected.set()
+    async with asyncio.timeout(60):
+        while not call.stream.played:
+            await asyncio.sleep(0.02)
+        await first._socket.close()
+        while phone.phone.known(call.sid).lines > 1:
+            await asyncio.sleep(0.02)
+    may_end.set()
+    await call.stream.listen()
+    assert heard_words(call.stream, said) == said
+    samples = len(call.stream.played) / 8
+    assert samples > speech(said).duration_ms * 0.98
+    await over(phone, call)
+    turns = (await phone.turns(call)).turns
+    assert [turn.heard_text for turn in turns] == ["one", "I see", "two", said]
+
+
 async def test_what_is_said_is_kept_at_once_though_something_before_could_not_be_transcribed(line):
     script = Script(
         UserSays("mumble", after_ms=200, final="failed"),
@@ -415,3 +458,24 @@ async def test_who_tells_a_voice_model_that_they_are_somebody_else_and_hangs_up_
     said = ["I collect zithers", "this is not Ana, it's Ben"]
     assert await said_of(phone, call, await ben_of(phone)) == said
     assert "zithers" not in str(await phone.memory().export())
+
+
+async def test_keys_that_are_pressed_in_the_next_process_are_kept_too(voiced, line):
+    script = Script(UserSays("hi", after_ms=200), Says("hello"), open_ended=True)
+    phone, _ = await voiced(script, script)
+    after = await line(lambda _said, _given: "unused", channel="media", pace=Pace(), service=phone.service)
+    after.phone.realtime = phone.phone.realtime
+    call = await phone.call()
+    for where, keys in ((phone, "111111"), (after, "222222")):
+        if where is after:
+            call._url = call._public = after.url
+            path = call._after.removeprefix(phone.url)
+            await call._follow(path, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+        await call.stream.listen()
+        await call.press(keys)
+        async with asyncio.timeout(60):
+            while keys not in [turn.text for turn in where.phone.known(call.sid).recorder.turns]:
+                await asyncio.sleep(0.02)
+    await over(after, call)
+    said = [turn.text for turn in (await phone.turns(call)).turns if turn.speaker == "user"]
+    assert said == ["hi", "111111", "hi", "222222"]

@@ -10,6 +10,7 @@ import pytest
 
 from echoic import StoreUnavailable, Turn
 from echoic.adapters.twilio import Pace
+from echoic.adapters.twilio.relay import Relay
 from echoic.adapters.twilio.settings import FILLERS
 from echoic.memory.conversation import OpenConversation
 from echoic.session.turn_recall import CallRecall
@@ -207,6 +208,44 @@ async def test_where_sockets_keep_breaking_webhooks_take_over(relay):
     assert "You said hello." in await call.say("hello")
 
 
+@pytest.mark.parametrize("breaks", [1, 4], ids=["the next socket", "webhooks"])
+async def test_a_socket_whose_end_comes_late_stops_no_reply_of_what_came_after_it(relay, breaks, monkeypatch):
+    thinking, runs, ends, begun, ended = asyncio.Event(), Relay.run, Relay.aclose, [], []
+
+    async def run(self):
+        begun.append(self)
+        await runs(self)
+
+    async def aclose(self):
+        await ends(self)
+        ended.append(self)
+
+    monkeypatch.setattr(Relay, "run", run)
+    monkeypatch.setattr(Relay, "aclose", aclose)
+    phone = await relay(lambda said, _given: (thinking, "It is nine.") if "many" in said else "Fine.")
+    call = await phone.call()
+    await call.say("Hello.")
+    broken = []
+    for n in range(breaks):
+        async with asyncio.timeout(60):
+            while len(begun) <= n:
+                await asyncio.sleep(0.01)
+        broken.append(call._socket)
+        call._socket = None
+        await call._follow(call._after, {"SessionStatus": "failed", "CallStatus": "in-progress"})
+    answering = asyncio.create_task(call.say("How many?"))
+    async with asyncio.timeout(60):
+        while len(phone.script.requests) < 2:
+            await asyncio.sleep(0.01)
+        for socket in broken:
+            await socket.close()
+        while len(ended) < breaks:
+            await asyncio.sleep(0.01)
+    thinking.set()
+    assert "It is nine." in await answering
+    assert (await heard_in(phone, call)) == ["Hello.", "Fine.", "How many?", "It is nine."]
+
+
 async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):
     phone = await relay(lambda said, _given: f"Answer {said}.")
     call = await phone.call()
@@ -215,6 +254,37 @@ async def test_things_said_in_a_row_are_answered_in_order_once_each(relay):
     heard = [await call._reply(0.0, None) for _ in range(5)]
     # a busy machine may have said that it takes a moment
     assert [text.replace(FILLERS[0], "").strip() for text in heard] == [f"Answer {n}." for n in range(5)]
+
+
+async def said_while_it_thinks(relay, *spoken):
+    """What the caller's turns hold if all of this is said while the model thinks about the first."""
+    thinking = asyncio.Event()
+    phone = await relay(lambda said, _given: (thinking, f"Answer {said}."))
+    call = await phone.call()
+    for said in spoken:
+        await call.send({"type": "prompt", "voicePrompt": said, "lang": "en-US", "last": True})
+        async with asyncio.timeout(60):
+            while not phone.script.requests:
+                await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while spoken[-1] not in " ".join(phone.phone.known(call.sid)._unanswered.values()):
+            await asyncio.sleep(0.01)
+    thinking.set()
+    await call.hang_up()
+    return [turn.text for turn in (await phone.turns(call)).turns if turn.speaker == "user"]
+
+
+async def test_whatever_is_said_while_a_reply_takes_long_is_kept_in_order(relay):
+    words = [f"Thing {name}." for name in "abcdefghijklmn"]
+    turns = await said_while_it_thinks(relay, *words)
+    assert " ".join(turns) == " ".join(words)
+    assert len(turns) == 9, "one that is answered and eight that wait"
+
+
+async def test_digits_are_joined_to_no_words_and_no_text_grows_without_end(relay):
+    words, long = [f"Thing {name}." for name in "abcdefghi"], ["x" * 3000, "y" * 3000]
+    turns = await said_while_it_thinks(relay, *words, "12", "one two three four", "More.", *long)
+    assert turns == [*words, "12", "one two three four", f"More. {long[0]}", long[1]]
 
 
 async def test_a_long_wait_is_filled_and_the_filler_is_no_part_of_the_reply(relay):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 
+import aiohttp
 import pytest
 
 from adapters.conftest import AUTH_TOKEN
@@ -150,6 +152,19 @@ async def test_a_malformed_webhook_is_refused(line, params):
     assert (await call.post("/phone/voice", params))[0] == 400
     assert (await call.post("/phone/turn?step=no&token=", {"CallSid": call.sid}))[0] == 400
     assert (await call.post("/phone/voice", {"CallSid": call.sid, "x": "y" * 70_000}))[0] == 413
+
+
+@pytest.mark.parametrize("host", ["x:99999", "x:y", "[", "[::1"])
+async def test_a_request_to_what_is_no_host_is_refused(line, host):
+    phone = await line(lambda _said, _given: "Hello.", channel="relay")
+    call = await phone.caller()
+    headers = {"Host": host, "X-Twilio-Signature": "bm90IGEgc2lnbmF0dXJl"}
+    async with call._http.post(
+        f"{phone.url}/phone/voice", data={"CallSid": call.sid}, headers=headers
+    ) as answer:
+        assert answer.status == 403
+    with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+        await call._http.ws_connect(f"{phone.url}/phone/relay/token", headers=headers)
 
 
 async def test_forwarded_headers_count_only_where_a_proxy_is_trusted(line):
@@ -328,6 +343,29 @@ async def test_a_call_goes_on_after_the_server_was_started_again(line):
         "Are you there?",
         "Still here.",
     ]
+
+
+async def test_what_is_said_after_a_process_died_in_mid_reply_is_kept(line):
+    never = asyncio.Event()
+    phone = await line(lambda said, _given: (never, "") if said == "three" else f"You said {said}.")
+    call = await phone.call()
+    await call.say("one")
+    await call.say("two")
+    params = {"CallSid": call.sid, "From": call._number, "StirVerstat": call._attestation}
+    _, waits = await call.post(call._action, {**params, "SpeechResult": "three"})
+    async with asyncio.timeout(60):
+        while len(phone.script.requests) < 3:
+            await asyncio.sleep(0.01)
+    after = await line(lambda said, _given: f"You said {said}.", service=phone.service)
+    call._url = call._public = after.url
+    redirect = html.unescape(re.search("<Redirect[^>]*>([^<]*)", waits)[1])
+    assert await call._follow(redirect.removeprefix(phone.url), {})
+    for said in ("four", "five"):
+        assert f"You said {said}." in await call.say(said)
+    await call.hang_up()
+    turns = [turn.text.strip() for turn in (await phone.turns(call)).turns]
+    assert [text for text in turns if "You" not in text] == ["one", "two", "three", "four", "five"]
+    assert turns[-4:] == ["four", "You said four.", "five", "You said five."]
 
 
 async def test_a_process_that_wrote_no_checkpoint_yet_cannot_take_the_call_back(line, monkeypatch):

@@ -170,13 +170,11 @@ async def serve_media(phone: Phone, socket: WebSocket, token: str) -> None:
         log.warning("a stream was refused: %s", why)
         await closed(socket, 1008)
         return
-    call.lines += 1
     try:
-        await MediaStream(phone, call, socket, stream).run()
+        await call.carry(MediaStream(phone, call, socket, stream).run)
         if call.leaving.is_set():  # before the socket closes, since Twilio then asks whether the call goes on
             await call.hang_up()
     finally:
-        call.lines -= 1
         await closed(socket)
     expect_another(phone, call)
 

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
@@ -83,10 +83,12 @@ class PhoneCall(TextCall):
         """How many bytes of its audio the caller has heard."""
         self._served = self.recorder
         """The recorder of the caller whom the voice session serves."""
-        self._keyed = 0
         self.touched = time.monotonic()
         self.lines = 0
         """Number of sockets of this call."""
+        self._line: asyncio.Future[None] | None = None
+        """Cancelled to end the socket that was opened last."""
+        self._carrying = asyncio.Lock()
 
     # -- properties
 
@@ -140,6 +142,48 @@ class PhoneCall(TextCall):
         tag = settings.spoken_as(language) if language and settings.detect_language else None
         if tag is not None:
             self.caller_session.language = tag
+
+    # -- its sockets
+
+    async def carry(
+        self,
+        serve: Callable[[], Coroutine[Any, Any, None]],
+        end: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Serve the call over one socket: ends the one before, runs `serve` until it returns or the next
+        socket replaces it, and then `end`.
+
+        The end of a socket that the network lost is noticed late: what it would stop then, or take the sound
+        of, is already the next one's.
+        """
+        self._drop_line()
+        line = self._line = asyncio.get_running_loop().create_future()
+        self.lines += 1
+        try:
+            async with self._carrying:
+                serving = asyncio.ensure_future(serve())
+                line.add_done_callback(lambda _: serving.cancel())
+                try:
+                    await serving
+                except asyncio.CancelledError:
+                    if not line.cancelled():
+                        raise
+                finally:
+                    if end is not None:
+                        await end()
+        finally:
+            self.lines -= 1
+
+    async def end_line(self, within_s: float) -> None:
+        """End the socket that carries the call, if there is one; returns when it has, or at the timeout."""
+        self._drop_line()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s), self._carrying:
+                pass
+
+    def _drop_line(self) -> None:
+        if self._line is not None:
+            self._line.cancel()
 
     # -- the voice session
 
@@ -199,8 +243,8 @@ class PhoneCall(TextCall):
 
     async def keyed(self, keys: str) -> None:
         """Process keys pressed during a voice session; the model does not get them."""
-        self._keyed += 1
-        await super().caller_said(turn_of(keys, "user", f"{self._id(f'keys{self._keyed}')}:user"))
+        turn = f"keys{secrets.token_hex(6)}"  # another process may have stored earlier ones of this call
+        await super().caller_said(turn_of(keys, "user", f"{self._id(turn)}:user"))
         if self._served is self.recorder:
             await self.say_own(respond=True)
         else:

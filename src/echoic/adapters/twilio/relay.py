@@ -31,6 +31,7 @@ _MAX_SAID: Final = 4000
 _MAX_TAG: Final = 35
 """Characters of a language tag (RFC 5646)."""
 _MAX_WAITING: Final = 8
+"""Utterances that wait for an answer before words are joined to the last of them."""
 
 
 async def opened_socket(phone: Phone, socket: WebSocket, token: str) -> PhoneCall | None:
@@ -84,12 +85,9 @@ async def serve_relay(phone: Phone, socket: WebSocket, token: str) -> None:
         await closed(socket, _VIOLATION)
         return
     relay = Relay(phone, call, socket)
-    call.lines += 1
     try:
-        await relay.run()
+        await call.carry(relay.run, relay.aclose)
     finally:
-        call.lines -= 1
-        await relay.aclose()
         await closed(socket)
     expect_another(phone, call)
 
@@ -113,7 +111,10 @@ class Relay:
         self._phone = phone
         self._call = call
         self._socket = socket
-        self._prompts: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_MAX_WAITING)
+        self._prompts: asyncio.Queue[str] = asyncio.Queue()
+        """The turns that wait for an answer."""
+        self._waiting: dict[str, str] = {}
+        """What was said in them."""
         self._worker = asyncio.ensure_future(self._work())
         self._keys = ""
         self._keyed: asyncio.TimerHandle | None = None
@@ -187,16 +188,25 @@ class Relay:
             self._say(keys)
 
     def _say(self, said: str) -> None:
-        try:
-            self._prompts.put_nowait((said, turn := uuid4().hex[:12]))
-            self._call.unanswered(said, turn)
-        except asyncio.QueueFull:
-            log.warning("a caller said more while %d things wait for an answer: left out", _MAX_WAITING)
+        """Have `said` answered: as one with what was said before it, if much is waiting already."""
+        turn, last = next(reversed(self._waiting.items()), ("", ""))
+        joined = f"{last} {said}"
+        apart = len(joined) > _MAX_SAID or self._is_code(last) or self._is_code(said)
+        if len(self._waiting) < _MAX_WAITING or apart:
+            turn, joined = uuid4().hex[:12], said
+            self._prompts.put_nowait(turn)
+        self._waiting[turn] = joined
+        self._call.unanswered(joined, turn)
+
+    def _is_code(self, said: str) -> bool:
+        """Whether it is digits, which are no proof, and are not masked, among other words."""
+        return not said.strip("0123456789* ") or self._call.masked(said) != said
 
     async def _work(self) -> None:
         """Answer utterances one by one, until the agent hangs up."""
         while True:
-            said, turn = await self._prompts.get()
+            turn = await self._prompts.get()
+            said = self._waiting.pop(turn)
             speaking = asyncio.ensure_future(self._answer(said, turn))
             try:
                 await self._accompany(speaking)

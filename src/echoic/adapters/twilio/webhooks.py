@@ -214,6 +214,10 @@ class Dialogue:
         self._sounded = time.monotonic()
         self._fillers = 0
 
+    def reached(self, step: int) -> None:
+        """Number what comes next after `step`, which another process may have given out."""
+        self._step = max(self._step, step)
+
     async def once(self, kind: str, step: int, part: int, answer: Coroutine[Any, Any, str]) -> str:
         """The answer to one webhook, made once however often it is requested."""
         key = (kind, step, part)
@@ -246,7 +250,6 @@ class Dialogue:
         """The reply to what the caller said in `step`, or a notice that it takes a moment."""
         if step < self._step or step in self._replies:
             return self._go_on(twiml, "", self._url(twiml, "/phone/poll", step, 0))
-        self._step = step
         if not said.strip():
             return self._silence(twiml)
         self._silences = 0
@@ -289,6 +292,7 @@ class Dialogue:
         if self.call.over or self.call.leaving.is_set() or not failed:
             await _ended(self.call, self._phone.settings.pace.answer_within_s)
             return twiml.end()
+        await self.call.end_line(self._phone.settings.pace.answer_within_s)  # its end may not be noticed yet
         self._reconnects += 1
         words = self.call.phrases.cut_off
         if self._reconnects > _RECONNECTS:
@@ -387,7 +391,9 @@ class Webhooks:
         if not (re.fullmatch("[0-9]{1,6}", step) and re.fullmatch("[0-9]{1,6}", part)):
             raise SignatureRefused(400, "step or part is missing or no number")
         self._phone.signatures.check_token(request.query_params.get("token", ""), sid, int(step))
-        return form, self._dialogue(sid, form), self._twiml(request), int(step), int(part)
+        dialogue = self._dialogue(sid, form)
+        dialogue.reached(int(step))
+        return form, dialogue, self._twiml(request), int(step), int(part)
 
 
 def phone_router(phone: Phone) -> APIRouter:
