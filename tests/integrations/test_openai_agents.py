@@ -217,6 +217,27 @@ async def test_forgetting_reaches_the_sessions_items(memory):
     assert await session.get_items() == []
 
 
+IDS = ("15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC")
+"""What passes for a national ID, a card's number and a key."""
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_a_session_whose_id_looks_like_a_secret_is_forgotten(memory, name):
+    session = EchoicSession(memory.user("ana"), name)
+    await session.add_items(ITEMS[:1])
+    assert await session.get_items() == ITEMS[:1]
+    await memory.user("ana").forget(conversation=name)
+    assert await session.get_items() == []
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_a_session_whose_id_looks_like_a_secret_is_off_the_record_when_it_is_asked_for(memory, name):
+    session = EchoicSession(memory.user("ana"), name)
+    for text in ("Don't remember this call.", "I live in Zanqrimo."):
+        await session.add_items([{"role": "user", "content": text}])
+    assert await session.get_items() == []
+
+
 # -- in the runner
 
 
