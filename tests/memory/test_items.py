@@ -159,7 +159,7 @@ async def test_secrets_in_them_are_masked(memory):
     kept = await notes.set("one", {"said": "my card is 4111 1111 1111 1111"})
     assert "1111 1111" not in str(kept)
     assert "1111 1111" not in str(await notes.get("one"))
-    assert "4711" not in str(await notes.set("pin", "4711"))
+    assert (await notes.set("pin", "4711")).value == "[PIN]"
 
 
 @pytest.mark.parametrize("name", ["15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"])

@@ -165,19 +165,6 @@ def _key_of(kind: str, conversation: str | None) -> str:
     )
 
 
-def name_of(parts: Sequence[str], key: str) -> str:
-    """A name of bounded length for the item under `key` in a namespace of several parts."""
-    return memory_id(json.dumps([list(parts), key]))
-
-
-def named_by(name: str, value: Any) -> dict[str, Any]:
-    """The namespace and the key in `value` that `name` was made of by `name_of`; {} if it was not."""
-    match value:
-        case {"namespace": list(parts), "key": str(key)} if name_of(parts, key) == name:
-            return {"namespace": parts, "key": key}
-    return {}
-
-
 def texts_in(value: Any) -> str:
     """All texts and numbers of a JSON value in order, to search it by."""
     return "\n".join(_texts(value))[:_TEXT_CHARACTERS].replace("\0", " ").strip()

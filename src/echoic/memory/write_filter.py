@@ -32,6 +32,7 @@ from echoic.memory.records import (
     PHONE_PIN,
     PROPOSAL,
     TURN,
+    named_by,
 )
 from echoic.secrets import (
     CONTEXT,
@@ -242,8 +243,6 @@ class WriteFilter:
 
     def _item(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
         """An item. Its names are ids, from which its record's key and id follow, and stay as they are."""
-        from echoic.memory.items import named_by
-
         fields = ("kind", "name", "conversation")
         names: dict[str, Any] = {field: data.pop(field) for field in fields if field in data}
         name, value = str(names.get("name", "")), cast("Any", data.get("value"))
