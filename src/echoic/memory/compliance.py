@@ -247,8 +247,9 @@ def _sync_folder(folder: Path) -> None:
 ERASURE: Final = "erasure"
 """The kind of the record that marks an erasure as carried out in a store. It does not name the user."""
 MARKS: Final = Scope("echoic.erasures", None)
-"""The scope of the marks. An erasure without a mark was made after this store's files were copied. Other marks
-say when a user or a conversation was forgotten last: their ids are hashes, which reveal neither."""
+"""The scope of the marks. An erasure without a mark was made after this store's files were copied.
+
+Further marks say when a user or a conversation was forgotten last. Their ids are hashes, which reveal neither."""
 _KEY_BYTES: Final = 32
 
 
