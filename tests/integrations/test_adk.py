@@ -230,6 +230,25 @@ async def test_a_turn_can_be_deleted_and_so_can_everything(memory):
     assert not (await kit.service.search_memory(**whose, query="what is my parrot called?")).memories
 
 
+@pytest.mark.parametrize("what", ["everything", "the session"])
+async def test_what_was_forgotten_does_not_come_back_with_the_next_turn_of_its_session(tmp_path, what):
+    url = f"sqlite:///{tmp_path}/adk.db"
+    async with echoic.open(url, embedder="lexical") as memory:
+        kit = Kit(memory)
+        await kit.say("ana", "s1", "I am allergic to peanuts.")
+        if what == "everything":
+            await kit.service.delete_memories(app_name="films", user_id="ana")
+        else:
+            await memory.user("ana", "films").forget(conversation="s1")
+        await kit.say("ana", "s1", "Okay.")
+        assert await turns(memory) == [("user", "Okay."), ("agent", "Noted.")]
+        session = await kit.sessions.get_session(app_name="films", user_id="ana", session_id="s1")
+        await memory.user("ana", "films").forget(conversation="s1")
+    async with echoic.open(url, embedder="lexical") as memory:  # a process that began since
+        await EchoicMemoryService(memory).add_session_to_memory(session)
+        assert await memory.user("ana", "films").conversations() == []
+
+
 async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
     service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
     events = [

@@ -213,6 +213,19 @@ async def test_what_a_graph_keeps_is_forgotten_and_exported_with_its_user(memory
     assert not await memory.user("bob").query("opera")
 
 
+@pytest.mark.parametrize("name", ["15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"])
+async def test_a_namespace_and_a_key_that_look_like_a_secret_stay_as_they_are(memory, name):
+    store = EchoicStore(memory)
+    await store.aput((name, "memories"), name, {"text": "likes jazz", "said": f"it is {name}"})
+    (found,) = await store.asearch((name,))
+    assert (found.namespace, found.key) == ((name, "memories"), name)
+    assert name not in str(found.value)
+    assert await store.alist_namespaces(prefix=(name,)) == [(name, "memories")]
+    again = memory.user(f"{name} again")
+    await again.restore(await memory.user(name).export())
+    assert (await again.export())["items"] == (await memory.user(name).export())["items"]
+
+
 async def test_a_value_that_is_no_json_is_refused(memory):
     with pytest.raises(echoic.InvalidInput, match="JSON"):
         await EchoicStore(memory).aput(("ana",), "a", {"x": object()})

@@ -33,6 +33,7 @@ from echoic.integrations.openai_agents import (
     remembering,
 )
 from echoic.memory.assurance import LEVELS, TABLE
+from echoic.prompt.block import ASKING
 
 set_tracing_disabled(True)
 
@@ -217,6 +218,27 @@ async def test_forgetting_reaches_the_sessions_items(memory):
     assert await session.get_items() == []
 
 
+IDS = ("15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC")
+"""What passes for a national ID, a card's number and a key."""
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_a_session_whose_id_looks_like_a_secret_is_forgotten(memory, name):
+    session = EchoicSession(memory.user("ana"), name)
+    await session.add_items(ITEMS[:1])
+    assert await session.get_items() == ITEMS[:1]
+    await memory.user("ana").forget(conversation=name)
+    assert await session.get_items() == []
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_a_session_whose_id_looks_like_a_secret_is_off_the_record_when_it_is_asked_for(memory, name):
+    session = EchoicSession(memory.user("ana"), name)
+    for text in ("Don't remember this call.", "I live in Zanqrimo."):
+        await session.add_items([{"role": "user", "content": text}])
+    assert await session.get_items() == []
+
+
 # -- in the runner
 
 
@@ -245,6 +267,34 @@ async def test_the_history_is_the_same_with_memory_and_without(memory):
     assert json.dumps(ours) == json.dumps(plain)
     without = [item for item in model.seen[-1] if not is_memory(item)]
     assert len(without) == 2 * len(lines) - 1
+
+
+async def test_a_yes_in_one_session_is_none_in_the_next(memory):
+    await memory.user("ana").set_consent("ask")
+    model, session = await run(memory, "ana", "s1", "Hello.", "May I remember this conversation?")
+    assert ASKING in told(model)[0]
+    model, _ = await run(memory, "ana", "s1", "Yes.", session=session)
+    model, session = await run(memory, "ana", "s1", "I live in Zanqrimo.", session=session)
+    assert ASKING not in str(model.seen)
+    assert len(await session.get_items()) == 4
+    model, _ = await run(memory, "ana", "s2", "Hello again.")
+    assert ASKING in told(model)[0]
+
+
+async def test_a_tool_keeps_nothing_in_a_session_off_the_record_whatever_another_allows(memory):
+    ana = memory.user("ana")
+    sessions = {name: EchoicSession(ana, name) for name in ("s1", "s2")}
+    refused, allowed = "Don't remember this call.", "You may remember this call."
+    for name, text in (("s1", refused), ("s2", refused), ("s2", allowed)):
+        await sessions[name].add_items([{"role": "user", "content": text}])
+    for session, answer in ((sessions["s1"], "not to remember"), (sessions["s2"], "an axolotl")):
+        model = Scripted(("set_memory", {"key": "pet", "value": "an axolotl"}))
+        tools = memory_tools(lambda _context: ana, session=session)
+        await Runner.run(
+            Agent(name="pip", model=model, tools=tools), "My pet is an axolotl.", session=session
+        )
+        (output,) = [item["output"] for item in model.seen[-1] if item.get("type") == "function_call_output"]
+        assert answer in output
 
 
 async def test_the_running_sessions_own_words_are_not_told_as_memory(memory):

@@ -270,10 +270,27 @@ async def test_a_report_that_cannot_be_kept_is_to_be_delivered_again(service, pl
     assert len(await turns(service, "vapi:v1")) == 2
 
 
-async def test_a_call_that_was_forgotten_is_not_kept_by_delivering_it_again(service, platform):
-    await platform.vapi("end-of-call-report", **REPORT)
-    await service.user("ana").forget()
-    assert (await platform.vapi("end-of-call-report")).status_code == 200
+def reported(*ages_s):
+    """The report of a call in which the caller spoke so many seconds ago."""
+    said = [{"role": "user", "message": TEACHES, "time": 1000 * (time.time() - age_s)} for age_s in ages_s]
+    return {"artifact": {"messages": said}}
+
+
+@pytest.mark.parametrize("what", [{}, {"conversation": "vapi:v1"}], ids=["everything", "the call"])
+async def test_a_call_that_was_forgotten_is_not_kept_by_delivering_it_again(tmp_path, what):
+    url, report = f"sqlite:///{tmp_path}/hooks.db", reported(60, 50)
+    async with echoic.open(url, embedder="lexical") as service, Platform(service) as platform:
+        await platform.vapi("end-of-call-report", **report)
+        assert len(await turns(service, "vapi:v1")) == 2, "control"
+        await service.user("ana").forget(**what)
+        assert (await platform.vapi("end-of-call-report", **report)).status_code == 200
+        assert await service.user("ana").conversations() == []
+    # nor by a process that began since; what was said since is kept
+    async with echoic.open(url, embedder="lexical") as service, Platform(service) as platform:
+        assert (await platform.vapi("end-of-call-report", **report)).status_code == 200
+        assert await service.user("ana").conversations() == []
+        await platform.vapi("end-of-call-report", **reported(60, -1))
+        assert len(await turns(service, "vapi:v1")) == 1
 
 
 async def test_the_number_of_an_incoming_call_names_nobody_unless_it_is_trusted(service):

@@ -26,6 +26,9 @@ def stored(path):
     return b"".join(each.read_bytes() for each in path.glob("echoic.db*") if each.is_file())
 
 
+REFUSES, ALLOWS = "Don't remember this call.", "Actually, you may remember this call after all."
+
+
 def said(text, name=""):
     return Turn(speaker="user", text=text, id=name)
 
@@ -145,6 +148,43 @@ class TestOneCall:
             assert [word for word in (*CANARIES, b"quokka", b"numbat") if word in left] == []
             await a_call(ana, "next")
             assert [one.id for one in await ana.conversations()] == ["next"]
+
+    async def test_what_was_answered_since_is_not_undone_by_what_is_delivered_again(self, tmp_path):
+        texts = (REFUSES, ALLOWS, "I live in Zanqrimo.")
+        turns = [said(text, text) for text in texts]
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            await (await ana.conversation("call")).append(*turns[:2])
+            await (await ana.conversation("call")).append(*turns)
+            await ana.add_result("call", "search", ["x"])
+            undated = [said(text, text) for text in texts]
+            for again in (turns, undated):
+                await (await ana.conversation("call")).append(*again)
+            task = await ana.task("call")
+            assert [turn.text for turn in task.turns] == [turn.text for turn in turns]
+            assert [result.value for result in task.results] == [["x"]]
+
+    async def test_nor_is_an_answer_that_came_another_way(self, tmp_path):
+        refuses, allows, then = (said(text, text) for text in (REFUSES, ALLOWS, "I live in Zanqrimo."))
+        async with service(tmp_path) as memory:
+            call = await memory.user("ana").conversation("call")
+            await call.append(refuses)
+            await call.remember()
+            await call.append(refuses, then)
+            assert [turn.text for turn in await call.turns()] == [REFUSES, then.text]
+            await call.off_the_record()
+            await call.append(refuses, allows, then)
+            assert await call.turns() == []
+        assert b"Zanqrimo" not in stored(tmp_path)
+
+    async def test_an_answer_counts_from_when_it_was_said_however_late_it_comes(self, tmp_path):
+        """Words that a store could not take yet come later than they were said."""
+        async with service(tmp_path) as memory:
+            call = await memory.user("ana").conversation("call")
+            for turn in [said(text) for text in (REFUSES, ALLOWS, "I live in Zanqrimo.", REFUSES)]:
+                await call.append(turn)
+            assert await call.turns() == []
+        assert b"Zanqrimo" not in stored(tmp_path)
 
     async def test_on_hold_what_is_kept_stays_and_nothing_is_added(self, tmp_path):
         async with service(tmp_path) as memory:

@@ -159,7 +159,25 @@ async def test_secrets_in_them_are_masked(memory):
     kept = await notes.set("one", {"said": "my card is 4111 1111 1111 1111"})
     assert "1111 1111" not in str(kept)
     assert "1111 1111" not in str(await notes.get("one"))
-    assert "4711" not in str(await notes.set("pin", "4711"))
+    assert (await notes.set("pin", "4711")).value == "[PIN]"
+
+
+@pytest.mark.parametrize("name", ["15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"])
+async def test_an_id_that_looks_like_a_secret_stays_as_it_is(memory, name):
+    """A telephone number passes for a national ID, a random id for a key."""
+    ana = memory.user("ana")
+    await ana.items("notes").set(name, {"said": f"it is {name}"})
+    exported = await ana.export()
+    assert exported["items"][0]["name"] == name
+    bob = memory.user("bob")
+    assert (await bob.restore(exported), await bob.restore(exported)) == (1, 0)
+    kept = await bob.items("notes").get(name)
+    assert kept.name == name
+    assert name not in str(kept.value)
+    log = ana.items("log", conversation=name)
+    await log.set("one", "hello")
+    await ana.forget(conversation=name)
+    assert await log.all() == []
 
 
 async def test_what_is_encoded_is_no_secret_and_comes_back_as_it_was(memory):

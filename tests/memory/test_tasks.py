@@ -105,6 +105,21 @@ async def test_the_same_result_again_changes_nothing(memory):
     assert sorted(values) == [0, 1, 2, 3]
 
 
+async def test_the_name_of_a_step_stays_where_it_looks_like_a_secret(memory):
+    ana = memory.user("ana")
+    await ana.conversation("trip")
+    keys = [f"{letter}B3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC" for letter in "ab"]
+    names = ["15550100088", "4242424242424242", *keys]
+    for name in names:
+        await ana.add_result("trip", name, "done", arguments={"told": f"it is {name}"})
+    results = (await ana.task("trip")).results
+    assert [result.name for result in results] == names
+    assert not [result for result in results if result.name in str(result.arguments)]
+    bob = memory.user("bob")
+    await bob.restore(await ana.export())
+    assert (await bob.task("trip")).results == results
+
+
 async def test_a_result_under_the_id_of_another_tasks_is_refused_and_not_swallowed(memory):
     ana = memory.user("ana")
     for name in ("trip", "film"):

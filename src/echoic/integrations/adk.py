@@ -26,6 +26,7 @@ from google.genai import types
 from echoic.checks import MAX_KEY_CHARACTERS, MAX_TEXT_BYTES, searchable, storable
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreUnavailable
 from echoic.memory.assurance import Level
+from echoic.memory.compliance import said_since
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Turn
@@ -145,7 +146,10 @@ class EchoicMemoryService(BaseMemoryService):
 
     async def _append(self, app_name: str, user_id: str, session_id: str, turns: Sequence[Turn]) -> None:
         user = self._user(app_name, user_id)
-        await (await user.conversation(session_id, agent=self._agent)).append(*turns)
+        # the framework gives every event of a session each time, those of before a forget as well
+        turns = await said_since(user.backing_store, user.scope, session_id, turns)
+        if turns:
+            await (await user.conversation(session_id, agent=self._agent)).append(*turns)
 
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` in the loop that memory is open in."""

@@ -26,6 +26,7 @@ from echoic.checks import AGENT, USER, searchable, storable
 from echoic.errors import EchoicError, StoreUnavailable
 from echoic.integrations import tools
 from echoic.memory.assurance import Level
+from echoic.memory.compliance import said_since
 from echoic.memory.phone_registry import identity_of, line_key, line_of
 from echoic.memory.records import PHONE_LINE, scan_all
 from echoic.memory.service import MemoryService
@@ -126,8 +127,11 @@ class HostedWebhooks:
         """
         if user is None:
             return
-        said = [turn for turn in turns if turn is not None]
+        reported = [turn for turn in turns if turn is not None]
         try:
+            said = await said_since(user.backing_store, user.scope, conversation, reported)
+            if reported and not said:  # the call was forgotten
+                return
             opened = await user.conversation(conversation)
             await opened.append(*said)
             await opened.complete()

@@ -34,8 +34,9 @@ from echoic.checks import searchable
 from echoic.errors import NotAllowed
 from echoic.memory.assurance import Level
 from echoic.memory.items import Item as KeptItem
-from echoic.memory.items import Items, name_of, texts_in
+from echoic.memory.items import Items, texts_in
 from echoic.memory.recall import MAX_LIMIT
+from echoic.memory.records import name_of
 from echoic.memory.service import MemoryService
 
 Namespace = tuple[str, ...]

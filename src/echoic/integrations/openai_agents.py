@@ -178,7 +178,7 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
     """What memory knows for `question`, as quoted lines; empty if nothing."""
     try:
         recall = await user.recall(searchable(question), **options)
-        asking = [ASKING] if await user.asks_first() else []
+        asking = [ASKING] if await user.asks_first(options["besides"]) else []
         if recall.hits or recall.outcome != "complete":
             asking.append((await user.pack(recall, budget_tokens=budget_tokens)).text)
         return TurnMemory("\n".join(asking)).message
@@ -190,13 +190,19 @@ async def _known(user: UserMemory, question: str, options: dict[str, Any], budge
         return UNAVAILABLE.message
 
 
-def memory_tools(user_of: UserOf) -> list[FunctionTool]:
-    """The four memory tools for an agent's `tools`."""
+def memory_tools(user_of: UserOf, *, session: EchoicSession | None = None) -> list[FunctionTool]:
+    """The four memory tools for an agent's `tools`.
+
+    Args:
+        user_of: returns the user from the run's context.
+        session: the running session, which the user may not want stored.
+    """
+    conversation = session.session_id if session else ""
 
     async def invoked(name: str, context: RunContextWrapper[Any], arguments: str) -> str:
         try:
             given = json.loads(arguments) if arguments.strip() else {}
-            answer = await call(user_of(context.context), name, given)
+            answer = await call(user_of(context.context), name, given, conversation=conversation)
         except EchoicError as error:
             return refusal(error)
         except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting

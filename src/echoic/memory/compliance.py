@@ -28,9 +28,10 @@ from typing import Any, BinaryIO, Final
 from uuid import uuid4
 
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
+from echoic.memory.records import CONVERSATION, memory_id
 from echoic.stores.apply import name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.types import Receipt, Scope
+from echoic.types import Receipt, Scope, Turn
 
 try:
     import fcntl
@@ -246,7 +247,9 @@ def _sync_folder(folder: Path) -> None:
 ERASURE: Final = "erasure"
 """The kind of the record that marks an erasure as carried out in a store. It does not name the user."""
 MARKS: Final = Scope("echoic.erasures", None)
-"""The scope of the marks. An erasure without a mark was made after this store's files were copied."""
+"""The scope of the marks. An erasure without a mark was made after this store's files were copied.
+
+Further marks say when a user or a conversation was forgotten last. Their ids are hashes that reveal neither."""
 _KEY_BYTES: Final = 32
 
 
@@ -513,3 +516,29 @@ class Compliance:
 async def mark(store: Store, names: Sequence[str]) -> None:
     """Note in `store` that the erasures `names` were carried out in it."""
     await store.write(MARKS, [Put(record=Record(kind=ERASURE, id=name, data={})) for name in names])
+
+
+def forgetting(scope: Scope, changes: Sequence[Erasable] | None, at: datetime) -> list[Put]:
+    """The marks of an erasure of everything of a user, or of whole conversations; none of one of less."""
+    if scope.user is None:
+        return []
+    drops = [change for change in changes or () if isinstance(change, Drop)]
+    gone = [""] if changes is None else [drop.id for drop in drops if drop.kind == CONVERSATION]
+    data = {"at": at.isoformat()}
+    return [Put(record=Record(kind=ERASURE, id=_forgotten(scope, name), data=data)) for name in gone]
+
+
+async def said_since(store: Store, scope: Scope, conversation: str, turns: Sequence[Turn]) -> list[Turn]:
+    """Those of `turns` that were said since the conversation was forgotten last, alone or with everything.
+
+    For turns that a framework or a platform delivers again.
+    """
+    names = [_forgotten(scope, ""), _forgotten(scope, conversation)]
+    marks = await store.read(MARKS, ERASURE, names)
+    times = [datetime.fromisoformat(mark.data["at"]) for mark in marks]
+    return [turn for turn in turns if all(turn.said_at > at for at in times)]
+
+
+def _forgotten(scope: Scope, conversation: str) -> str:
+    """The id of the mark of a conversation; of everything of a user if it is empty."""
+    return memory_id(ERASURE, scope.deployment, scope.user or "", conversation)

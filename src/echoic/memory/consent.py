@@ -163,13 +163,25 @@ async def write_consent(store: Store, scope: Scope, consent: Consent, at: dateti
 
 
 async def write_answer(
-    store: Store, scope: Scope, conversation: str, at: datetime, *, remember: bool
+    store: Store,
+    scope: Scope,
+    conversation: str,
+    at: datetime,
+    *,
+    remember: bool,
+    said_at: datetime | None = None,
 ) -> None:
-    """Store the user's answer whether `conversation` may be kept."""
+    """Store the user's answer whether `conversation` may be kept; `said_at` is earlier where they said it."""
     said: Consent = "keep" if remember else "never"
     names = _name(scope, conversation), _name(scope, "")
     latest = _note(names[1], said, at, of=names[0])
-    await store.write(scope.everyone, [_note(names[0], said, at), latest])
+    await store.write(scope.everyone, [_note(names[0], said, min(at, said_at or at)), latest])
+
+
+async def read_answers(store: Store, scope: Scope, conversation: str) -> list[tuple[bool, datetime]]:
+    """The user's last answer whether `conversation` may be kept, and when they gave it; empty without one."""
+    found = await store.read(scope.everyone, CONSENT, [_name(scope, conversation)])
+    return [(_choice(note) == "keep", datetime.fromisoformat(note.data["since"])) for note in found]
 
 
 async def close_answer(store: Store, scope: Scope, conversation: str) -> None:

@@ -6,6 +6,7 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rapidfuzz import fuzz
@@ -15,7 +16,7 @@ from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.consent import REASONS, SPOKEN, Verdict, close_answer, verdict, write_answer
+from echoic.memory.consent import REASONS, SPOKEN, Verdict, close_answer, read_answers, verdict, write_answer
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -91,7 +92,8 @@ class OpenConversation:
 
         If consent forbids storing, the turns are returned but not stored. A turn in which the user says
         "don't remember this call" acts as `off_the_record`, for earlier turns too; "you may remember this
-        call", or yes to the agent's question whether it may, acts as `remember`.
+        call", or yes to the agent's question whether it may, acts as `remember`. A turn that was said before
+        the last such answer, as one that is appended again, changes nothing about it.
 
         Args:
             turns: in spoken order.
@@ -144,10 +146,13 @@ class OpenConversation:
             NotAllowed: the user's data is on legal hold and stays; nothing more is stored.
             StoreUnavailable: some of it may still be stored; call this again.
         """
+        return await self._off_the_record(None)
+
+    async def _off_the_record(self, said_at: datetime | None) -> Receipt:
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held
 
-        await write_answer(self._parts.store, self._scope, self.id, self._parts.clock(), remember=False)
+        await self._answer(remember=False, said_at=said_at)
         self.verdict = "off the record"
         self._parts.pending.take(self._scope, self.id)
         await refuse_held(self._parts.store, self._scope)
@@ -164,10 +169,17 @@ class OpenConversation:
             NotKept: the user chose "never", which only `UserMemory.set_consent` changes.
             StoreUnavailable: the turns still wait; call this again.
         """
+        await self._remember(None)
+
+    async def _remember(self, said_at: datetime | None) -> None:
         if await self._look() == "never":
             raise NotKept(REASONS["never"], say=SPOKEN["never"])
-        await write_answer(self._parts.store, self._scope, self.id, self._parts.clock(), remember=True)
+        await self._answer(remember=True, said_at=said_at)
         await self._take_up()
+
+    async def _answer(self, *, remember: bool, said_at: datetime | None) -> None:
+        now = self._parts.clock()
+        await write_answer(self._parts.store, self._scope, self.id, now, remember=remember, said_at=said_at)
 
     async def _look(self) -> Verdict:
         self.verdict = await verdict(self._parts.store, self._scope, self.id)
@@ -192,21 +204,36 @@ class OpenConversation:
             await self._take_up()
         waiting = self._parts.pending.turns(self._scope, self.id) if self.silent else []
         asked = next((turn for turn in reversed(waiting) if turn.speaker == AGENT), None)
+        past: Callable[[Turn, bool], bool] | None = None
         for turn in new:
             if turn.speaker == AGENT:
                 asked = turn
             elif turn.speaker == USER and self.verdict != "never":
+                said = turn.heard_text
                 question = asked.heard_text if asked is not None and self.asking else ""
-                await self._hear_answer(turn.heard_text, question)
+                answer = False if asks_off_the_record(said) else answers_to_remember(said, question)
+                if answer is None:
+                    continue
+                past = past or await self._past_answers(new)
+                if not past(turn, answer):
+                    await self._hear_answer(answer, turn.said_at)
 
-    async def _hear_answer(self, said: str, question: str) -> None:
-        answer = False if asks_off_the_record(said) else answers_to_remember(said, question)
+    async def _past_answers(self, new: Sequence[Turn]) -> Callable[[Turn, bool], bool]:
+        """Whether an answer in one of `new` counts no more: it is stored, or another was given since."""
+        last = await read_answers(self._parts.store, self._scope, self.id)
+        there = await self._parts.store.read(self._scope, TURN, [turn.id for turn in new])
+        stored = {record.id for record in there if record.key == self.id}
+        return lambda turn, answer: (
+            turn.id in stored or any(other is not answer and turn.said_at <= at for other, at in last)
+        )
+
+    async def _hear_answer(self, answer: bool, said_at: datetime) -> None:
         before = self.verdict
         try:
-            if answer is False and before != "off the record":
-                await self.off_the_record()
+            if not answer and before != "off the record":
+                await self._off_the_record(said_at)
             elif answer and self.silent:
-                await self.remember()
+                await self._remember(said_at)
         except NotAllowed:
             log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
         except BaseException:

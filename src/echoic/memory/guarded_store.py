@@ -17,10 +17,12 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
+from echoic.memory.compliance import MARKS, forgetting
 from echoic.memory.consent import CONSENT, admitted
 from echoic.memory.hooks import CallWritten, Hooks
 from echoic.memory.profile import DIRECTIVES
@@ -460,6 +462,9 @@ class ObservedStore:
         self._write_filter.forget(scope)
         if self._audit is not None:
             await self._note_erasure(scope, changes)
+        # before it: words that are delivered again meanwhile must not come back either
+        if marks := forgetting(scope, changes, datetime.now(UTC)):
+            await self._observed.write(MARKS, marks)
         try:
             if self._compliance is not None:
                 return await self._compliance.erase(self._observed, scope, changes)

@@ -165,11 +165,6 @@ def _key_of(kind: str, conversation: str | None) -> str:
     )
 
 
-def name_of(parts: Sequence[str], key: str) -> str:
-    """A name of bounded length for the item under `key` in a namespace of several parts."""
-    return memory_id(json.dumps([list(parts), key]))
-
-
 def texts_in(value: Any) -> str:
     """All texts and numbers of a JSON value in order, to search it by."""
     return "\n".join(_texts(value))[:_TEXT_CHARACTERS].replace("\0", " ").strip()

@@ -7,6 +7,7 @@ id of a memory without a key follows from its text.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -352,6 +353,19 @@ _SOURCES = 8
 def memory_id(*parts: str) -> str:
     """An id that follows from `parts`: 128 bits, so that two never collide by chance."""
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def name_of(parts: Sequence[str], key: str) -> str:
+    """A name of bounded length for the item under `key` in a namespace of several parts."""
+    return memory_id(json.dumps([list(parts), key]))
+
+
+def named_by(name: str, value: Any) -> dict[str, Any]:
+    """The namespace and the key in an item's value that `name_of` made its name of; {} if it did not."""
+    match value:
+        case {"namespace": list(parts), "key": str(key)} if name_of(parts, key) == name:
+            return {"namespace": parts, "key": key}
+    return {}
 
 
 @dataclass(slots=True)

@@ -296,7 +296,6 @@ async def keep_result(
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
-    result = replace(result, name=masked(result.name, ""))
     named = result.id or memory_id(conversation, result.name, _canonical(value))
     asked = result.arguments
     if asked is not None:

@@ -13,7 +13,7 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.injection import WHY, injected
@@ -32,6 +32,7 @@ from echoic.memory.records import (
     PHONE_PIN,
     PROPOSAL,
     TURN,
+    named_by,
 )
 from echoic.secrets import (
     CONTEXT,
@@ -254,14 +255,26 @@ class WriteFilter:
                 if isinstance(data.get(name), str):
                     data[name] = self.text(scope, data[name])
             return replace(record, data=data)
-        step = data.get("name")
-        if isinstance(step, str) and "value" in data:  # the result of a step, under its name
-            data |= {"name": self.text(scope, step), "value": self.value(scope, data["value"], step)}
         ours = {name: data.pop(name) for name in _OUR_FIELDS if name in data}
-        return replace(record, data=self.value(scope, data) | ours)
+        if isinstance(step := data.get("name"), str) and "value" in data:  # the result of a step
+            ours["name"] = data.pop("name")
+            data["value"] = self.value(scope, data["value"], step)
+        return replace(record, data=ours | self.value(scope, data))
 
     def _item(self, scope: Scope, data: dict[str, Any]) -> dict[str, Any]:
-        """An integrator's value. Encoded data in it, such as an image, stays unchanged."""
+        """An item. Its names are ids, from which its record's key and id follow, and stay as they are."""
+        fields = ("kind", "name", "conversation", "created_at", "updated_at")
+        names: dict[str, Any] = {field: data.pop(field) for field in fields if field in data}
+        name, value = str(names.get("name", "")), cast("Any", data.get("value"))
+        if within := named_by(name, value):
+            data["value"] = {field: each for field, each in value.items() if field not in within}
+        masked = self._fields_of_item(scope, data, name)
+        if within:
+            masked["value"] = {**within, **masked["value"]}
+        return {**names, **masked}
+
+    def _fields_of_item(self, scope: Scope, data: dict[str, Any], name: str) -> dict[str, Any]:
+        """What an item holds. Encoded data in it, such as an image, stays unchanged."""
         encoded: list[str] = []
 
         def stand_in(found: re.Match[str]) -> str:
@@ -270,7 +283,7 @@ class WriteFilter:
 
         if _STAND_IN not in json.dumps(data, ensure_ascii=False):
             data = _each_text(data, lambda text: _ENCODED.sub(stand_in, text))
-        data = data | {"value": self.value(scope, data.get("value"), str(data.get("name", "")))}
+        data = data | {"value": self.value(scope, data.get("value"), name)}
         masked: dict[str, Any] = self.value(scope, data)
         if not encoded:
             return masked

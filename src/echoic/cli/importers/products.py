@@ -218,7 +218,8 @@ LANGGRAPH = "langgraph"
 
 
 def _store_item(record: Fields, around: _Place) -> Iterator[Item]:
-    from echoic.memory.items import name_of, texts_in
+    from echoic.memory.items import texts_in
+    from echoic.memory.records import name_of
 
     place = record["namespace"] if "namespace" in record else str(record["prefix"]).split(".")
     namespace = [checked_name(label, "a label of the namespace") for label in place]
