@@ -249,7 +249,7 @@ ERASURE: Final = "erasure"
 MARKS: Final = Scope("echoic.erasures", None)
 """The scope of the marks. An erasure without a mark was made after this store's files were copied.
 
-Further marks say when a user or a conversation was forgotten last. Their ids are hashes that reveal neither."""
+Further marks say when a user or a conversation was forgotten last. Their ids are hashes."""
 _KEY_BYTES: Final = 32
 
 

@@ -255,7 +255,7 @@ class WriteFilter:
                 if isinstance(data.get(name), str):
                     data[name] = self.text(scope, data[name])
             return replace(record, data=data)
-        ours = {name: data.pop(name) for name in _OUR_FIELDS if name in data}
+        ours: dict[str, Any] = {name: data.pop(name) for name in _OUR_FIELDS if name in data}
         if isinstance(step := data.get("name"), str) and "value" in data:  # the result of a step
             ours["name"] = data.pop("name")
             data["value"] = self.value(scope, data["value"], step)
