@@ -166,7 +166,7 @@ async def test_secrets_in_them_are_masked(memory):
 async def test_an_id_that_looks_like_a_secret_stays_as_it_is(memory, name):
     """A telephone number passes for a national ID, a random id for a key."""
     ana = memory.user("ana")
-    await ana.items("notes").set(name, {"said": f"it is {name}"})
+    await ana.items("notes").set(name, {"said": f"my CPF is {name}"})
     exported = await ana.export()
     assert exported["items"][0]["name"] == name
     bob = memory.user("bob")

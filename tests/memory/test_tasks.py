@@ -111,7 +111,7 @@ async def test_the_name_of_a_step_stays_where_it_looks_like_a_secret(memory):
     keys = [f"{letter}B3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC" for letter in "ab"]
     names = ["15550100088", "4242424242424242", *keys]
     for name in names:
-        await ana.add_result("trip", name, "done", arguments={"told": f"it is {name}"})
+        await ana.add_result("trip", name, "done", arguments={"told": f"my CPF is {name}"})
     results = (await ana.task("trip")).results
     assert [result.name for result in results] == names
     assert not [result for result in results if result.name in str(result.arguments)]

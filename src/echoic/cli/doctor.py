@@ -251,7 +251,10 @@ class Checkup:
         return f"{asked!r} found it, {', '.join(recall.hits[place - 1].ranks)}; ranked by {kernel.name()}"
 
     async def _forgets(self) -> str:
+        from echoic.memory.compliance import unmark
+
         receipt = await self._user.forget()
+        await unmark(self._user.backing_store, self._user.scope)
         if not receipt.verified:
             raise Unwell("not all bytes could be verified to be gone", "run `echoic doctor` again")
         return (

@@ -539,6 +539,11 @@ async def said_since(store: Store, scope: Scope, conversation: str, turns: Seque
     return [turn for turn in turns if all(turn.said_at > at for at in times)]
 
 
+async def unmark(store: Store, scope: Scope) -> None:
+    """Remove the mark that everything of a user was forgotten, for one who was made up for a trial."""
+    await store.write(MARKS, [Drop(kind=ERASURE, id=_forgotten(scope, ""))])
+
+
 def _forgotten(scope: Scope, conversation: str) -> str:
     """The id of the mark of a conversation; of everything of a user if it is empty."""
     return memory_id(ERASURE, scope.deployment, scope.user or "", conversation)
