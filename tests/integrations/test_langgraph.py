@@ -216,7 +216,7 @@ async def test_what_a_graph_keeps_is_forgotten_and_exported_with_its_user(memory
 @pytest.mark.parametrize("name", ["15550100088", "4242424242424242", "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"])
 async def test_a_namespace_and_a_key_that_look_like_a_secret_stay_as_they_are(memory, name):
     store = EchoicStore(memory)
-    await store.aput((name, "memories"), name, {"text": "likes jazz", "said": f"it is {name}"})
+    await store.aput((name, "memories"), name, {"text": "likes jazz", "said": f"my CPF is {name}"})
     (found,) = await store.asearch((name,))
     assert (found.namespace, found.key) == ((name, "memories"), name)
     assert name not in str(found.value)
