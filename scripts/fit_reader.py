@@ -4,8 +4,8 @@
 
 Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` and `dev` callers:
 
-- `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`, `author_p.tsv` to `author_u.tsv`:
-  sentences of fifteen authors who did not see one another's;
+- `author_a.tsv`, `author_b.tsv`, `author_d.tsv` to `author_j.tsv`, `author_p.tsv` to `author_z.tsv`:
+  sentences of twenty authors who did not see one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
 - `author_k.tsv` to `author_o.tsv`: five voices of one author, who had read some of the others' traps;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
@@ -13,7 +13,7 @@ Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` 
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
 
 From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those
-fifteen by cross-validation: what reads an author's is fitted without them. `--cross` prints that and
+twenty by cross-validation: what reads an author's is fitted without them. `--cross` prints that and
 writes nothing. The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A
 clause of the corpus is a statement where it shares half of its content words with the words or the value
 of a labelled fact of its turn. The same data gives the same weights: all chance is seeded.
@@ -53,17 +53,17 @@ from echoic.text.analysis import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"
-AUTHORS = "abcdefghijklmnopqrstu"
-JUDGED = "abdefghijpqrstu"
+AUTHORS = "abcdefghijklmnopqrstuvwxyz"
+JUDGED = "abdefghijpqrstuvwxyz"
 """The authors whose sentences judge: who wrote C's, and K's to O's, had read some of theirs."""
-FOLDS = ("agp", "bhq", "dir", "ejs", "ftu")
+FOLDS = ("agpv", "bhqw", "dirx", "ejsy", "ftuz")
 """The authors that are judged by what was fitted without them."""
 GENERATED, CORPUS = "generated", "corpus"
 WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.5
 """Of an example: what the corpus does not label may be durable all the same, what it calls a trap is none."""
 MOST_WAYS = 8
 """Sentences made of one frame."""
-LEAST_SEEN = 13
+LEAST_SEEN = 17
 """Clauses that a term must occur in to count."""
 AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 40, 3
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
