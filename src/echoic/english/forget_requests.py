@@ -59,8 +59,9 @@ _FAR: Final = pattern("requests.far")
 _NAMES_IT: Final = pattern("requests.names_it")
 
 
-_THIS_CALL: Final = pattern("requests.this_call")
 _CALL_UNKEPT: Final = pattern("requests.call_unkept")
+_CALL_ASKED: Final = pattern("requests.call_asked")
+_CALL_FORGOTTEN: Final = pattern("requests.call_forgotten")
 _CALL_KEPT: Final = pattern("requests.call_kept")
 _ASKS_TO_REMEMBER: Final = pattern("requests.asks_to_remember")
 _SAYS_YES: Final = pattern("requests.says_yes")
@@ -101,13 +102,15 @@ class ForgetRequest:
 
 def asks_off_the_record(text: str) -> bool:
     """Whether `text` asks not to keep the call: "don't remember this call"."""
-    text = text[:_MAX_CHARACTERS]
-    if not _THIS_CALL.search(text.lower()):
+    return any(_unkept(said[0]) for said in SENTENCE.finditer(text[:_MAX_CHARACTERS]))
+
+
+def _unkept(said: str) -> bool:
+    low = _low(said)
+    if not _CALL_UNKEPT.search(low) or _NOT_MEANT.search(low) or _CALL_FORGOTTEN.search(low):
         return False
-    return any(
-        _CALL_UNKEPT.search(_low(said[0])) and not _NOT_MEANT.search(_low(said[0]))
-        for said in SENTENCE.finditer(text)
-    )
+    # "So you don't want this call recorded?" only asks what is wanted
+    return not said.rstrip().endswith("?") or _CALL_ASKED.search(low) is not None
 
 
 def answers_to_remember(text: str, question: str = "") -> bool | None:
