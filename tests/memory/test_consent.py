@@ -459,6 +459,20 @@ QUESTION = "Before we start: may I keep what you tell me for next time?"
         ("Yes, but not my address.", None),
         ("I don't know.", None),
         ("My name is Ana.", None),
+        ("Yes. I'm Ana and I don't eat nuts.", True),
+        ("Sure. No problem.", True),
+        ("No worries, go ahead.", True),
+        ("Not at all, go ahead.", True),
+        ("Actually, no.", False),
+        ("No. You may call me Ana.", False),
+        ("Okay, no.", None),
+        ("That's okay, no thanks.", None),
+        ("It's fine, no.", None),
+        ("Alright. I'd rather you didn't.", None),
+        ("Fine, no thank you.", None),
+        ("Definitely no.", None),
+        ("Yeah, nah.", None),
+        ("No, that's fine, go ahead.", None),
     ],
 )
 def test_words_that_answer_whether_a_call_may_be_kept(text, answer):
@@ -477,7 +491,44 @@ def test_words_that_answer_whether_a_call_may_be_kept(text, answer):
         ("I remember this call.", None),
         ("You don't have to remember this call.", None),
         ("Please keep this conversation short.", None),
+        ("No, you may remember this call.", True),
+        ("I already told you, you may remember this call.", True),
+        ("It's fine if you keep the conversation.", True),
+        ("I was never told you could record this call.", None),
+        ("I do not agree that you may record this call.", None),
+        ("There's no way you can keep this call.", None),
+        ("Who says you can record this call?", None),
+        ("I wonder if you can record this call.", None),
+        ("You may remember this call?", None),
+        ("I never said you can record this call.", None),
+        ("Please keep the session, I'll be there.", None),
+        ("You can keep the chat, I'll phone instead.", None),
     ],
 )
 def test_words_that_allow_a_call_to_be_kept(text, allows):
     assert answers_to_remember(text) is allows
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("May I remember this conversation?", True),
+        ("Is it okay if I remember our chat?", True),
+        ("Are you happy for me to keep notes?", True),
+        ("Can I save what we talk about?", True),
+        ("Do you agree to this call being recorded?", True),
+        ("Would you like me to remember you?", True),
+        ("May I keep this for next time?", True),
+        ("Can I keep you on hold for a minute?", None),
+        ("Shall I keep the table for you until eight?", None),
+        ("Do you want to keep your window seat?", None),
+        ("Is it all right if I keep your old card?", None),
+        ("Would you like to keep the same number?", None),
+        ("Do you want to keep the onions in it?", None),
+        ("Do you want to save ten percent with our card?", None),
+        ("Should I note that the parcel goes to the neighbour?", None),
+    ],
+)
+def test_questions_that_ask_whether_a_call_may_be_kept(question, asks):
+    assert answers_to_remember("Yes please.", question) is asks
+    assert answers_to_remember("No.", question) is (False if asks else None)

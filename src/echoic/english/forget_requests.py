@@ -63,9 +63,13 @@ _CALL_UNKEPT: Final = pattern("requests.call_unkept")
 _CALL_ASKED: Final = pattern("requests.call_asked")
 _CALL_FORGOTTEN: Final = pattern("requests.call_forgotten")
 _CALL_KEPT: Final = pattern("requests.call_kept")
+_CALL_KEPT_NOT: Final = pattern("requests.call_kept_not")
 _ASKS_TO_REMEMBER: Final = pattern("requests.asks_to_remember")
 _SAYS_YES: Final = pattern("requests.says_yes")
 _SAYS_NO: Final = pattern("requests.says_no")
+_SAYS_NO_LATER: Final = pattern("requests.says_no_later")
+_NO_OBJECTION: Final = pattern("requests.no_objection")
+_GOES_AHEAD: Final = pattern("requests.goes_ahead")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
 _THAT: Final = pattern("requests.that")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
@@ -119,19 +123,32 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
 
     After the agent's `question` for it, "yes" and "no" are answers too.
     """
-    said = [_low(sentence[0]) for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
-    said = [low for low in said if low]
-    if any(_CALL_KEPT.search(low) and not _NOT_MEANT.search(low) and "n't" not in low for low in said):
+    sentences = [sentence[0] for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
+    if any(_kept(sentence) for sentence in sentences):
         return True
+    said = [low for low in map(_low, sentences) if low]
     asked = [sentence[0].strip() for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
     asked = [sentence for sentence in asked if sentence]
     if not said or not asked or not _ASKS_TO_REMEMBER.search(_low(asked[-1])):
         return None
     if text.rstrip().endswith("?") or any(_UNDECIDED.search(low) for low in said):
         return None
-    if _SAYS_NO.search(said[0]) and not _SAYS_YES.search(said[0]):
+    ahead = any(_GOES_AHEAD.search(low) for low in said)
+    if (yes := _SAYS_YES.match(said[0])) is not None:
+        # "Okay, no." and "Alright. I'd rather you didn't." begin like a yes
+        no = _SAYS_NO_LATER.search(said[0], yes.end()) or any(_SAYS_NO.match(low) for low in said[1:])
+        return None if no else True
+    if ahead and _NO_OBJECTION.match(said[0]):
+        return True
+    return False if _SAYS_NO.match(said[0]) and not ahead else None
+
+
+def _kept(said: str) -> bool:
+    low = _low(said)
+    found = _CALL_KEPT.search(low)
+    if found is None or said.rstrip().endswith("?") or "n't" in low or _NOT_MEANT.search(low):
         return False
-    return True if _SAYS_YES.search(said[0]) and not re.search(r"\bnot\b|n't\b", said[0]) else None
+    return _CALL_KEPT_NOT.search(low[: found.start()]) is None
 
 
 def forget_request(text: str) -> ForgetRequest | None:
