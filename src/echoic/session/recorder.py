@@ -476,12 +476,15 @@ class CallRecorder:
         return self._sessions or RecordSessionStore(self.memory.backing_store)
 
     async def _said(self) -> Sequence[Turn]:
-        """The turns of the call, including those of an earlier process."""
+        """The turns of the call of which anything was heard, including those of an earlier process."""
         if not self.words:
             return ()
         if self._before and self.opened is not None:
-            return (await self.opened.turns())[-self.kept :]
-        return self.turns
+            turns: Sequence[Turn] = (await self.opened.turns())[-self.kept :]
+        else:
+            turns = self.turns
+        # an answer that nobody heard is no message, and is not counted where messages are evicted
+        return [turn for turn in turns if turn.heard_text.strip()]
 
     async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
         """The checkpoint, written again by this process, so that the process that still has the call learns
