@@ -89,6 +89,33 @@ async def test_a_call_that_another_process_took_over_and_ended_is_lost(memory, c
     assert await quoted(memory) == "[]"
 
 
+async def test_a_checkpoint_that_is_on_hold_and_stays_is_written_on(memory, call):
+    await call("good morning")
+    await memory.user("ana").hold()
+    await call("please don't remember this call")
+    await call("you may remember this call", "I like tea")
+    assert call.recorder.lost is None
+    assert "tea" in await quoted(memory)
+    assert (await stored(memory))[-1] == "I like tea"
+
+
+async def test_a_call_that_was_resumed_begins_again_too(memory, call):
+    ana = memory.user("ana")
+    await ana.set("word", "violet")
+    await call("the word is violet", "what is it")
+    other = CallRecorder(ana, "call", "robin", history_tokens=1)
+    await other.claim(await other.find())
+    await ana.forget(key="word")
+    for number, text in enumerate(("I like tea", "I like coffee", "and cake")):
+        await other.add(Turn(speaker="user", text=text, id=f"other-{number}"))
+        await other.save("robin", [*history_of(call.recorder.turns), *history_of(other.turns)])
+    assert other.lost is None
+    kept = await quoted(memory)
+    assert "coffee" in kept
+    assert "cake" in kept
+    assert "violet" not in kept
+
+
 @BY_ONE_PROVIDER
 async def test_a_caller_who_lets_the_call_be_remembered_after_all_talks_on(
     memory, provider, serve, phone, eventually
