@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart, ToolCallPart, ToolReturnPart
 
-from echoic.session.history import read, recent, written
+from echoic.session.history import read, recent, tokens_of, written
+from echoic.session.recorder import CallRecorder
+from echoic.types import Turn
 
 
 def exchange(number):
@@ -55,3 +57,29 @@ def test_what_is_written_is_read_back():
     assert [message.parts[0].part_kind for message in read(written(MESSAGES))] == [
         message.parts[0].part_kind for message in MESSAGES
     ]
+
+
+async def test_answers_that_nobody_heard_take_no_turns_out_of_the_summary(memory):
+    """They are turns of the call, but no messages: what is evicted is counted in messages."""
+    said = [(number, who) for number in range(1, 5) for who in ("user", "agent")]
+    messages = [
+        ModelRequest(parts=[SpeechPart(speaker="user", transcript=f"question {number}")])
+        if who == "user"
+        else ModelResponse(parts=[SpeechPart(speaker="assistant", transcript=f"answer {number}")])
+        for number, who in said
+        if who == "user" or number > 2
+    ]
+    budget = sum(map(tokens_of, messages[-2:]))
+    recorder = CallRecorder(memory.user("ana"), "call", "robin", history_tokens=budget)
+    for number, who in said:
+        text = f"question {number}" if who == "user" else f"answer {number}"
+        heard = "" if who == "agent" and number <= 2 else None
+        recorder.note(Turn(speaker=who, text=text, heard=heard, id=f"{who}-{number}"))
+    condensed = recorder.call_summary.condensed(messages)
+    assert condensed.messages == messages[-2:]
+    await recorder.call_summary.summarize(condensed.evicted)
+    summary = recorder.call_summary.text
+    assert "question 3" in summary
+    assert "answer 3" in summary
+    assert "answer 1" not in summary
+    assert "question 4" not in summary, "it is in the messages"

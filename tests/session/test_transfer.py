@@ -2,16 +2,23 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import numpy as np
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
+from pydantic_ai.realtime import RealtimeError
 
 from echoic import InvalidInput
 from echoic.errors import NotOpen
 from echoic.session import VoiceAgent, VoiceSession, read_call
 from echoic.session.agents import TRANSFER_TOOL
-from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays
+from echoic.session.call_state import CallState
+from echoic.session.history import masked_messages
+from echoic.session.playback import Utterance
+from echoic.session.speech_alignment import SpeechTrace
+from echoic_loopback.realtime import Calls, Refusal, Reply, Says, Script, ToolCall, UserSays, speech
 from session.conftest import BY_ONE_PROVIDER
 
 TO_BILLING = Calls(ToolCall(TRANSFER_TOOL, {"agent": "billing"}))
@@ -284,3 +291,68 @@ async def test_a_line_that_is_opened_while_the_caller_hangs_up_is_closed_again(m
             with pytest.raises(asyncio.CancelledError):
                 await moving
             assert not opened[0].is_open
+
+
+async def test_of_what_is_said_while_a_line_is_opened_the_next_agent_is_told_what_was_heard(
+    memory, serve, eventually, monkeypatch
+):
+    spoken = speech("one two three four five", word_ms=200)
+    trace = SpeechTrace(24_000)
+    trace.wrote("one two three four five")
+    trace.sounded(len(spoken.pcm))
+    cut = Utterance("t", "front", trace, cut=True, ended=True, played_bytes=len(spoken.pcm) * 2 // 5)
+    said = [
+        ModelResponse(parts=[SpeechPart(speaker="assistant", transcript=trace.text)]),
+        ModelRequest(parts=[SpeechPart(speaker="user", transcript="my PIN is 8361")]),
+    ]
+    masked = partial(masked_messages, masked=lambda text: text.replace("8361", "hidden"))
+    monkeypatch.setattr(CallState, "history_so_far", lambda _, messages: masked(messages))
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (server, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            lines, old = session._running._lines, session.live.provider
+            plain = lines.open
+
+            async def opened(*given):
+                new = await plain(*given)
+                old.utterances[0] = cut
+                monkeypatch.setattr(old, "new_messages", lambda: said)
+                return new
+
+            monkeypatch.setattr(lines, "open", opened)
+            await session.transfer("billing")
+            await eventually(lambda: "meanwhile" in str(server.sessions[1].record.received()))
+            told = str(server.sessions[1].record.received())
+    assert 'Your colleague said: "one two"' in told
+    assert "three" not in told
+    assert 'The caller said: "my PIN is hidden"' in told
+    assert "8361" not in told
+
+
+async def test_an_agent_who_cannot_be_told_what_was_said_meanwhile_serves_all_the_same(
+    memory, serve, monkeypatch
+):
+    entered = []
+
+    async def on_enter(ctx):
+        entered.append(ctx.agent)
+
+    said = [ModelRequest(parts=[SpeechPart(speaker="user", transcript="are you there")])]
+    agents = [VoiceAgent(name="front"), VoiceAgent(name="billing", on_enter=on_enter)]
+    async with serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=agents, model=model) as session:
+            lines, old = session._running._lines, session.live.provider
+            plain = lines.open
+
+            async def broken(*_given, **_more):
+                raise RealtimeError("gpt-realtime", "the line broke")
+
+            async def opened(*given):
+                new = await plain(*given)
+                monkeypatch.setattr(old, "new_messages", lambda: said)
+                monkeypatch.setattr(new.session, "send", broken)
+                return new
+
+            monkeypatch.setattr(lines, "open", opened)
+            await session.transfer("billing")
+            assert entered == ["billing"]
+            assert session.current_agent == "billing"

@@ -325,6 +325,12 @@ class RecordSessionStore:
             await self._store.write(scope, [of_it, Put(record=record, expect=self._version), *beside])
         self._version = (self._version or 0) + 1
 
+    def erased(self) -> None:
+        """The record was erased, and the next write creates it again. If it is still there, as where the
+        user's data is on hold, it is replaced only if this writer wrote it last.
+        """
+        self._version = None
+
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
         """See `SessionStore`."""
         records = await self._store.read(scope, CHECKPOINT, [checked_name(session, "session")])

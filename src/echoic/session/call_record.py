@@ -190,6 +190,10 @@ class CallLog:
         self._first += len(self.exchanges)
         self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 
+    def drop_given(self) -> None:
+        """Drop text given to the model that is not written yet."""
+        self._given.clear()
+
     @contextmanager
     def news(self) -> Iterator[list[Put]]:
         """Changes since the last call of `news`, to be written as a batch; if the write fails they are

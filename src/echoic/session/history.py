@@ -376,6 +376,8 @@ class CallSummary:
         self._written: str | None = None
         """The model's summary; `_covers` counts the turns it covers."""
         self._covers = 0
+        self.left_out = 0
+        """How many turns of the call precede the first that `turns` returns."""
         self._asking: asyncio.Task[None] | None = None
 
     def take_up(self, checkpoint: Checkpoint) -> None:
@@ -395,12 +397,19 @@ class CallSummary:
         """A session was opened with these messages: the call now begins with them."""
         self._evicted = condensed.evicted
 
+    async def begin_again(self, left_out: int) -> None:
+        """Drop the summary; from now on `turns` returns those after the first `left_out` of the call."""
+        await self.aclose()
+        self.text = self._written = None
+        self._told = self._covers = self.left_out = left_out
+
     async def summarize(self, evicted: int) -> None:
         """Update `text` if more turns were `evicted`, as counted by `condensed`. If the store fails it stays
         as it was.
         """
         if evicted <= self._told:
             return
+        left_out = self.left_out
         try:
             call = await self._turns()
             facts = [
@@ -411,15 +420,18 @@ class CallSummary:
         except EchoicError as error:
             log.warning("a call is not summarised yet: %s", type(error).__name__)
             return
+        if left_out != self.left_out:
+            return  # it began again meanwhile
+        new = call[self._covers - left_out : evicted - left_out]
         lines = [
             *([self._written] if self._written else []),
             *(line for line in facts if not self._has(line)),
         ]
-        self.text = "\n".join(_packed(lines, call[self._covers : evicted])) or None
+        self.text = "\n".join(_packed(lines, new)) or None
         self._told = evicted
         idle = self._asking is None or self._asking.done()
         if self._summarizer is not None and idle and evicted - self._covers >= _EVERY:
-            self._asking = asyncio.create_task(self._ask(call[self._covers : evicted]), name="echoic-summary")
+            self._asking = asyncio.create_task(self._ask(new), name="echoic-summary")
 
     async def settle(self) -> None:
         """Wait for a pending request to the model."""
@@ -441,7 +453,7 @@ class CallSummary:
             log.warning("a call could not be summarised: %s", type(error).__name__)
             return
         self._written, self._covers = " ".join(written.split())[: _characters()], self._covers + len(turns)
-        self._told = 0  # so that the text is built again from it
+        self._told = self.left_out  # so that the text is built again from it
 
     def _has(self, line: str) -> bool:
         return self._written is not None and line.casefold() in self._written.casefold()

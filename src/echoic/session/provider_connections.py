@@ -18,16 +18,17 @@ from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
-from pydantic_ai.realtime import RealtimeEvent, RealtimeModel, WebRTCSession
+from pydantic_ai.realtime import RealtimeError, RealtimeEvent, RealtimeModel, WebRTCSession
 from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
+from echoic.errors import NotOpen
 from echoic.memory.service import MemoryService
 from echoic.prompt.block import OPENING, framed, quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.asr_confidence import Confidences, with_confidence
 from echoic.session.call_state import CallState, Session
-from echoic.session.history import settled, with_summary, without_requests
+from echoic.session.history import as_heard, settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
 from echoic.session.provider import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
@@ -219,7 +220,7 @@ class ProviderConnections:
             raise
         _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
         await self._finish(live, old)
-        await _tell_farewell(old, new, known)
+        await _tell_farewell(live, old, new, known)
         await self.enter(new, history=history)
         live.dirty.set()
 
@@ -287,19 +288,24 @@ def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, 
     live.dirty.set()
 
 
-async def _tell_farewell(old: ProviderSession, new: ProviderSession, known: int) -> None:
-    """Tell the next agent what was said while its connection was being opened."""
+async def _tell_farewell(live: CallState, old: ProviderSession, new: ProviderSession, known: int) -> None:
+    """Tell the next agent what was said and heard while its connection was being opened."""
+    heard = live.history_so_far(as_heard(old.new_messages(), old.utterances.values())[known:])
     said = [
         ("You" if old.setup.agent.name == new.setup.agent.name else "Your colleague", part)
         if part.speaker == "assistant"
         else ("The caller", part)
-        for message in old.new_messages()[known:]
+        for message in heard
         for part in message.parts
         if isinstance(part, SpeechPart) and part.transcript
     ]
-    if said:
-        lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
+    if not said:
+        return
+    lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
+    try:
         await new.session.send(framed("meanwhile", lines), respond=False)
+    except (RealtimeError, NotOpen) as error:  # the provider session's own task handles a broken connection
+        log.warning("what was said meanwhile could not be told: %s", type(error).__name__)
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:

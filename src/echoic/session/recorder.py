@@ -40,7 +40,16 @@ from echoic.session.call_record import (
     read_call,
     read_exchanges,
 )
-from echoic.session.history import CallSummary, given_in, read, settled, with_summary, written
+from echoic.session.history import (
+    CallSummary,
+    Condensed,
+    given_in,
+    read,
+    settled,
+    turns_in,
+    with_summary,
+    written,
+)
 from echoic.session.turn_recall import MemoryInTurn
 from echoic.stores.base import Require
 from echoic.types import Turn
@@ -117,6 +126,8 @@ class CallRecorder:
         self._every_s, self._saved, self._sign_due_s = every_s, "", 0.0
         self._durable = self._before = 0
         """How many of `turns` are stored, and how many turns an earlier process stored before them."""
+        self._from: int | None = None
+        """If the checkpoint was erased, the first of `turns` that the next one may hold."""
         self._cuts: dict[str, tuple[str, str | None]] = {}
         """By id, turns stored as fully heard that were not: the heard part, and the turn it answers."""
         self._over = False
@@ -190,6 +201,8 @@ class CallRecorder:
                 if new and self.words and self.opened is not None:
                     await self.opened.append(*new, learn=self.learns)
                 self._durable += len(new)
+                if self.opened is not None and self.opened.verdict == "off the record":
+                    await self._begin_again()
                 await self._cut_kept()
             except InvalidInput:
                 if await self.memory.find_conversation(self._conversation) is not None:
@@ -221,6 +234,7 @@ class CallRecorder:
             await self.memory.forget(learned_from=said)
             self._durable, self._before, self._cuts, self.opened, self._saved = 0, 0, {}, None, ""
             self.call_summary, self.sessions = self._new_summary(), self._new_sessions()
+            self._from = None
 
     def let_go(self) -> None:
         """Free all words held in memory, once the call is over and its words are stored."""
@@ -362,7 +376,7 @@ class CallRecorder:
             checkpoint = None
             if self._checkpoints:
                 unkept = [*self.turns[self._durable :], *saying] if self.words else []
-                made = await self._checkpoint(agent, messages, unkept)
+                made = await self._checkpoint(agent, self._condensed(messages, saying), unkept)
                 checkpoint = replace(made, pending=tuple(pending), resumption=resumption)
             await self._write(checkpoint)
 
@@ -382,13 +396,37 @@ class CallRecorder:
                 if news and (checkpoint is None or not isinstance(self.sessions, RecordSessionStore)):
                     await store.write(scope, [Require(kind=CONVERSATION, id=self._conversation), *news])
         except WriteConflict:
-            there = await self.memory.find_conversation(self._conversation)
-            self._lose("forgotten" if there is None else "taken over")
+            await self._refused(checkpoint)
             return
         if checkpoint is not None:
             # with unstored words it counts as dead a few checkpoints later, however quiet it is
             every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
             self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
+
+    async def _refused(self, checkpoint: Checkpoint | None) -> None:
+        """Find out why the store refused a write, and store nothing more unless the checkpoint was erased."""
+        there = await self.memory.find_conversation(self._conversation)
+        if there is None:
+            self._lose("forgotten")
+            return
+        live = checkpoint is not None and there.status == "active"
+        # a call that another process took over has a checkpoint until it is completed; `forget` erases one
+        # that may quote what is forgotten
+        if live and await self.sessions.load(self.memory.scope, self.name) is None:
+            await self._begin_again()
+        else:
+            self._lose("taken over")
+
+    async def _begin_again(self) -> None:
+        """Let the next checkpoint hold only what is not stored yet: what was said before was erased or may
+        quote what was.
+        """
+        self._from, self._saved = self._durable, ""
+        self.log.drop_given()
+        heard = sum(bool(turn.heard_text.strip()) for turn in self.turns[: self._from])
+        await self.call_summary.begin_again(self._before + heard)
+        if isinstance(self.sessions, RecordSessionStore):
+            self.sessions.erased()
 
     async def take_up(self) -> tuple[str, list[ModelMessage]] | None:
         """Resume this call from what another process stored of it.
@@ -476,12 +514,15 @@ class CallRecorder:
         return self._sessions or RecordSessionStore(self.memory.backing_store)
 
     async def _said(self) -> Sequence[Turn]:
-        """The turns of the call, including those of an earlier process."""
+        """The turns of the call of which anything was heard, including those of an earlier process."""
         if not self.words:
             return ()
-        if self._before and self.opened is not None:
-            return (await self.opened.turns())[-self.kept :]
-        return self.turns
+        if self._from is None and self._before and self.opened is not None:
+            turns: Sequence[Turn] = (await self.opened.turns())[-self.kept :]
+        else:
+            turns = self.turns[self._from :]
+        # an answer that nobody heard is no message, and is not counted where messages are evicted
+        return [turn for turn in turns if turn.heard_text.strip()]
 
     async def _taken_over(self, kept: Sequence[Turn]) -> Checkpoint:
         """The checkpoint, written again by this process, so that the process that still has the call learns
@@ -515,11 +556,17 @@ class CallRecorder:
             first = max((exchange.number for exchange in before), default=-1) + 1
             self.log = CallLog(known, enabled=self.log.enabled, first=first)
 
-    async def _checkpoint(
-        self, agent: str, messages: Sequence[ModelMessage], unkept: Sequence[Turn]
-    ) -> Checkpoint:
+    def _condensed(self, messages: Sequence[ModelMessage], saying: Sequence[Turn]) -> Condensed:
+        """The part of `messages` that a checkpoint holds; of turns instead, where it began again."""
+        if self._from is None:
+            return self.call_summary.condensed(messages)
+        said = [turn for turn in [*self.turns[self._from :], *saying] if turn.heard_text.strip()]
+        condensed = self.call_summary.condensed(history_of(said))
+        evicted = self.call_summary.left_out + len(said) - turns_in(condensed.messages)
+        return replace(condensed, evicted=evicted)
+
+    async def _checkpoint(self, agent: str, condensed: Condensed, unkept: Sequence[Turn]) -> Checkpoint:
         call_summary = self.call_summary
-        condensed = call_summary.condensed(messages)
         await call_summary.summarize(condensed.evicted)
         summary = call_summary.text if condensed.evicted else None
         return Checkpoint(
