@@ -92,6 +92,17 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 
+# What a machine displays in the same clause: "the boiler shows code 4512".
+_MACHINE = (
+    r"\b(?:boiler|dishwasher|washing\s+machine|washer|oven|printer|thermostat|radiator)\b"
+    r"(?!\s+(?:room|house|cupboard))"
+)
+_MACHINE_BEFORE = re.compile(rf"{_MACHINE}[^.,;!?\n]*$", re.IGNORECASE)
+_MACHINE_BEHIND = re.compile(rf"[^.,;!?\n]*?{_MACHINE}", re.IGNORECASE)
+# "The card was 250", "my licence, 1998 I think": so short a number of theirs is named as one.
+_SAID_AS_NUMBER = re.compile(r"\b(?:numbers?|no|digits|details|four|4)\b", re.IGNORECASE)
+_LEAST_OF_CARD = 8
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}(?:\s+I)?")
 
 NAMES_NUMBER = re.compile(r"number|no\b|iban|routing|sort|digits", re.IGNORECASE)
 """Whether words for a card or an account mean its number."""
@@ -123,6 +134,8 @@ def is_plain_code(cue: re.Match[str]) -> bool:
     """Whether a "code" is not of a kind that anybody may know."""
     before = cue.string[max(0, cue.start() - 40) : cue.start() + len(cue["what"])]
     if re.search(r"\b(?:error|fault|exit|status|warning)\b(?:\s+\w+){0,3}\s*$", before, re.IGNORECASE):
+        return False
+    if _MACHINE_BEFORE.search(before) or _MACHINE_BEHIND.match(cue.string, cue.end(), cue.end() + 40):
         return False
     return re.fullmatch(_HARMLESS_CODE + r"\s+", cue["what"], re.IGNORECASE) is None
 
@@ -205,7 +218,16 @@ def _number(label: Label, text: str, start: int) -> Span | None:
             found = values.document(text, start, label.least)
         case _:
             found = values.digits(text, start, label.least, label.most) or _lettered(label, text, start)
-    return found
+    return None if found is not None and _is_price_or_year(label, text, found) else found
+
+
+def _is_price_or_year(label: Label, text: str, found: Span) -> bool:
+    if _SAID_AS_NUMBER.search(text, max(0, found[0] - 40), found[0]):
+        return False
+    said = text[slice(*found)]
+    if label.kind == "card":
+        return sum(map(str.isdecimal, said)) < _LEAST_OF_CARD
+    return label.kind == "ID number" and _YEAR.fullmatch(said) is not None
 
 
 def _lettered(label: Label, text: str, start: int) -> Span | None:
