@@ -123,7 +123,9 @@ def test_a_price_a_year_or_what_a_machine_displays_is_kept(text):
         ("Alarm's 1984.", "Alarm's [PIN]."),
         ("Key safe's 4471, left of the door.", "Key safe's [PIN], left of the door."),
         ("The code for my laptop is 4471.", "The code for my laptop is [PIN]."),
-        ("My card number is 4012.", "My card number is [card number]."),
+        ("My card number is 401.", "My card number is [card number]."),
+        ("My card is 4539.", "My card is [card number]."),
+        ("My card is four five three.", "My card is [card number]."),
         ("The PAN is 4539 1488 0343.", "The PAN is [card number]."),
         ("The last four of my social are 1998.", "The last four of my social are [ID number]."),
         ("My licence number is 1998.", "My licence number is [ID number]."),
@@ -134,6 +136,23 @@ def test_a_price_a_year_or_what_a_machine_displays_is_kept(text):
 )
 def test_a_number_of_the_same_things_that_is_a_secret_is_masked(text, kept):
     assert mask(text).text == kept
+
+
+def test_a_card_that_is_read_out_over_turns_is_masked_from_its_first_digits():
+    turns = [
+        ("user", "my card is four five three nine"),
+        ("agent", "go on"),
+        ("user", "one four eight eight"),
+    ]
+    turns += [
+        ("agent", "mhm"),
+        ("user", "zero three four three"),
+        ("agent", "mhm"),
+        ("user", "six four six one"),
+    ]
+    kept = [said.text for said in spoken(turns)]
+    assert kept[0] == "my card is [card number]"
+    assert kept[2::2] == ["[card number]"] * 3
 
 
 @given(st.text(max_size=80) | st.text(alphabet="0123456789 -.pincodetwo,[]", max_size=80))

@@ -99,9 +99,9 @@ _MACHINE = (
 )
 _MACHINE_BEFORE = re.compile(rf"{_MACHINE}[^.,;!?\n]*$", re.IGNORECASE)
 _MACHINE_BEHIND = re.compile(rf"[^.,;!?\n]*?{_MACHINE}", re.IGNORECASE)
-# "The card was 250", "my licence, 1998 I think": so short a number of theirs is named as one.
+# "The card was 250", "my licence, 1998 I think": so short a number of theirs is named as one, or read out.
 _SAID_AS_NUMBER = re.compile(r"\b(?:numbers?|no|digits|details|four|4)\b", re.IGNORECASE)
-_LEAST_OF_CARD = 8
+_PRICE = re.compile(r"[0-9]{3}")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?:\s+I)?")
 
 NAMES_NUMBER = re.compile(r"number|no\b|iban|routing|sort|digits", re.IGNORECASE)
@@ -177,7 +177,7 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
             if harmless(label, cue, text):
                 continue
             found = _behind(label, text, cue.end()) or _before(label, text, cue.start())
-            if found is not None:
+            if found is not None and not _is_price_or_year(label, view, found):
                 yield _named(label.kind, text, found), found
             for more in _again(label, text, cue.end()):
                 yield label.kind, more
@@ -186,6 +186,16 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
         found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
         if found is not None:
             yield "one-time code", found
+
+
+def _is_price_or_year(label: Label, view: View, found: Span) -> bool:
+    start, end = found
+    short = {"card": _PRICE, "ID number": _YEAR}.get(label.kind)
+    if short is None or not short.fullmatch(view.text, start, end):
+        return False
+    first, last = view.origin(start, end)
+    digit_by_digit = last - first > end - start and len(set(view.starts[start:end])) == end - start
+    return not digit_by_digit and not _SAID_AS_NUMBER.search(view.text, max(0, start - 40), start)
 
 
 def _behind(label: Label, text: str, place: int) -> Span | None:
@@ -218,16 +228,7 @@ def _number(label: Label, text: str, start: int) -> Span | None:
             found = values.document(text, start, label.least)
         case _:
             found = values.digits(text, start, label.least, label.most) or _lettered(label, text, start)
-    return None if found is not None and _is_price_or_year(label, text, found) else found
-
-
-def _is_price_or_year(label: Label, text: str, found: Span) -> bool:
-    if _SAID_AS_NUMBER.search(text, max(0, found[0] - 40), found[0]):
-        return False
-    said = text[slice(*found)]
-    if label.kind == "card":
-        return sum(map(str.isdecimal, said)) < _LEAST_OF_CARD
-    return label.kind == "ID number" and _YEAR.fullmatch(said) is not None
+    return found
 
 
 def _lettered(label: Label, text: str, start: int) -> Span | None:
