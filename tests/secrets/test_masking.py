@@ -92,6 +92,86 @@ def test_others_dialogues_are_kept_without_their_secrets_and_otherwise_as_they_w
     assert not touched
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The laptop is 1499.",
+        "The tablet, it's 1299.",
+        "My iPad was 1299.",
+        "The suitcase is 1250.",
+        "The pan was 120 and I want to return it.",
+        "The visa was 185.",
+        "The card was 250.",
+        "Cards: 120.",
+        "My appointment card says 1430.",
+        "The boiler shows code 4512.",
+        "Code 4512 came up on the boiler display.",
+        "The washing machine says code 5021.",
+        "The paint code is 4021.",
+        "The tariff code is 4021.",
+        "I got my driving licence, 1998 I think.",
+        "My gym card number is 40213.",
+        "My library card number is 21234567890123.",
+        "My SIM card number is 8944123456789.",
+        "I pay by direct debit and my student number is 20231145.",
+        "The number I have is 4829137.",
+        "I left my keys under the seat of the taxi.",
+        "I live in NI and my order is AB123456.",
+    ],
+)
+def test_a_price_a_year_or_what_a_machine_displays_is_kept(text):
+    assert mask(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The gate's 4471 hash.", "The gate's [PIN] hash."),
+        ("Alarm's 1984.", "Alarm's [PIN]."),
+        ("Key safe's 4471, left of the door.", "Key safe's [PIN], left of the door."),
+        ("The code for my laptop is 4471.", "The code for my laptop is [PIN]."),
+        ("My card number is 401.", "My card number is [card number]."),
+        ("My card is 4539.", "My card is [card number]."),
+        ("My card is four five three.", "My card is [card number]."),
+        ("The PAN is 4539 1488 0343.", "The PAN is [card number]."),
+        ("The last four of my social are 1998.", "The last four of my social are [ID number]."),
+        (
+            "My library card is here, my visa is 4539 1488.",
+            "My library card is here, my visa is [card number].",
+        ),
+        ("The number they sent is 482913.", "The number they sent is [one-time code]."),
+        ("The number I just got is 482913.", "The number I just got is [one-time code]."),
+        ("I left my spare key under the mat.", "I left my spare key [hidden key]."),
+        ("I left my keys under the mat.", "I left my keys [hidden key]."),
+        ("My NI is AB123456C.", "My NI is [ID number]."),
+        ("National insurance, it's AB 12 34 56 C.", "National insurance, it's [ID number]."),
+        ("My licence number is 1998.", "My licence number is [ID number]."),
+        ("The boiler is off, the code is 482913.", "The boiler is off, the code is [one-time code]."),
+        ("The boiler room code is 4471.", "The boiler room code is [one-time code]."),
+        ("Of course the code is 482913.", "Of course the code is [one-time code]."),
+    ],
+)
+def test_a_number_of_the_same_things_that_is_a_secret_is_masked(text, kept):
+    assert mask(text).text == kept
+
+
+def test_a_card_that_is_read_out_over_turns_is_masked_from_its_first_digits():
+    turns = [
+        ("user", "my card is four five three nine"),
+        ("agent", "go on"),
+        ("user", "one four eight eight"),
+    ]
+    turns += [
+        ("agent", "mhm"),
+        ("user", "zero three four three"),
+        ("agent", "mhm"),
+        ("user", "six four six one"),
+    ]
+    kept = [said.text for said in spoken(turns)]
+    assert kept[0] == "my card is [card number]"
+    assert kept[2::2] == ["[card number]"] * 3
+
+
 @given(st.text(max_size=80) | st.text(alphabet="0123456789 -.pincodetwo,[]", max_size=80))
 @settings(max_examples=many(60, least=10), deadline=None)
 def test_any_text_is_taken_and_masking_is_idempotent(text):

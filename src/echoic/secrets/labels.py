@@ -92,6 +92,17 @@ _ENDING = re.compile(
     re.IGNORECASE,
 )
 
+# What a machine displays in the same clause: "the boiler shows code 4512".
+_MACHINE = (
+    r"\b(?:boiler|dishwasher|washing\s+machine|washer|oven|printer|thermostat|radiator)\b"
+    r"(?!\s+(?:room|house|cupboard))"
+)
+_MACHINE_BEFORE = re.compile(rf"{_MACHINE}[^.,;!?\n]*$", re.IGNORECASE)
+_MACHINE_BEHIND = re.compile(rf"[^.,;!?\n]*?{_MACHINE}", re.IGNORECASE)
+# "The card was 250", "my licence, 1998 I think": so short a number of theirs is named as one, or read out.
+_SAID_AS_NUMBER = re.compile(r"\b(?:numbers?|no|digits|details|four|4)\b", re.IGNORECASE)
+_PRICE = re.compile(r"[0-9]{3}")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}(?:\s+I)?")
 
 NAMES_NUMBER = re.compile(r"number|no\b|iban|routing|sort|digits", re.IGNORECASE)
 """Whether words for a card or an account mean its number."""
@@ -123,6 +134,8 @@ def is_plain_code(cue: re.Match[str]) -> bool:
     """Whether a "code" is not of a kind that anybody may know."""
     before = cue.string[max(0, cue.start() - 40) : cue.start() + len(cue["what"])]
     if re.search(r"\b(?:error|fault|exit|status|warning)\b(?:\s+\w+){0,3}\s*$", before, re.IGNORECASE):
+        return False
+    if _MACHINE_BEFORE.search(before) or _MACHINE_BEHIND.match(cue.string, cue.end(), cue.end() + 40):
         return False
     return re.fullmatch(_HARMLESS_CODE + r"\s+", cue["what"], re.IGNORECASE) is None
 
@@ -164,7 +177,7 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
             if harmless(label, cue, text):
                 continue
             found = _behind(label, text, cue.end()) or _before(label, text, cue.start())
-            if found is not None:
+            if found is not None and not _is_price_or_year(label, view, found):
                 yield _named(label.kind, text, found), found
             for more in _again(label, text, cue.end()):
                 yield label.kind, more
@@ -173,6 +186,16 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
         found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
         if found is not None:
             yield "one-time code", found
+
+
+def _is_price_or_year(label: Label, view: View, found: Span) -> bool:
+    start, end = found
+    short = {"card": _PRICE, "ID number": _YEAR}.get(label.kind)
+    if short is None or not short.fullmatch(view.text, start, end):
+        return False
+    first, last = view.origin(start, end)
+    digit_by_digit = last - first > end - start and len(set(view.starts[start:end])) == end - start
+    return not digit_by_digit and not _SAID_AS_NUMBER.search(view.text, max(0, start - 40), start)
 
 
 def _behind(label: Label, text: str, place: int) -> Span | None:

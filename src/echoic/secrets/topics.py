@@ -61,6 +61,7 @@ _NAMED = re.compile(r"(?<=[a-z,:] )(?!I\b)[^\W\d_a-z][\w'’-]+(?:\s+(?!I\b)[^\W
 _SAYS = _PATTERNS["says"]
 _TYPED = re.compile(_SAYS, re.IGNORECASE)
 _ENTERED = re.compile(rf"{_SAYS}|[,:.?!;]\s*$", re.IGNORECASE)
+_IS = re.compile(r"(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
 _DATE = re.compile(r"[0-3]?[0-9][ .-][0-3]?[0-9][ .-](?:19|20)?[0-9]{2}|[0-2]?[0-9] [0-5][05]")
 _YEAR = re.compile(r"(?:1[89]|20)[0-9]{2}")
 _SIGNED_WORD = re.compile(r"(?<!\S)(?=[^\s,.]*[0-9])(?=[^\s,.]*[A-Za-z])[^\s,.;:!?]{5,64}")
@@ -144,7 +145,7 @@ def _enters(text: str, thing: Topic, start: int) -> bool:
         return False
     if thing.end < 0 and is_bare(text):  # named by the agent who asked
         return True
-    return _ENTERED.search(between) is not None or re.fullmatch(r"\s+(?:is|was)\s+", between) is not None
+    return _ENTERED.search(between) is not None or _IS.fullmatch(between) is not None
 
 
 def read_out(view: View, original: str) -> Iterator[tuple[Secret, int, int]]:
