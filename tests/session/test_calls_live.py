@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from pydantic_ai import ToolReturn
 
-from echoic import InvalidInput, NotAllowed, NotOpen
-from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession
+from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
+from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession, turn_collector
 from echoic.session.provider_connections import ProviderConnections
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from session.conftest import BY_ONE_PROVIDER, Stored
@@ -325,6 +325,45 @@ async def test_a_call_where_nobody_says_anything_ends(memory, provider, serve, p
             assert await session.wait_closed() == "idle"
         with pytest.raises(NotOpen):
             await session.send_audio(b"\0\0")
+
+
+@BY_ONE_PROVIDER
+async def test_a_call_where_nobody_says_anything_ends_while_nothing_can_be_stored(
+    memory, provider, serve, monkeypatch
+):
+    async def fails(*_given, **_named):
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(turn_collector, "_FINISH_S", 0.1)
+    settings = SessionSettings(idle_timeout_s=1, checkpoint_every_s=0.05)
+    async with (
+        serve(provider, Script(open_ended=True)) as (_, model),
+        VoiceSession(memory, user="ana", agents=[robin()], model=model, settings=settings) as session,
+    ):
+        monkeypatch.setattr(session.recorder, "save", fails)
+        async with asyncio.timeout(60):
+            assert await session.wait_closed() == "idle"
+
+
+@BY_ONE_PROVIDER
+async def test_a_call_in_which_something_always_happens_ends_after_its_time(memory, provider, serve):
+    settings = SessionSettings(max_duration_s=0.3, checkpoint_every_s=30)
+    async with (
+        serve(provider, Script(open_ended=True)) as (_, model),
+        VoiceSession(memory, user="ana", agents=[robin()], model=model, settings=settings) as session,
+    ):
+
+        async def stir():
+            while True:
+                session.live.dirty.set()
+                await asyncio.sleep(0.05)
+
+        stirring = asyncio.create_task(stir())
+        try:
+            async with asyncio.timeout(20):
+                assert await session.wait_closed() == "too long"
+        finally:
+            stirring.cancel()
 
 
 async def test_hanging_up_in_mid_sentence_keeps_all_that_was_heard(

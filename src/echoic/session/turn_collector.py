@@ -236,11 +236,11 @@ class TurnCollector:
     async def _run(self) -> None:
         while True:
             live = self._live
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
                     await live.dirty.wait()
-            except TimeoutError:
-                self._look_at_the_clock()
+            # also where there is always something to store, or storing fails
+            self._look_at_the_clock()
             try:
                 async with self._cycling:
                     live.dirty.clear()
