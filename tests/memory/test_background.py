@@ -152,6 +152,60 @@ async def test_a_text_that_is_refused_keeps_no_other_waiting(url, moody, caplog)
     assert "forbidden" not in caplog.text
 
 
+async def test_a_text_on_which_the_model_fails_each_time_keeps_no_other_waiting(url, moody, caplog):
+    async def embed(texts, kind, embed=moody.embed):
+        if any("cursed" in text for text in texts):
+            raise EmbedderUnavailable("status 500")
+        return await embed(texts, kind)
+
+    moody.embed = embed
+    async with MemoryService(store_from(url), moody) as memory:
+        bob = memory.user("bob")
+        moody.down = True
+        await bob.set("word", "a cursed word")
+        for n in range(40):
+            await memory.user(f"user {n % 4}").set(f"k{n}", f"a beagle called Biscuit {n}")
+        moody.down = False
+        assert await memory.settle(20)
+        facts = await memory.check()
+        assert (facts["embedding_failure"], facts["waiting"]) == (None, 0)
+        assert len({text for text in moody.texts if "Biscuit" in text}) == 40
+        for n in range(4):
+            (hit, *_) = await memory.user(f"user {n}").query("is Biscuit a beagle?")
+            assert "vector" in hit.ranks
+        assert (await bob.query("which word is cursed?"))[0].text == "a cursed word"
+    assert "cursed" not in caplog.text
+
+
+async def test_in_an_outage_no_text_is_given_up(url, moody, quick_retries):
+    embed = moody.embed
+
+    async def breaks(texts, kind):
+        if any("cursed" in text for text in texts):
+            # the line breaks while one text after the other is tried
+            moody.down = moody.down or len(texts) == 1
+            raise EmbedderUnavailable("status 500")
+        return await embed(texts, kind)
+
+    moody.embed, moody.down = breaks, True
+    async with MemoryService(store_from(url), moody) as memory:
+        await memory.user("bob").set("word", "a cursed word")
+        await memory.user("ana").set("dog", "a beagle called Biscuit")
+        moody.down = False
+        async with asyncio.timeout(20):
+            while not moody.down:
+                await asyncio.sleep(0.005)
+        assert await memory.settle(0.3) is False
+        facts = await memory.check()
+        assert (facts["embedding_failure"], facts["waiting"]) == ("EmbedderUnavailable", 2)
+        moody.embed, moody.down = embed, False
+        async with asyncio.timeout(60):
+            while not await memory.settle(1):
+                await asyncio.sleep(0.01)
+        assert "word: a cursed word" in moody.texts
+        assert "vector" in (await memory.user("bob").query("a cursed word"))[0].ranks
+
+
 async def test_a_request_that_is_refused_whatever_the_text_is_no_reason_to_give_up_on_vectors(
     url, moody, quick_retries
 ):

@@ -118,6 +118,31 @@ class TestTriggers:
             assert listener.readings[2:] == [["c-2"]]
             assert (await call.info()).distilled
 
+    async def test_a_model_that_fails_is_asked_again_after_its_pause_and_not_by_each_checkpoint(
+        self, worker, listener, monkeypatch
+    ):
+        moment, failed = [datetime.now(UTC)], []
+
+        async def fails(reading):
+            failed.append(reading)
+            raise ConnectionError
+
+        async with worker(clock=lambda: moment[0]) as memory:
+            ana = memory.user("ana")
+            await say(await ana.conversation("c"), "I keep bees.")
+            with monkeypatch.context() as broken:
+                broken.setattr(listener, "extract", fails)
+                for _ in range(6):
+                    await memory.learn_soon("ana", "c")
+                    await memory.settle(20)
+            assert len(failed) == 1
+            jobs = await memory.jobs()
+            assert (jobs.failing, jobs.parked) == (1, ())
+            moment[0] += timedelta(seconds=31)
+            await memory.learn_soon("ana", "c")
+            await memory.settle(20)
+            assert [fact.text for fact in await ana.facts() if fact.source] == ["I keep bees."]
+
     async def test_triggers_during_a_run_make_exactly_one_more_and_none_is_dropped(self, worker, listener):
         listener.held = asyncio.Event()
         async with worker() as memory:

@@ -105,3 +105,30 @@ async def test_who_listens_loads_no_more_than_who_asks_and_finds_what_was_writte
     assert {"Plays the theremin on Sundays", "Sundays are for the zither, which is played at noon"} <= {
         hit.text for hit in found.hits
     }
+
+
+async def test_a_scope_whose_size_is_known_late_is_loaded_only_once_it_is_known_to_be_small(
+    large, monkeypatch
+):
+    memory, store = large
+    ana, bob = Scope("default", "ana"), Scope("default", "bob")
+    size, known, answered = store.size, asyncio.Event(), []
+
+    async def late(scope):
+        await known.wait()
+        answered.append(scope)
+        return await size(scope)
+
+    monkeypatch.setattr(store, "size", late)
+    store.loaded.clear()
+    for user in (ana.user, bob.user):
+        recall = await memory.user(user).recall("theremin", deadline_ms=10)
+        assert recall.outcome == "deadline"
+        assert "own" in recall.cut
+    assert store.loaded == []
+    known.set()
+    async with asyncio.timeout(20):
+        while bob not in store.loaded or ana not in answered:
+            await asyncio.sleep(0.01)
+    assert (await memory.user("ana").query("theremin?"))[0].text == "Plays the theremin on Sundays"
+    assert ana not in store.loaded

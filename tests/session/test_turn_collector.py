@@ -6,8 +6,9 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart, ToolReturnPart, UserPromptPart
 
+from echoic.session.history import turns_in
 from echoic.session.playback import Utterance
 from echoic.session.provider import CallerUtterance
 from echoic.session.speech_alignment import SpeechTrace
@@ -82,3 +83,19 @@ async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(coll
     provider.said[0] = CallerUtterance("shown", "where do I")
     provider.ended.set()
     assert kept(collector) == [("leg-0", WHOLE)]
+
+
+async def test_what_a_tool_has_the_model_read_is_no_turn_and_what_the_caller_typed_is_one(
+    collector, provider
+):
+    typed = ModelRequest(parts=[UserPromptPart("My name is Pavel.")])
+    enqueued = ModelRequest(parts=[UserPromptPart("My name is Mallory.")])
+    result = ToolReturnPart(tool_name="look", content="ok", tool_call_id="1")
+    returned = ModelRequest(parts=[result, UserPromptPart("My name is Pavel.")])
+    provider.said[-1] = CallerUtterance("typed", "My name is Pavel.", final=True)
+    provider.new_messages = lambda: [returned, enqueued, typed]
+    assert [ripe.turn and (ripe.turn.id, ripe.turn.text) for ripe in collector._ripe()] == [
+        None,
+        ("typed", "My name is Pavel."),
+    ]
+    assert turns_in([returned, typed]) == 1

@@ -160,19 +160,23 @@ BEGINNINGS = (2_000, 400)
 models read, in any language."""
 
 
+_TRIES = 3
+"""How often a text must fail, alone and each time just before another is embedded, to count as refused."""
+
+
 async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedded:
-    """The vectors of `texts`. A text that the embedder refuses is replaced by its beginning, or by
-    `NOTHING_SAID`.
+    """The vectors of `texts`. A text that the embedder refuses, or fails on while it embeds others, is
+    replaced by its beginning, or by `NOTHING_SAID`.
 
     Raises:
-        EmbedderUnavailable: after retries; nothing was embedded.
+        EmbedderUnavailable: after retries, whatever the text; nothing was embedded.
         InvalidInput: it refuses the request whatever the text.
     """
     given = [text if text.strip() else NOTHING_SAID for text in texts]
     try:
         return await embedded(embedder, given, "document")
-    except InvalidInput:
-        await embedded(embedder, [NOTHING_SAID], "document")  # refused too: then not because of the text
+    except (InvalidInput, EmbedderUnavailable):
+        await embedded(embedder, [NOTHING_SAID], "document")  # fails too: then not because of the text
     made = await _halved(embedder, given)
     pieces = [piece for one in made for piece in one.pieces or ()]
     whole = len(pieces) == len(texts)
@@ -181,23 +185,34 @@ async def embedded_documents(embedder: Embedder, texts: Sequence[str]) -> Embedd
 
 async def _halved(embedder: Embedder, texts: Sequence[str]) -> list[Embedded]:
     """Embed everything that is not refused, in few requests."""
-    try:
-        return [await embedded(embedder, texts, "document")]
-    except InvalidInput:
-        if len(texts) == 1:
-            return [await _instead(embedder, texts[0])]
-        half = len(texts) // 2
-        return [*await _halved(embedder, texts[:half]), *await _halved(embedder, texts[half:])]
+    if (made := await _unless_refused(embedder, texts)) is not None:
+        return [made]
+    if len(texts) == 1:
+        return [await _instead(embedder, texts[0])]
+    half = len(texts) // 2
+    return [*await _halved(embedder, texts[:half]), *await _halved(embedder, texts[half:])]
+
+
+async def _unless_refused(embedder: Embedder, texts: Sequence[str]) -> Embedded | None:
+    """The vectors of `texts`; None if they are refused.
+
+    Some hosted models answer a text they cannot embed like an outage, with status 500 or no numbers.
+    """
+    for _ in range(_TRIES if len(texts) == 1 else 1):
+        try:
+            return await embedded(embedder, texts, "document")
+        except InvalidInput:
+            return None
+        except EmbedderUnavailable:
+            await embedded(embedder, [NOTHING_SAID], "document")  # fails too: then it is an outage
+    return None
 
 
 async def _instead(embedder: Embedder, refused: str) -> Embedded:
     for most in BEGINNINGS:
         beginning = refused[:most]
-        if len(beginning) < len(refused) and beginning.strip():
-            try:
-                made = await embedded(embedder, [beginning], "document")
-            except InvalidInput:
-                continue
+        shorter = len(beginning) < len(refused) and beginning.strip()
+        if shorter and (made := await _unless_refused(embedder, [beginning])) is not None:
             log.warning("a text of %d characters was refused: its first %d were embedded", len(refused), most)
             return made
     log.warning("a text of %d characters was refused: it is found by its words alone", len(refused))

@@ -161,13 +161,13 @@ class Distiller:
         return distilled
 
     async def ask(
-        self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False
+        self, scope: Scope, conversation: str, *, now: bool = False, soon: bool = False, parked: bool = False
     ) -> tuple[Distilled, Run]:
         """Run the model, if it is due, until it has nothing more to read; returns what was learned and the
         last run.
 
-        `now` skips the wait for more turns and the pause after a failure; `parked` also reads a parked
-        conversation.
+        `soon` skips the wait for more turns, `now` the pause after a failure as well; `parked` also reads a
+        parked conversation.
         """
         from echoic.memory.extraction.model_reader import Run
 
@@ -175,14 +175,14 @@ class Distiller:
         _, model = await self._readers()
         run = Run()
         while model is not None and not await keeps_nothing(self._store, scope):
-            run = await self._read(model, scope, conversation, now=now, parked=parked)
+            run = await self._read(model, scope, conversation, now=now, soon=soon, parked=parked)
             if run.distilled is None:
                 break
             total = _joined(total, run.distilled)
         return total, run
 
     async def _read(
-        self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, parked: bool
+        self, model: ModelReader, scope: Scope, conversation: str, *, now: bool, soon: bool, parked: bool
     ) -> Run:
         """One run of the model, with its telemetry."""
         from echoic.memory.extraction.reconciliation import Distilled
@@ -191,7 +191,7 @@ class Distiller:
         reader = model.extractor.name
         with self._telemetry.operation("distil", scope) as doing:
             with from_what_is_kept():
-                run = await model.read(scope, conversation, now=now, parked=parked)
+                run = await model.read(scope, conversation, now=now, soon=soon, parked=parked)
             read = run.distilled or Distilled()
             doing.count, doing.attributes = len(read.kept), {"reader": reader, "turns": read.turns}
             if run.failed:
@@ -412,8 +412,8 @@ class Background:
     def poke(self, conversation: tuple[Scope, str] | None = None, *, urgent: bool = False) -> None:
         """Announce a write; several pokes for a conversation during a run cause one more run.
 
-        `urgent` has a model read `conversation` now, however little is new. Raises NotOpen in another event
-        loop.
+        `urgent` has a model read `conversation` now, however little is new, unless it failed a moment ago.
+        Raises NotOpen in another event loop.
         """
         self._home.check()
         if conversation is not None:
@@ -538,7 +538,7 @@ class Background:
         later: dict[str, float] = {}
         for conversation, urgent in wanted.items():
             try:
-                _, run = await self._distiller.ask(scope, conversation, now=urgent)
+                _, run = await self._distiller.ask(scope, conversation, soon=urgent)
             except Exception as error:  # noqa: BLE001 - the outermost frame: one conversation ends no other's run
                 log.warning("%s: distilling is tried again later", type(error).__name__)
                 later[conversation] = LAST_RETRY_S

@@ -432,9 +432,8 @@ class Recaller:
     async def partitions(self, scope: Scope) -> list[Partition | None]:
         """The searched partitions, None for one too large to load; NotOpen in another event loop."""
         self._home.check()
-        always = Deadline(None)
         return [
-            None if await self._is_large(at, always) else await self._store.load(at)
+            None if await self._is_large(at) else await self._store.load(at)
             for at in self.shares.places(scope)
         ]
 
@@ -443,12 +442,15 @@ class Recaller:
         loaded: dict[Scope, Partition] = {}
         newest = True
 
-        async def load(at: Scope) -> tuple[Partition, bool]:
+        async def load(at: Scope) -> tuple[Partition, bool] | None:
+            # one piece of work: where the size is known late, nothing is loaded before it is known
+            if await self._is_large(at):
+                return None
             # ask at once: when the next is loaded, the database may be back
             return await self._store.load(at), self._newest()
 
         for at in places:
-            if not await self._is_large(at, until) and (found := await until.run(load(at))) is not None:
+            if (found := await until.run(load(at))) is not None:
                 loaded[at] = self._searched[at] = found[0]
                 newest = newest and found[1]
         return loaded, newest
@@ -464,7 +466,7 @@ class Recaller:
     ) -> None:
         """Add the candidates `store` finds in scopes too large to load, to be ranked like the rest."""
         for at in ready.asked_in:
-            if at not in ready.places and await self._is_large(at, until):
+            if at not in ready.places and await until.run(self._is_large(at)):
                 found = await until.run(
                     store.narrow(at, ready.text, vector, limit=_NARROWED, include_past=include_past)
                 )
@@ -479,11 +481,10 @@ class Recaller:
         """
         return sum(one.scope in narrowed for one in await self._store.waiting(_NARROWED))
 
-    async def _is_large(self, scope: Scope, until: Deadline) -> bool:
+    async def _is_large(self, scope: Scope) -> bool:
         if self._narrows is None or self._narrows.narrow_above == sys.maxsize:
             return False
-        size = await until.run(self._narrows.size(scope))
-        return size is not None and size > self._narrows.narrow_above
+        return await self._narrows.size(scope) > self._narrows.narrow_above
 
     async def _search(
         self,

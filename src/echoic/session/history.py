@@ -83,15 +83,27 @@ def tokens_of(message: ModelMessage) -> int:
 
 def turns_in(messages: Sequence[ModelMessage]) -> int:
     """How many turns were said or typed in `messages`."""
-    said = (
-        part
+    said = sum(
+        isinstance(part, UserPromptPart) or bool(part.transcript)
         for message in messages
-        for part in message.parts
-        if (isinstance(part, UserPromptPart) and not looked_up(part))
-        or (isinstance(part, SpeechPart) and part.transcript)
+        for part in said_in(message)
     )
     answers = sum(any(isinstance(part, TextPart) for part in message.parts) for message in messages)
-    return sum(1 for _ in said) + answers
+    return said + answers
+
+
+def said_in(message: ModelMessage) -> list[SpeechPart | UserPromptPart]:
+    """The parts of a message that were said or typed.
+
+    What a tool returns as content is recorded as a prompt of the user next to the tool's result.
+    """
+    by_tool = any(isinstance(part, ToolReturnPart) for part in message.parts)
+    return [
+        part
+        for part in message.parts
+        if isinstance(part, SpeechPart)
+        or (isinstance(part, UserPromptPart) and not by_tool and not looked_up(part))
+    ]
 
 
 def _text_of(part: Any) -> str:

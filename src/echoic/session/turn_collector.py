@@ -31,7 +31,7 @@ from echoic.memory.extraction.turns import affirms
 from echoic.session.asr_confidence import weigh
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState
-from echoic.session.history import given_in, looked_up, utterance_of
+from echoic.session.history import given_in, said_in, utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider import CallerUtterance, ProviderSession
 from echoic.types import Turn
@@ -54,12 +54,7 @@ def resumption_of(provider: ProviderSession) -> str | None:
 
 def parts_of(messages: Sequence[ModelMessage]) -> list[tuple[ModelMessage, Any]]:
     """The spoken or typed parts of a response, in order."""
-    return [
-        (message, part)
-        for message in messages
-        for part in message.parts
-        if isinstance(part, (SpeechPart, UserPromptPart)) and not looked_up(part)
-    ]
+    return [(message, part) for message in messages for part in said_in(message)]
 
 
 def whose(
@@ -241,11 +236,11 @@ class TurnCollector:
     async def _run(self) -> None:
         while True:
             live = self._live
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
                     await live.dirty.wait()
-            except TimeoutError:
-                self._look_at_the_clock()
+            # also where there is always something to store, or storing fails
+            self._look_at_the_clock()
             try:
                 async with self._cycling:
                     live.dirty.clear()
@@ -381,6 +376,8 @@ class TurnCollector:
     ) -> Turn | None:
         if isinstance(part, SpeechPart) and part.speaker == "assistant":
             return agent_turn(part.transcript or "", utterance, provider, place)
+        if said is None and isinstance(part, UserPromptPart):
+            return None  # a tool enqueued it: what the caller types is noted before it is sent
         text = storable(text_of(part))
         if not text.strip():
             return None

@@ -234,11 +234,13 @@ class ModelReader:
         self._every = every
         self._locks: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
 
-    async def read(self, scope: Scope, conversation: str, *, now: bool = False, parked: bool = False) -> Run:
+    async def read(
+        self, scope: Scope, conversation: str, *, now: bool = False, soon: bool = False, parked: bool = False
+    ) -> Run:
         """Learn from the next unread turns of `conversation`, if it is due.
 
-        `now` skips the wait for more turns and the pause after a failure; `parked` also reads a parked
-        conversation.
+        `soon` skips the wait for more turns, `now` the pause after a failure as well; `parked` also reads a
+        parked conversation.
         """
         async with self._locks.setdefault(scope, asyncio.Lock()):
             record = await conversation_record(self._store, scope, conversation)
@@ -252,7 +254,7 @@ class ModelReader:
             if not stretch.turns:
                 await self._mark(scope, conversation)
                 return Run()
-            if not now and not self._is_time(record, stretch):
+            if not (now or soon) and not self._is_time(record, stretch):
                 return Run()
             return await self._leased(scope, record, progress, stretch.within(CHARACTERS))
 
