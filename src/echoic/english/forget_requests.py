@@ -68,7 +68,8 @@ _ASKS_TO_REMEMBER: Final = pattern("requests.asks_to_remember")
 _SAYS_YES: Final = pattern("requests.says_yes")
 _SAYS_NO: Final = pattern("requests.says_no")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
-_THAT: Final = pattern("requests.that")
+_POINTED: Final = pattern("requests.pointed")
+_UNNAMED: Final = re.compile(r"(?:what|anything|any of|the (?:call|conversation|chat))\b")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
 """Verbs that are used of memory only."""
 _STRONG: Final = pattern("requests.strong")
@@ -212,14 +213,30 @@ def _asks(low: str, whole: str) -> bool:
     if memory and (_WANTED_GONE.search(low) or _SHOULD_NOT.search(low)):
         return True
     if (kept := _NOT_KEEP.search(low)) is not None:
-        pointed = _THAT.match(kept["object"]) or not re.search(r"\bkeep", kept.group())
-        return memory or (not low.startswith("keep") and bool(pointed))
+        return _not_to_keep(kept, low, memory=memory)
     if (parted := _SEPARATED.search(low)) is not None:
         what = f" {parted['object']}"
         if memory or any(meant.search(what) for meant in (_LAST, _INFORMATION, _CLAUSE)):
             return True
     orders = [found for pattern in (_ORDER, _SIDE_ORDER) for found in pattern.finditer(low)]
     return any(_is_order(found["verb"], found["object"], low, memory=memory, noted=noted) for found in orders)
+
+
+def _not_to_keep(found: re.Match[str], low: str, *, memory: bool) -> bool:
+    """Whether "don't keep …" is about memory."""
+    if found["held"]:
+        return True
+    lead, what = low[: found.start("object")], low[found.start("object") :]
+    # "(I) don't remember the number" only says that one does not
+    if found["verb"] == "remember" and not re.search(r"\b(?:please|you)\b", lead):
+        if lead.startswith(("sorry", "honestly")):
+            return False
+        if re.match(r"(?:it|the|my|his|her|their|our)\b", what) and not _AHEAD.search(low):
+            return False
+    if memory or _POINTED.match(what):
+        return True
+    named = _UNNAMED.match(what) or _INFORMATION.search(what) or _OWNED.match(f" {what}")
+    return "keep" not in found["verb"] and named is not None
 
 
 def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> bool:
