@@ -36,6 +36,7 @@ _SHOULD_NOT: Final = pattern("requests.should_not")
 _TOLD: Final = pattern("requests.told")
 _RECORDS: Final = pattern("requests.records")
 _PRIVATE: Final = pattern("requests.private")
+_REGRET: Final = pattern("requests.regret")
 _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
@@ -43,6 +44,7 @@ _JUST_SAID: Final = pattern("requests.just_said")
 _AHEAD: Final = pattern("requests.ahead")
 _HESITATION: Final = pattern("requests.hesitation")
 _OWN: Final = pattern("requests.own")
+_OWNED: Final = pattern("requests.owned")
 _NAMED_BEFORE: Final = pattern("requests.named_before")
 # -- what is no request
 _NOT_MEANT: Final = pattern("requests.not_meant")
@@ -71,7 +73,8 @@ _SAYS_NO_LATER: Final = pattern("requests.says_no_later")
 _NO_OBJECTION: Final = pattern("requests.no_objection")
 _GOES_AHEAD: Final = pattern("requests.goes_ahead")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
-_THAT: Final = pattern("requests.that")
+_POINTED: Final = pattern("requests.pointed")
+_UNNAMED: Final = re.compile(r"(?:what|anything|any of|the (?:call|conversation|chat))\b")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "unlearn", "unremember", "unhear", "unsay"})
 """Verbs that are used of memory only."""
 _STRONG: Final = pattern("requests.strong")
@@ -222,21 +225,41 @@ def _asks(low: str, whole: str) -> bool:
     """Whether a sentence asks to forget; `whole` is the whole utterance."""
     if _NOT_MEANT.search(low):
         return False
-    memory = bool(_TOLD.search(whole) or _RECORDS.search(whole) or _PRIVATE.search(whole))
+    # "I told you, cancel it" is about an order: verbs with other uses need a file, a secret or a regret
+    noted = any(sign.search(whole) for sign in (_RECORDS, _PRIVATE, _REGRET))
+    memory = noted or _TOLD.search(whole) is not None
     if any(pattern.search(low) for pattern in (_COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
         return True
     if memory and (_WANTED_GONE.search(low) or _SHOULD_NOT.search(low)):
         return True
     if (kept := _NOT_KEEP.search(low)) is not None:
-        pointed = _THAT.match(kept["object"]) or not re.search(r"\bkeep", kept.group())
-        return memory or (not low.startswith("keep") and bool(pointed))
-    if _SEPARATED.search(low):
-        return True
+        return _not_to_keep(kept, low, memory=memory)
+    if (parted := _SEPARATED.search(low)) is not None:
+        what = f" {parted['object']}"
+        if memory or any(meant.search(what) for meant in (_LAST, _INFORMATION, _CLAUSE)):
+            return True
     orders = [found for pattern in (_ORDER, _SIDE_ORDER) for found in pattern.finditer(low)]
-    return any(_is_order(found["verb"], found["object"], low, memory=memory) for found in orders)
+    return any(_is_order(found["verb"], found["object"], low, memory=memory, noted=noted) for found in orders)
 
 
-def _is_order(verb: str, what: str, low: str, *, memory: bool) -> bool:
+def _not_to_keep(found: re.Match[str], low: str, *, memory: bool) -> bool:
+    """Whether "don't keep …" is about memory."""
+    if found["held"]:
+        return True
+    lead, what = low[: found.start("object")], low[found.start("object") :]
+    # "(I) don't remember the number" only says that one does not
+    if found["verb"] == "remember" and not re.search(r"\b(?:please|you)\b", lead):
+        if lead.startswith(("sorry", "honestly")):
+            return False
+        if re.match(r"(?:it|the|my|his|her|their|our)\b", what) and not _AHEAD.search(low):
+            return False
+    if memory or _POINTED.match(what):
+        return True
+    named = _UNNAMED.match(what) or _INFORMATION.search(what) or _OWNED.match(f" {what}")
+    return "keep" not in found["verb"] and named is not None
+
+
+def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> bool:
     if verb == "forget":
         return _forgets(what, memory=memory, led=bool(_NAMED_BEFORE.match(low)))
     if verb in _NEEDS_OUT and not _OUT.search(low):
@@ -244,13 +267,13 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool) -> bool:
     own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
     known = own and bool(_INFORMATION.search(what))
     if verb in _OF_MEMORY or verb.endswith((" out", " off")):
-        return own or pointed or clause or memory
+        return known or pointed or clause or memory or bool(_JUST_SAID.search(low))
     if _STRONG.fullmatch(verb):
         return known or pointed or clause or memory
     if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
-        return known or clause or memory
+        return known or clause or noted or (memory and pointed)
     return (known and verb in {"bin", "lose"}) or (
-        memory and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
+        noted and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
     )
 
 
@@ -260,10 +283,12 @@ def _forgets(what: str, *, memory: bool, led: bool) -> bool:
         return memory or led
     if re.match(r"of (?:the|my|that|what|him|her|his)\b", bare):
         return True
+    if _OWN.match(what) and (memory or _INFORMATION.search(what)):
+        return True
     return bool(
         _LAST.match(what)
         or _CLAUSE.match(what)
-        or _OWN.match(what)
+        or _OWNED.match(what)
         or re.match(r"(?:he|she|they|we|i|you) ", bare)
     )
 

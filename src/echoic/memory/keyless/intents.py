@@ -32,8 +32,11 @@ _ERASE: Final = re.compile(
     r"(?: (?:about|of) me)?(?: please)?$"
     r"|all (?:you know|about me)|my (?:data|memory|memories)$)"
 )
+# "Remove the onions" is about an order: verbs but "forget" need a word for something that is remembered.
 _FORGET: Final = re.compile(
-    rf"^{_POLITE}(?:forget|delete|erase|remove) (?!it$|about it$|that$)(?:about |that )?(?P<what>.+)"
+    rf"^{_POLITE}(?:forget (?!(?:about )?it\b|that$)"
+    r"|(?:delete|erase|remove) (?=.*\b(?:memory|memories|records?|notes?|what (?:you|i)|numbers?|address|name"
+    r"|birthday|age|e-?mail|codes?|password|hours|details|allerg(?:y|ies))\b))(?:about |that )?(?P<what>.+)"
 )
 # The whole utterance, since it may end a memory: "ok, I live in Rome" and "forget it" confirm nothing.
 _YES: Final = re.compile(
