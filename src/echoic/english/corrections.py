@@ -49,6 +49,10 @@ _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
 _NO_VALUE: Final = frozenset("to about".split())
 """Words that continue a mark: "I'm sorry to hear that", "hang on to it"."""
+# Said to somebody else in the room, or about the line: "hang on one second", "sorry, mate", "no, listen".
+_PAUSE: Final = pattern("corrections.pause")
+_ASIDE: Final = words("corrections.aside")
+_THINGS_IN_LY: Final = frozenset("jelly lily holly fly family".split())
 _LAST_DIGITS: Final = 3
 """The most digits that correct the last digits of a longer number."""
 _MOST_INSTEAD: Final = 3
@@ -85,13 +89,15 @@ def _corrected_last(said: Sentence) -> Sentence:
 def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Token, ...] | None:
     before, after = said.tokens[:start], said.tokens[end:]
     again = _same_word(before, after)
-    if before[-1].low in {"and", "if"} or after[0].low in _NO_VALUE:
+    if before[-1].low in {"and", "if"} or after[0].low in _NO_VALUE or said.match(_PAUSE, end):
         return None
     if again is not None and (not weak or said.gap(start) or after[0].low in _OPENING):
         gap = before[again].gap
         return (*before[:again], replace(after[0], gap=gap), *after[1:])
     if _kind(after[0]):
         return _same_kind(before, after)
+    if again is None and (_aside(after[0].low) or (said.cased and _called(before[-1], after))):
+        return None
     paused = said.gap(start) and said.gap(end)
     if len(before) < 2 or (weak and not paused) or len(after) > _MOST_INSTEAD or after[0].low in FUNCTION:
         return None
@@ -99,6 +105,20 @@ def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Tok
     while last > 1 and after[0].capital and before[last - 1].capital and before[last].capital:
         last -= 1
     return (*before[:last], replace(after[0], gap=False), *after[1:])
+
+
+def _aside(low: str) -> bool:
+    """Whether a word after a mark is no value: "sorry, mate", "I mean severely"."""
+    how = low.endswith("ly") and not (low in PLACES or low in GIVEN or low in _THINGS_IN_LY)
+    return how or low in _ASIDE
+
+
+def _called(last: Token, after: tuple[Token, ...]) -> bool:
+    """Whether `after` is somebody spoken to ("hang on, Dave") rather than what corrects `last`."""
+    name = after[0].low
+    if len(after) > 1 or not after[0].capital or name not in GIVEN:
+        return False
+    return not last.capital or (last.low not in GIVEN and name not in PLACES)
 
 
 def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | None:
@@ -217,7 +237,12 @@ def _spoken_of(key: str, since: str) -> bool:
 
 def given_up(said: Sentence, at: int) -> bool:
     """Whether the value before `at` is retracted without another value."""
-    return said.match(_GIVEN_UP, at) is not None
+    mark = said.match(_GIVEN_UP, at)
+    if mark is None:
+        return False
+    end = said.at[mark.end()]
+    aside = said.low(end) in _ASIDE or said.match(_PAUSE, end) is not None
+    return not aside or mark.group().startswith("scratch")  # "oops, wrong button"
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
@@ -268,7 +293,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
     if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
         return None
     found = phrases.item(said, at, definite=True, limit=4)
-    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION:
+    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION or _aside(said.low(at)):
         return None
     if slot in {"favourite", "least_favourite"}:
         return Repair((hear(slot, found.text, item=old.key.partition(":")[2]),), found.end)

@@ -86,7 +86,7 @@ _AGENT: Final = pattern("guards.agent")
 _STAGED: Final = pattern("guards.staged")
 _AGENTS: Final = frozenset("assistant agent system bot ai".split())
 _QUESTIONING: Final = words("guards.questioning")
-_ASSENTING: Final = frozenset("ok okay alright please yeah".split())
+_ASSENTING: Final = frozenset("ok okay alright please yeah hello".split())
 _TAGS: Final = pattern("guards.tags")
 _TAKEN_BACK: Final = pattern("guards.taken_back")
 # Words that make a home, a job or a diet temporary or past.
