@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from echoic.english import listen
+from echoic.memory.extraction.turns import hushes
 
 
 def pairs(text, *before, since=""):
@@ -232,6 +233,44 @@ def test_what_is_not_to_be_written_down_is_not():
     assert listen("i live in rome but don't write that down") == []
     assert listen("My name is Ana, please do not note this down.") == []
     assert held("don't write that report down on me, i live in rome") == {"home": "Rome"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    Don't remember it, sorry.|Sorry, don't remember that.|Don't remember it any more.|Don't keep it warm.
+    |Don't keep that window open.|I really don't remember that.|I just don't remember that.
+    |My parents don't remember it.|my two brothers still don't remember that|I usually don't save it.
+    |I normally don't write it down.|Please do not record this as a no-show, I was in hospital.
+    |Please don't record it as delivered.|Please don't keep it in the fridge.
+    |Don't save this for later, deliver it now.|Don't write that down wrong, it's Kowalski with a K.
+    |The bill is split just between us.|There's only a fence between you and me.
+    """.split("|"),
+)
+def test_not_remembering_and_not_keeping_a_thing_hide_nothing(said):
+    before = listen("I'm allergic to nuts.")
+    assert not any(heard.retracts for heard in listen(said.strip(), before))
+    assert not hushes(said.strip())
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    don't remember that|Please don't keep this.|Actually, don't remember that.|Don't save that in the database.
+    |Don't remember this in the future.    |Please don't record this in my notes.|Don't store that against my name.|i live in rome don't write that down
+    |So my colleague Wendelin, don't remember this, is leaving.|keep that to yourself
+    |Between you and me and don't write this down, I'm broke.|This is off the record: I'm broke.
+    |I don't remember that, but please don't write this down.|Just between us, I'm ill.|my name is ana just between us
+    |That's between you and me.|I'm ill, keep it between you and me.
+    """.split("|"),
+)
+def test_what_is_said_in_confidence_is_not_kept(said):
+    assert hushes(said.strip())
+
+
+def test_beside_something_not_remembered_the_rest_is_kept():
+    said = "I honestly don't remember it, but my name is Ana and I live in Leeds."
+    assert held(said) == {"user_name": "Ana", "home": "Leeds"}
 
 
 @pytest.mark.parametrize(

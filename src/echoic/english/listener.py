@@ -58,6 +58,11 @@ _SLOT: Final = pattern("requests.slot")
 _ITEM: Final = pattern("requests.item")
 _SLOTS: Final = table("requests.slots")
 _NOT_ASKED: Final = words("requests.not_asked")
+_ADVERBS: Final = words("requests.adverbs")
+_SECRET: Final = words("requests.secret")
+_PLURAL_SUBJECT: Final = pattern("requests.plural_subject")
+_NO_MEMORY: Final = pattern("requests.no_memory")
+_GOES_ON: Final = pattern("requests.goes_on")
 _HUSH_WORDS: Final = 5
 """Words of "please don't write down that": a longer sentence says something else as well."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
@@ -392,8 +397,7 @@ def _item_key(asked: re.Match[str]) -> str:
 
 def hushed(said: Sentence) -> bool:
     """Whether the sentence asks not to keep what is being said."""
-    found = _hush(said)
-    return found is not None and said.low(said.at[found.start()] - 1) not in _NOT_ASKED
+    return _hush(said) is not None
 
 
 def only_hushes(said: Sentence) -> bool:
@@ -403,8 +407,29 @@ def only_hushes(said: Sentence) -> bool:
 
 
 def _hush(said: Sentence) -> re.Match[str] | None:
-    found = _HUSH.search(said.line)
-    return found if found and found.start() in said.at else None
+    """The first request in `said` not to keep what is being said."""
+    asks = (found for found in _HUSH.finditer(said.line) if found.start() in said.at)
+    return next((found for found in asks if _is_hush(said, found)), None)
+
+
+def _is_hush(said: Sentence, found: re.Match[str]) -> bool:
+    """Whether the words `found` ask for it: not "I really don't remember that", "don't keep it warm"."""
+    start = said.at[found.start()]
+    if not found["keep"]:
+        # where no comma is written, "I'm Ana between us" may be one left out
+        leads = not said.cased or said.gap(start) or said.low(start - 1) in CONNECTING | _SECRET
+        between = "between" in found.group() and not found.group().startswith("keep")
+        return said.low(start - 1) not in _NOT_ASKED and (leads or not between)
+    subject = start
+    while subject and said.low(subject - 1) in _ADVERBS and not said.gap(subject):
+        subject -= 1
+    line, near = said.line, said.starts[max(0, subject - 5)]
+    if said.low(subject - 1) in _NOT_ASKED or _PLURAL_SUBJECT.search(line, near, said.starts[subject]):
+        return False
+    if _NO_MEMORY.search(line, said.starts[max(0, start - 1)], found.end() + 20):
+        return False
+    end = said.at.get(found.end() + 1, len(said))
+    return said.gap(end) or said.match(_GOES_ON, end) is None
 
 
 def by_an_agent(utterance: Sequence[Sentence]) -> bool:
