@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from echoic.english import listen
+from echoic.english.forget_requests import forget_request
 from echoic.memory.extraction.turns import hushes
 
 
@@ -227,6 +228,48 @@ def test_what_is_to_be_forgotten_may_be_named_or_said_again(said, meant):
 )
 def test_speaking_of_forgetting_takes_nothing_back(said):
     assert not any(retracts for _, _, retracts in pairs(said.strip()))
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    I get confused and forget where I live.|I'm so busy and always forget my phone number.
+    |I panic and forget my address.|Some days I go blank and forget my age.
+    |My parents get confused and forget their tablets.|I set an alarm but forget the tablets anyway.
+    |They come in and forget their umbrellas.|I walk into the kitchen and forget what I wanted.
+    """.split("|"),
+)
+def test_complaining_of_forgetting_asks_for_nothing(said):
+    assert listen(said.strip()) == []
+    assert forget_request(said.strip()) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    forget my phone number|please forget my email|I'd like you to forget where I live.
+    |I moved, so forget where I live.|I have a new phone so forget my phone number.
+    |I'm leaving Leeds and please forget my address.|I'm moving so just forget my address.
+    |I've changed my mind, so just forget my phone number.|i changed my number and forget my phone number
+    |I feel silly, so please forget my age.|I get that, but forget my address.
+    """.split("|"),
+)
+def test_asking_to_forget_beside_something_else_is_still_asked(said):
+    (heard,) = listen(said.strip())
+    assert heard.retracts
+    assert forget_request(said.strip())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I said too much and forget what I told you about my divorce.",
+        "I feel silly and forget what I said about Olga.",
+        "Can I change my number and forget the old number?",
+    ],
+)
+def test_what_was_said_can_be_forgotten_beside_how_one_feels(said):
+    assert forget_request(said)
 
 
 def test_what_is_not_to_be_written_down_is_not():

@@ -54,6 +54,8 @@ _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
 _HUSH: Final = pattern("requests.hush")
+_HABIT: Final = pattern("requests.habit")
+_OFTEN: Final = frozenset("always just then often still".split())
 _SLOT: Final = pattern("requests.slot")
 _ITEM: Final = pattern("requests.item")
 _SLOTS: Final = table("requests.slots")
@@ -368,9 +370,9 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     if said.match(_SCRATCH, at):
         return "all", len(said)
     asked = said.match(_FORGET, at) or said.match(_DELETE, at)
-    if asked is None:
+    start = said.at[asked.end()] if asked else len(said)
+    if asked is None or (_complains(said, at) and not said.match(_ALL, start)):
         return None
-    start = said.at[asked.end()]
     if said.match(_ALL, start):
         return "all", len(said)
     item = said.match(_ITEM, start)
@@ -383,6 +385,15 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     that = said.low(start) == "that"
     clause = said.low(start + 1) in _SUBJECTS if that else said.match(_OWN_CLAUSE, start) is not None
     return ("clause", start + that) if clause else None
+
+
+def _complains(said: Sentence, at: int) -> bool:
+    """Whether "forget" at `at` says what happens to the speaker: "I get confused and forget where I live"."""
+    while at and said.low(at - 1) in _OFTEN:
+        at -= 1
+    if said.low(at - 1) not in {"and", "but"} or said.gap(at - 1):
+        return False
+    return _HABIT.search(said.line, said.starts[max(0, at - 12)], said.starts[at]) is not None
 
 
 def _item_key(asked: re.Match[str]) -> str:
