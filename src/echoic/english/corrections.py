@@ -185,6 +185,9 @@ _KNOWN: Final = {
 }
 # Kinds whose readers take nothing else for them.
 _WRITTEN: Final = frozenset("age birthday email phone address".split())
+# Kinds of them that an agent asks about in passing; numbers and addresses are rather read back.
+_COUNTED: Final = frozenset({"age", "birthday"})
+_READ_BACK: Final = pattern("corrections.read_back")
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
@@ -199,11 +202,13 @@ class Repair:
     end: int
 
 
-def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "") -> Repair | None:
+def corrected(
+    said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "", asked: str = ""
+) -> Repair | None:
     """The statement of `previous`, oldest first, that the words at `at` correct, or None.
 
-    If something was said `since` the last of them, the correction may refer to that instead: then only a
-    value that is denied by name counts.
+    If something was said `since` the last of them, or `asked` by the agent, the correction may refer to that
+    instead: then only a value that is denied by name counts.
     """
     if not previous:
         return None
@@ -215,7 +220,7 @@ def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since:
     for old in _candidates(said, at, previous):
         repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
         denied = repair is not None and _denies(said, repair.end, old)
-        if repair and (denied or (firm and not _spoken_of(old.key, since))):
+        if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
 
@@ -231,6 +236,22 @@ def _spoken_of(key: str, since: str) -> bool:
         # a word that is not English is a name of somebody or something
         words = (token.low for token in said.tokens)
         if named and any(word.isalpha() and word not in FUNCTION and not wordlike(word) for word in words):
+            return True
+    return False
+
+
+def _asked_of(old: SelfStatement, asked: str) -> bool:
+    """Whether the agent asked about another value of the same kind ("fly to Paris?"); not if `old` is read
+    back ("Leeds, in England?", "did you say Reading?").
+    """
+    known, reader = _KNOWN.get(old.key), VALUES.get(old.key) if old.key in _COUNTED else None
+    for said in sentences(asked) if known or reader else ():
+        values = {token.low for token in said.tokens if known and token.low in known}
+        found = [reader(said, at) for at in range(len(said))] if reader else []
+        values |= {value.text for value in found if value}
+        again = old.text in values or not set(fold(old.text).split()).isdisjoint(said.line.split())
+        again = again or _READ_BACK.search(said.line) is not None
+        if said.question and values and not again:
             return True
     return False
 

@@ -109,7 +109,9 @@ _TIMELESS: Final = tuple(
 )
 
 
-def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -> list[SelfStatement]:
+def listen(
+    text: str, previous: Sequence[SelfStatement] = (), since: str = "", asked: str = ""
+) -> list[SelfStatement]:
     """The keyed memories that `text` states about its speaker, in spoken order.
 
     Args:
@@ -119,6 +121,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
             corrects the last of it, "forget that" retracts all of it.
         since: what the user said after the last of `previous` without any result: after "book me a flight to
             Paris", "actually London" corrects Paris, not the user's home.
+        asked: what the agent said directly before: so does "no, London" after "you'd like to fly to Paris?".
 
     Returns:
         One entry per key. Empty if nothing is certain enough: questions, suppositions, quotations, passing
@@ -128,7 +131,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
     spoken = sentences(storable)
     if by_an_agent(spoken) or staged(spoken):
         return []
-    hearing = _Hearing(previous, since)
+    hearing = _Hearing(previous, since, asked)
     for said in spoken:
         hearing.hear(said)
     return hearing.result()
@@ -137,9 +140,10 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
 class _Hearing:
     """The state of reading one utterance."""
 
-    def __init__(self, previous: Sequence[SelfStatement], since: str) -> None:
+    def __init__(self, previous: Sequence[SelfStatement], since: str, asked: str) -> None:
         self._previous = list(previous)
         self._since = since[-_BEHIND_CHARACTERS:]
+        self._asked = asked[-_BEHIND_CHARACTERS:]
         self._heard: list[SelfStatement] = []
         self._greeted = False
         self._hushed = False
@@ -158,7 +162,7 @@ class _Hearing:
             self._heard.clear()
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
-        passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
+        passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
         passage.read()
         self._since = passage.since(len(said))
         self._greeted = greets(said)
@@ -173,11 +177,13 @@ class _Passage:
         previous: list[SelfStatement],
         heard: list[SelfStatement],
         since: str,
+        asked: str,
         *,
         greeted: bool,
     ) -> None:
         self._said = said
         self._since = since
+        self._asked = asked
         self._previous = previous
         self._heard = heard
         self._ground = Ground(said, greeted=greeted)
@@ -245,7 +251,8 @@ class _Passage:
         begins = index in (0, self._value_end) or self._said.gap(index)
         if not begins or self._said.tokens[index].quoted:
             return None
-        repair = corrected(self._said, index, self._heard or self._previous, self.since(index))
+        asked = "" if self._heard else self._asked
+        repair = corrected(self._said, index, self._heard or self._previous, self.since(index), asked)
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
