@@ -42,6 +42,28 @@ async def test_a_correction_of_something_else_moves_nobody(ana, lines):
 
 
 @pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("I live in Leeds.", ">And you'd like to fly to Paris?", "No, London."), {"home": "Leeds"}),
+        (("I'm 45.", ">So forty boxes?", "No, fifty."), {"age": "45"}),
+        (("I live in Leeds.", ">Leeds, in England?", "No, London."), {"home": "London"}),
+        (("I live in Leeds.", ">You said Leeds?", "No, London."), {"home": "London"}),
+        (("I live in Leeds.", ">Did you say Reading?", "No, London."), {"home": "London"}),
+        (("I'm 45.", ">You're forty years old?", "No, fifty."), {"age": "50"}),
+        (("I live in Leeds.", ">Thanks, noted.", "No, London."), {"home": "London"}),
+        (
+            ("I live in Leeds.", ">And you'd like to fly to Paris?", "No, London, not Leeds."),
+            {"home": "London"},
+        ),
+        (("I'm 45.", ">Forty-five?", "No, fifty."), {"age": "50"}),
+    ],
+)
+async def test_an_answer_to_the_agent_corrects_only_what_the_agent_read_back(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
     ("lines", "key", "texts"),
     [
         (("i live in rome", ">sorry", "um", "sorry i mean naples"), "home", ["Rome", "Naples"]),

@@ -285,6 +285,64 @@ def test_of_a_self_correction_only_the_corrected_value_is_kept(said, kept):
 
 
 @pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm allergic to nuts, make that clear to the chef.", {"allergy:nuts": "nuts"}),
+        ("I'm allergic to shellfish, make that known.", {"allergy:shellfish": "shellfish"}),
+        ("I'm allergic to shellfish, I mean severely.", {"allergy:shellfish": "shellfish"}),
+        ("I'm allergic to peanuts, I mean badly.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, hang on, Mum.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, hang on, Dave.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, sorry, mate.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, hold on, kids!", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, no, listen.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, sorry, bad line.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, oops wrong button.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, hang on, doorbell.", {"allergy:peanuts": "peanuts"}),
+        ("I'm allergic to peanuts, sorry, hello?", {"allergy:peanuts": "peanuts"}),
+        ("My phone number is 07700900123, hang on one second.", {"phone": "07700900123"}),
+        ("I live at 12 Mill Road, hang on one minute.", {"address": "12 Mill Road"}),
+        ("I live at 12 Mill Road, sorry, one second.", {"address": "12 Mill Road"}),
+        ("I have two kids, sorry, one second.", {"children": "two kids"}),
+        ("My birthday is May 4th, sorry, one second.", {"birthday": "May 4"}),
+        ("My order number is 7741, sorry, one more thing.", {"order_number": "7741"}),
+        ("I live in Leeds, hang on, Dave.", {"home": "Leeds"}),
+        ("I live in Leeds, sorry, Mum.", {"home": "Leeds"}),
+        ("I work at Tesco, hang on, Sam.", {"employer": "Tesco"}),
+    ],
+)
+def test_an_aside_to_somebody_else_corrects_nothing(said, kept):
+    assert {heard.key: heard.text for heard in listen(said)} == kept
+
+
+@pytest.mark.parametrize("said", ["I live in Leeds, scratch that please.", "I live in Leeds, no wait."])
+def test_what_is_given_up_politely_is_given_up(said):
+    assert listen(said) == []
+
+
+@pytest.mark.parametrize("said", ["I mean severely.", "Make that known.", "I meant badly."])
+def test_how_allergic_somebody_is_is_no_other_allergy(said):
+    assert listen(said, listen("I'm allergic to shellfish.")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I live in Leeds, no sorry, York.", {"home": "York"}),
+        ("I live in Ely, sorry, Florence.", {"home": "Florence"}),
+        ("My name is Jhon, sorry, John.", {"user_name": "John"}),
+        ("I have two kids, sorry, three kids.", {"children": "three kids"}),
+        ("My order number is 7741, sorry, 7742.", {"order_number": "7742"}),
+        ("I'm allergic to nuts, sorry, jelly.", {"allergy:jelly": "jelly"}),
+        ("I'm allergic to nuts, I mean pollen.", {"allergy:pollen": "pollen"}),
+        ("I'm allergic to nuts, sorry, Penicillin.", {"allergy:penicillin": "Penicillin"}),
+    ],
+)
+def test_what_is_no_aside_still_corrects(said, kept):
+    assert {heard.key: heard.text for heard in listen(said)} == kept
+
+
+@pytest.mark.parametrize(
     ("before", "said", "kept"),
     [
         ("my name is paul", "actually it's paula", {"user_name": "Paula"}),

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from echoic.english import listen
+from echoic.english.forget_requests import forget_request
+from echoic.memory.extraction.turns import hushes
 
 
 def pairs(text, *before, since=""):
@@ -228,10 +230,90 @@ def test_speaking_of_forgetting_takes_nothing_back(said):
     assert not any(retracts for _, _, retracts in pairs(said.strip()))
 
 
+@pytest.mark.parametrize(
+    "said",
+    """
+    I get confused and forget where I live.|I'm so busy and always forget my phone number.
+    |I panic and forget my address.|Some days I go blank and forget my age.
+    |My parents get confused and forget their tablets.|I set an alarm but forget the tablets anyway.
+    |They come in and forget their umbrellas.|I walk into the kitchen and forget what I wanted.
+    """.split("|"),
+)
+def test_complaining_of_forgetting_asks_for_nothing(said):
+    assert listen(said.strip()) == []
+    assert forget_request(said.strip()) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    forget my phone number|please forget my email|I'd like you to forget where I live.
+    |I moved, so forget where I live.|I have a new phone so forget my phone number.
+    |I'm leaving Leeds and please forget my address.|I'm moving so just forget my address.
+    |I've changed my mind, so just forget my phone number.|i changed my number and forget my phone number
+    |I feel silly, so please forget my age.|I get that, but forget my address.
+    """.split("|"),
+)
+def test_asking_to_forget_beside_something_else_is_still_asked(said):
+    (heard,) = listen(said.strip())
+    assert heard.retracts
+    assert forget_request(said.strip())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I said too much and forget what I told you about my divorce.",
+        "I feel silly and forget what I said about Olga.",
+        "Can I change my number and forget the old number?",
+    ],
+)
+def test_what_was_said_can_be_forgotten_beside_how_one_feels(said):
+    assert forget_request(said)
+
+
 def test_what_is_not_to_be_written_down_is_not():
     assert listen("i live in rome but don't write that down") == []
     assert listen("My name is Ana, please do not note this down.") == []
     assert held("don't write that report down on me, i live in rome") == {"home": "Rome"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    Don't remember it, sorry.|Sorry, don't remember that.|Don't remember it any more.|Don't keep it warm.
+    |Don't keep that window open.|I really don't remember that.|I just don't remember that.
+    |My parents don't remember it.|my two brothers still don't remember that|I usually don't save it.
+    |I normally don't write it down.|Please do not record this as a no-show, I was in hospital.
+    |Please don't record it as delivered.|Please don't keep it in the fridge.
+    |Don't save this for later, deliver it now.|Don't write that down wrong, it's Kowalski with a K.
+    |The bill is split just between us.|There's only a fence between you and me.
+    """.split("|"),
+)
+def test_not_remembering_and_not_keeping_a_thing_hide_nothing(said):
+    before = listen("I'm allergic to nuts.")
+    assert not any(heard.retracts for heard in listen(said.strip(), before))
+    assert not hushes(said.strip())
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    don't remember that|Please don't keep this.|Actually, don't remember that.|Don't save that in the database.
+    |Don't remember this in the future.    |Please don't record this in my notes.|Don't store that against my name.|i live in rome don't write that down
+    |So my colleague Wendelin, don't remember this, is leaving.|keep that to yourself
+    |Between you and me and don't write this down, I'm broke.|This is off the record: I'm broke.
+    |I don't remember that, but please don't write this down.|Just between us, I'm ill.|my name is ana just between us
+    |That's between you and me.|I'm ill, keep it between you and me.
+    """.split("|"),
+)
+def test_what_is_said_in_confidence_is_not_kept(said):
+    assert hushes(said.strip())
+
+
+def test_beside_something_not_remembered_the_rest_is_kept():
+    said = "I honestly don't remember it, but my name is Ana and I live in Leeds."
+    assert held(said) == {"user_name": "Ana", "home": "Leeds"}
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,10 @@ _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
 _NO_VALUE: Final = frozenset("to about".split())
 """Words that continue a mark: "I'm sorry to hear that", "hang on to it"."""
+# Said to somebody else in the room, or about the line: "hang on one second", "sorry, mate", "no, listen".
+_PAUSE: Final = pattern("corrections.pause")
+_ASIDE: Final = words("corrections.aside")
+_THINGS_IN_LY: Final = frozenset("jelly lily holly fly family".split())
 _LAST_DIGITS: Final = 3
 """The most digits that correct the last digits of a longer number."""
 _MOST_INSTEAD: Final = 3
@@ -85,13 +89,15 @@ def _corrected_last(said: Sentence) -> Sentence:
 def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Token, ...] | None:
     before, after = said.tokens[:start], said.tokens[end:]
     again = _same_word(before, after)
-    if before[-1].low in {"and", "if"} or after[0].low in _NO_VALUE:
+    if before[-1].low in {"and", "if"} or after[0].low in _NO_VALUE or said.match(_PAUSE, end):
         return None
     if again is not None and (not weak or said.gap(start) or after[0].low in _OPENING):
         gap = before[again].gap
         return (*before[:again], replace(after[0], gap=gap), *after[1:])
     if _kind(after[0]):
         return _same_kind(before, after)
+    if again is None and (_aside(after[0].low) or (said.cased and _called(before[-1], after))):
+        return None
     paused = said.gap(start) and said.gap(end)
     if len(before) < 2 or (weak and not paused) or len(after) > _MOST_INSTEAD or after[0].low in FUNCTION:
         return None
@@ -99,6 +105,20 @@ def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Tok
     while last > 1 and after[0].capital and before[last - 1].capital and before[last].capital:
         last -= 1
     return (*before[:last], replace(after[0], gap=False), *after[1:])
+
+
+def _aside(low: str) -> bool:
+    """Whether a word after a mark is no value: "sorry, mate", "I mean severely"."""
+    how = low.endswith("ly") and not (low in PLACES or low in GIVEN or low in _THINGS_IN_LY)
+    return how or low in _ASIDE
+
+
+def _called(last: Token, after: tuple[Token, ...]) -> bool:
+    """Whether `after` is somebody spoken to ("hang on, Dave") rather than what corrects `last`."""
+    name = after[0].low
+    if len(after) > 1 or not after[0].capital or name not in GIVEN:
+        return False
+    return not last.capital or (last.low not in GIVEN and name not in PLACES)
 
 
 def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | None:
@@ -165,6 +185,9 @@ _KNOWN: Final = {
 }
 # Kinds whose readers take nothing else for them.
 _WRITTEN: Final = frozenset("age birthday email phone address".split())
+# Kinds of them that an agent asks about in passing; numbers and addresses are rather read back.
+_COUNTED: Final = frozenset({"age", "birthday"})
+_READ_BACK: Final = pattern("corrections.read_back")
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
@@ -179,11 +202,13 @@ class Repair:
     end: int
 
 
-def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "") -> Repair | None:
+def corrected(
+    said: Sentence, at: int, previous: Sequence[SelfStatement], since: str = "", asked: str = ""
+) -> Repair | None:
     """The statement of `previous`, oldest first, that the words at `at` correct, or None.
 
-    If something was said `since` the last of them, the correction may refer to that instead: then only a
-    value that is denied by name counts.
+    If something was said `since` the last of them, or `asked` by the agent, the correction may refer to that
+    instead: then only a value that is denied by name counts.
     """
     if not previous:
         return None
@@ -195,7 +220,7 @@ def corrected(said: Sentence, at: int, previous: Sequence[SelfStatement], since:
     for old in _candidates(said, at, previous):
         repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
         denied = repair is not None and _denies(said, repair.end, old)
-        if repair and (denied or (firm and not _spoken_of(old.key, since))):
+        if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
 
@@ -215,9 +240,30 @@ def _spoken_of(key: str, since: str) -> bool:
     return False
 
 
+def _asked_of(old: SelfStatement, asked: str) -> bool:
+    """Whether the agent asked about another value of the same kind ("fly to Paris?"); not if `old` is read
+    back ("Leeds, in England?", "did you say Reading?").
+    """
+    known, reader = _KNOWN.get(old.key), VALUES.get(old.key) if old.key in _COUNTED else None
+    for said in sentences(asked) if known or reader else ():
+        values = {token.low for token in said.tokens if known and token.low in known}
+        found = [reader(said, at) for at in range(len(said))] if reader else []
+        values |= {value.text for value in found if value}
+        again = old.text in values or not set(fold(old.text).split()).isdisjoint(said.line.split())
+        again = again or _READ_BACK.search(said.line) is not None
+        if said.question and values and not again:
+            return True
+    return False
+
+
 def given_up(said: Sentence, at: int) -> bool:
     """Whether the value before `at` is retracted without another value."""
-    return said.match(_GIVEN_UP, at) is not None
+    mark = said.match(_GIVEN_UP, at)
+    if mark is None:
+        return False
+    end = said.at[mark.end()]
+    aside = said.low(end) in _ASIDE or said.match(_PAUSE, end) is not None
+    return not aside or mark.group().startswith("scratch")  # "oops, wrong button"
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
@@ -268,7 +314,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
     if slot not in {"preference", "allergy", "avoids", "favourite", "least_favourite"}:
         return None
     found = phrases.item(said, at, definite=True, limit=4)
-    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION:
+    if found is None or not _ends(said, found.end) or said.low(at) in FUNCTION or _aside(said.low(at)):
         return None
     if slot in {"favourite", "least_favourite"}:
         return Repair((hear(slot, found.text, item=old.key.partition(":")[2]),), found.end)

@@ -54,10 +54,17 @@ _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
 _HUSH: Final = pattern("requests.hush")
+_HABIT: Final = pattern("requests.habit")
+_OFTEN: Final = frozenset("always just then often still".split())
 _SLOT: Final = pattern("requests.slot")
 _ITEM: Final = pattern("requests.item")
 _SLOTS: Final = table("requests.slots")
 _NOT_ASKED: Final = words("requests.not_asked")
+_ADVERBS: Final = words("requests.adverbs")
+_SECRET: Final = words("requests.secret")
+_PLURAL_SUBJECT: Final = pattern("requests.plural_subject")
+_NO_MEMORY: Final = pattern("requests.no_memory")
+_GOES_ON: Final = pattern("requests.goes_on")
 _HUSH_WORDS: Final = 5
 """Words of "please don't write down that": a longer sentence says something else as well."""
 _POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
@@ -86,7 +93,7 @@ _AGENT: Final = pattern("guards.agent")
 _STAGED: Final = pattern("guards.staged")
 _AGENTS: Final = frozenset("assistant agent system bot ai".split())
 _QUESTIONING: Final = words("guards.questioning")
-_ASSENTING: Final = frozenset("ok okay alright please yeah".split())
+_ASSENTING: Final = frozenset("ok okay alright please yeah hello".split())
 _TAGS: Final = pattern("guards.tags")
 _TAKEN_BACK: Final = pattern("guards.taken_back")
 # Words that make a home, a job or a diet temporary or past.
@@ -102,7 +109,9 @@ _TIMELESS: Final = tuple(
 )
 
 
-def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -> list[SelfStatement]:
+def listen(
+    text: str, previous: Sequence[SelfStatement] = (), since: str = "", asked: str = ""
+) -> list[SelfStatement]:
     """The keyed memories that `text` states about its speaker, in spoken order.
 
     Args:
@@ -112,6 +121,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
             corrects the last of it, "forget that" retracts all of it.
         since: what the user said after the last of `previous` without any result: after "book me a flight to
             Paris", "actually London" corrects Paris, not the user's home.
+        asked: what the agent said directly before: so does "no, London" after "you'd like to fly to Paris?".
 
     Returns:
         One entry per key. Empty if nothing is certain enough: questions, suppositions, quotations, passing
@@ -121,7 +131,7 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
     spoken = sentences(storable)
     if by_an_agent(spoken) or staged(spoken):
         return []
-    hearing = _Hearing(previous, since)
+    hearing = _Hearing(previous, since, asked)
     for said in spoken:
         hearing.hear(said)
     return hearing.result()
@@ -130,9 +140,10 @@ def listen(text: str, previous: Sequence[SelfStatement] = (), since: str = "") -
 class _Hearing:
     """The state of reading one utterance."""
 
-    def __init__(self, previous: Sequence[SelfStatement], since: str) -> None:
+    def __init__(self, previous: Sequence[SelfStatement], since: str, asked: str) -> None:
         self._previous = list(previous)
         self._since = since[-_BEHIND_CHARACTERS:]
+        self._asked = asked[-_BEHIND_CHARACTERS:]
         self._heard: list[SelfStatement] = []
         self._greeted = False
         self._hushed = False
@@ -151,7 +162,7 @@ class _Hearing:
             self._heard.clear()
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
-        passage = _Passage(said, self._previous, self._heard, self._since, greeted=self._greeted)
+        passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
         passage.read()
         self._since = passage.since(len(said))
         self._greeted = greets(said)
@@ -166,11 +177,13 @@ class _Passage:
         previous: list[SelfStatement],
         heard: list[SelfStatement],
         since: str,
+        asked: str,
         *,
         greeted: bool,
     ) -> None:
         self._said = said
         self._since = since
+        self._asked = asked
         self._previous = previous
         self._heard = heard
         self._ground = Ground(said, greeted=greeted)
@@ -238,7 +251,8 @@ class _Passage:
         begins = index in (0, self._value_end) or self._said.gap(index)
         if not begins or self._said.tokens[index].quoted:
             return None
-        repair = corrected(self._said, index, self._heard or self._previous, self.since(index))
+        asked = "" if self._heard else self._asked
+        repair = corrected(self._said, index, self._heard or self._previous, self.since(index), asked)
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
@@ -363,9 +377,9 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     if said.match(_SCRATCH, at):
         return "all", len(said)
     asked = said.match(_FORGET, at) or said.match(_DELETE, at)
-    if asked is None:
+    start = said.at[asked.end()] if asked else len(said)
+    if asked is None or (_complains(said, at) and not said.match(_ALL, start)):
         return None
-    start = said.at[asked.end()]
     if said.match(_ALL, start):
         return "all", len(said)
     item = said.match(_ITEM, start)
@@ -380,6 +394,15 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     return ("clause", start + that) if clause else None
 
 
+def _complains(said: Sentence, at: int) -> bool:
+    """Whether "forget" at `at` says what happens to the speaker: "I get confused and forget where I live"."""
+    while at and said.low(at - 1) in _OFTEN:
+        at -= 1
+    if said.low(at - 1) not in {"and", "but"} or said.gap(at - 1):
+        return False
+    return _HABIT.search(said.line, said.starts[max(0, at - 12)], said.starts[at]) is not None
+
+
 def _item_key(asked: re.Match[str]) -> str:
     """The key of "my peanut allergy", "my favourite colour" or "my sister's name"."""
     if asked["kin"]:
@@ -392,8 +415,7 @@ def _item_key(asked: re.Match[str]) -> str:
 
 def hushed(said: Sentence) -> bool:
     """Whether the sentence asks not to keep what is being said."""
-    found = _hush(said)
-    return found is not None and said.low(said.at[found.start()] - 1) not in _NOT_ASKED
+    return _hush(said) is not None
 
 
 def only_hushes(said: Sentence) -> bool:
@@ -403,8 +425,29 @@ def only_hushes(said: Sentence) -> bool:
 
 
 def _hush(said: Sentence) -> re.Match[str] | None:
-    found = _HUSH.search(said.line)
-    return found if found and found.start() in said.at else None
+    """The first request in `said` not to keep what is being said."""
+    asks = (found for found in _HUSH.finditer(said.line) if found.start() in said.at)
+    return next((found for found in asks if _is_hush(said, found)), None)
+
+
+def _is_hush(said: Sentence, found: re.Match[str]) -> bool:
+    """Whether the words `found` ask for it: not "I really don't remember that", "don't keep it warm"."""
+    start = said.at[found.start()]
+    if not found["keep"]:
+        # where no comma is written, "I'm Ana between us" may be one left out
+        leads = not said.cased or said.gap(start) or said.low(start - 1) in CONNECTING | _SECRET
+        between = "between" in found.group() and not found.group().startswith("keep")
+        return said.low(start - 1) not in _NOT_ASKED and (leads or not between)
+    subject = start
+    while subject and said.low(subject - 1) in _ADVERBS and not said.gap(subject):
+        subject -= 1
+    line, near = said.line, said.starts[max(0, subject - 5)]
+    if said.low(subject - 1) in _NOT_ASKED or _PLURAL_SUBJECT.search(line, near, said.starts[subject]):
+        return False
+    if _NO_MEMORY.search(line, said.starts[max(0, start - 1)], found.end() + 20):
+        return False
+    end = said.at.get(found.end() + 1, len(said))
+    return said.gap(end) or said.match(_GOES_ON, end) is None
 
 
 def by_an_agent(utterance: Sequence[Sentence]) -> bool:

@@ -72,7 +72,7 @@ class RuleExtractor:
         changes: list[Change] = []
         for place, (before, turn) in enumerate(itertools.pairwise([None, *reading.context, *reading.turns])):
             assert turn is not None
-            heard = _hear(_told(before, turn), recent)
+            heard = _hear(_told(before, turn), recent, _asked(before))
             if place < len(reading.context):
                 continue
             for item in heard:
@@ -97,15 +97,19 @@ def _told(before: Turn | None, turn: Turn) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
-    asked = before.heard_text if before and before.speaker == "agent" else ""
-    return completed(asked, MARKER.sub(MASKED, turn.heard_text))
+    return completed(_asked(before), MARKER.sub(MASKED, turn.heard_text))
 
 
-def _hear(said: str | None, recent: _Recent) -> list[SelfStatement]:
+def _asked(before: Turn | None) -> str:
+    """What the agent said directly before a turn, as heard."""
+    return before.heard_text if before and before.speaker == "agent" else ""
+
+
+def _hear(said: str | None, recent: _Recent, asked: str) -> list[SelfStatement]:
     """The new statements of the user, without other speakers' and without secrets."""
     if said is None:
         return []
-    every = listen(said, [item for _, items in recent for item in items], _since(recent))
+    every = listen(said, [item for _, items in recent for item in items], _since(recent), asked)
     heard = [item for item in every if MASKED not in item.text.casefold()]
     recent.append((said, heard))
     return heard
