@@ -58,7 +58,8 @@ def ran(tmp_path_factory):
     return subprocess.run(
         [sys.executable, *command, f"--rootdir={folder}", f"--basetemp={folder}/temp", str(folder)],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        # what is asked of this run, such as to stop at the first failure, is not asked of the one within it
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         timeout=120,

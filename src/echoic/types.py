@@ -444,12 +444,9 @@ def checked_sharing(value: object) -> Sharing:
     )
 
 
-JSON = Mapping[str, Any]
-
 __all__ = [
     "CATEGORIES",
     "EXPERIENCE_KINDS",
-    "JSON",
     "MAX_DIRECTIVE_CHARACTERS",
     "MAX_FREE_DIRECTIVES",
     "MAX_KEY_CHARACTERS",

@@ -14,7 +14,7 @@ from echoic.embedding import weights
 from echoic.embedding.encoder import MAX_TOKENS, Aborted, Encoder, WordPieces, axes
 from echoic.embedding.onnx_graph import Architecture, build, read_safetensors
 from echoic.errors import EmbedderMissing
-from echoic.partition import AXES, MAX_PIECES, unpacked
+from echoic.partition import AXES, MAX_PIECES, as_packed
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
 
@@ -253,7 +253,8 @@ def test_a_packed_word_piece_keeps_its_direction(encoder: Encoder) -> None:
     made = encoder.run([tokens.ids], hidden=True).hidden
     assert made is not None
     pieces = encoder.pieces(made[0], tokens)
-    kept = unpacked([pieces.packed()])
+    axes, scale = as_packed([pieces.packed()])
+    kept = axes * scale
     assert kept.shape == (MAX_PIECES, AXES)
     kept /= np.linalg.norm(kept, axis=1, keepdims=True)
     assert np.vecdot(kept, pieces.axes[:MAX_PIECES]).min() > 0.999

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.partition import AXES, SEGMENT_ROWS, TURN, Entry, Partition, Pieces, Segment, unpacked
+from echoic.partition import AXES, SEGMENT_ROWS, TURN, Entry, Partition, Pieces, Segment, as_packed
 from echoic.ranking import query_of, rank
 from echoic.ranking.fusion import CANDIDATES
 from echoic.ranking.late_interaction import (
@@ -58,7 +58,8 @@ def written_out(asked, weights, sessions, texts, row):
             same = 0 <= other < len(texts) and sessions[other] == sessions[row] != 0
             if (off and not same) or texts[other] is None:
                 continue
-            likeness = max(float(said @ piece) for said in unpacked([pieces(texts[other]).packed()]))
+            axes, scale = as_packed([pieces(texts[other]).packed()])
+            likeness = max(float(said @ piece) * scale for said in axes)
             best = max(best, likeness * float(WINDOW[off + 4]) if likeness > 0 else likeness)
         total += weight * best
     return total / weights.sum()
@@ -220,4 +221,4 @@ def test_word_pieces_that_are_no_word_pieces_are_refused():
     from echoic.errors import InvalidInput
 
     with pytest.raises(InvalidInput, match="63 bytes"):
-        unpacked([b"x" * 63])
+        as_packed([b"x" * 63])

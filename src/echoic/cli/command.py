@@ -161,7 +161,6 @@ _EXTRAS = {
     "onnxruntime": "local",
     "pydantic_ai": "agents",
     "pymongo": "mongodb",
-    "tokenizers": "local",
     "twilio": "phone",
     "uvicorn": "server",
     "websockets": "server",

@@ -23,13 +23,12 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, Protocol, get_args
+from typing import Final, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors, checked_texts
-from echoic.embedding.encoder import DIMENSIONS, Abort, Aborted, CutText, Encoded, Encoder, TokenIds
+from echoic.embedding.encoder import DIMENSIONS, Abort, Aborted, CutText, Encoder, TokenIds
 from echoic.embedding.weights import MODEL, ModelFiles, Variant, discard, find
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.partition import Pieces
@@ -60,26 +59,6 @@ _PROBES = ("What did I say about the dentist?", "When is my daughter's appointme
 _ROUNDS: Final = 3
 
 _log = logging.getLogger(__name__)
-
-
-class SupportsRun(Protocol):
-    """The part of an encoder that the runner uses."""
-
-    def tokenise(self, text: str, kind: Kind) -> CutText:
-        """Tokenise one text; the result is never empty."""
-        ...
-
-    def abortable(self) -> Abort:
-        """A handle that stops the run it is passed to."""
-        ...
-
-    def run(self, batch: Sequence[TokenIds], *, hidden: bool = False, abort: Abort | None = None) -> Encoded:
-        """The vectors of a batch; raises `Aborted` if `abort` was set before it was over."""
-        ...
-
-    def pieces(self, hidden: NDArray[np.float32], tokens: CutText) -> Pieces:
-        """The word pieces of a text, from its row of `Encoded.hidden`."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -114,11 +93,11 @@ class Runner:
 
     def __init__(
         self,
-        encoder: SupportsRun,
+        encoder: Encoder,
         dimensions: int,
         texts_per_run: int = TEXTS_PER_RUN,
         side_by_side: int = 1,
-        questions: SupportsRun | None = None,
+        questions: Encoder | None = None,
     ) -> None:
         """Start the thread.
 

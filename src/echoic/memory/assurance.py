@@ -18,6 +18,7 @@ from echoic.memory.profile import DIRECTIVES
 from echoic.memory.records import MEMORY, SAID
 from echoic.memory.sharing.gate import contacts
 from echoic.secrets.masking import MARKER
+from echoic.stores.apply import strings
 from echoic.stores.base import Change, Record, Store
 from echoic.text import END, START, any_of, word_lists
 from echoic.types import Hit, Recall, Scope
@@ -119,7 +120,7 @@ class Visibility:
             return True
         fields = SAID.get(record.kind, record.data)  # in kinds not listed every text counts
         key = record.key if record.kind == MEMORY else None
-        return self.shows(key, *_texts([record.data.get(field) for field in fields]))
+        return self.shows(key, *strings([record.data.get(field) for field in fields]))
 
     def needed(self, what: str) -> None:
         """Raise NotAllowed for the operation `what` if anything is withheld from the caller."""
@@ -180,15 +181,3 @@ def _said(hit: Hit) -> list[str | None]:
     if memory is not None:
         return [memory.key, memory.text, memory.statement, memory.context]
     return [turn.text, turn.heard] if turn is not None else [hit.text]
-
-
-def _texts(value: Any) -> Iterable[str]:
-    """Every text in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _texts(each)

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.memory.recall import Deadline, SearchOptions, checked_deadline
@@ -45,25 +45,6 @@ _AT_ONCE = 2
 _KEPT = 16
 
 
-class Searcher(Protocol):
-    """The part of a user's memory that speculation uses."""
-
-    async def search(
-        self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
-    ) -> Recall:
-        """The results for `text`; the vector of `meanwhile` may be used if that of `text` is late."""
-        ...
-
-    async def partitions(self) -> Sequence[Partition | None]:
-        """The searched partitions in their current state; None for one that is not loaded."""
-        ...
-
-    @property
-    def sessions(self) -> Collection[int]:
-        """The numbers of the conversations that are left out, so that their turns change nothing."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class InterimSearches:
     """The searches of one user, always with the same options."""
@@ -75,16 +56,16 @@ class InterimSearches:
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
     ) -> Recall:
-        """See `Searcher`."""
+        """The results for `text`; the vector of `meanwhile` may be used if that of `text` is late."""
         return await self.find(text, replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile))
 
     async def partitions(self) -> list[Partition | None]:
-        """See `Searcher`."""
+        """The searched partitions in their current state; None for one that is not loaded."""
         return await self.partitions_of_user()
 
     @property
     def sessions(self) -> frozenset[int]:
-        """See `Searcher`."""
+        """The numbers of the conversations that are left out, so that their turns change nothing."""
         return self.asked.sessions
 
 
@@ -133,7 +114,7 @@ class _FoundForText:
 class Speculation:
     """Searches on one caller's interim transcripts, in one event loop; see `UserMemory.listen`."""
 
-    def __init__(self, searcher: Searcher) -> None:
+    def __init__(self, searcher: InterimSearches) -> None:
         self._searcher = searcher
         self._known = OrderedDict[str, _FoundForText]()
         self._heard = ""

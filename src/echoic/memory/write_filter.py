@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +53,6 @@ from echoic.types import Memory, Scope
 if TYPE_CHECKING:
     from echoic.memory.extraction.reconciliation import ThirdParties
 
-log = logging.getLogger(__name__)
 
 Secrets = Literal["mask", "keep"]
 """What happens to passwords, card numbers and the like. "mask": a marker is stored. "keep": they are stored.

@@ -56,18 +56,8 @@ class Pieces:
         return np.round(_SCALE * self.axes[:MAX_PIECES]).astype(np.int8).tobytes()
 
 
-def unpacked(blobs: list[bytes]) -> NDArray[np.float32]:
-    """[pieces, AXES] of all texts, one after the other; unit length up to rounding.
-
-    Raises:
-        InvalidInput: these are not bytes that `Pieces.packed` returned.
-    """
-    axes, scale = as_packed(blobs)
-    return axes * np.float32(scale)
-
-
 def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
-    """`unpacked` before scaling, and the factor to multiply it with.
+    """[pieces, AXES] of all texts, one after the other, and the factor that gives them unit length.
 
     Raises:
         InvalidInput: these are not bytes that `Pieces.packed` returned.
@@ -335,5 +325,4 @@ __all__ = [
     "checked_tokens",
     "distinct",
     "number_of",
-    "unpacked",
 ]

@@ -58,7 +58,6 @@ def _cue(words: str) -> re.Pattern[str]:
 
 
 _HARMLESS_CODE = any_of(_WORDS["harmless code"])
-_NUMBERED = r"(?=\s*(?:numbers?|nos?\b|nr\b|#))"
 _NOT_OF_MONEY = re.compile(_PATTERNS["not of money"], re.IGNORECASE | re.VERBOSE)
 _OTHER_CARD = re.compile(_PATTERNS["other card"], re.IGNORECASE | re.VERBOSE)
 _OTHER_ACCOUNT = re.compile(_PATTERNS["other account"], re.IGNORECASE | re.VERBOSE)

@@ -310,7 +310,6 @@ _WEEKDAY = rf"(?P<weekday>{'|'.join(_WEEKDAYS)})"
 _FEASTS = [name.replace("'", "['’]?") for name in sorted(FEASTS, key=len, reverse=True)]
 _FEAST = f"(?P<feast>{'|'.join(_FEASTS)})"
 _LAST = r"(?P<how>last|past|this past)"
-_HALF, _LATER_HALF = r"(?P<half> and a half)?", r"(?: and a half)?"
 _SEASON = rf"(?P<season>{'|'.join(SEASONS)})"
 _LATER_DAY = r"(?P<day>\d{1,2}(?:st|nd|rd|th)|(?:(?:twenty|thirty)[- ])?[a-z]+(?:st|nd|rd|th))"
 _RELATION = r"(?:on|since|until|till|by|before|after|from|between|and|to) "

@@ -28,15 +28,9 @@ from echoic.text import any_of, patterns
 
 _PATTERNS = patterns("echoic.memory.sharing", "business")
 
-_STRONG_VERBS = LISTS["strong verbs"]
-"""Verbs that a family hardly uses, whatever the object."""
 _SOFT_VERBS = LISTS["soft verbs"]
 """Verbs that families use as well."""
 _COMPANY_TRAITS = LISTS["company traits"]
-_HAVING = LISTS["having"]
-_ORGANISATION = LISTS["organisation"]
-"""What only a business calls its own, at least with these verbs."""
-_OF_BUSINESS = LISTS["of business"]
 _LASTING_VERBS = LISTS["lasting verbs"]
 _SIGNS = _PATTERNS["signs"]
 """Signs of trade; each is weak alone. A bare amount is not among them: it may be a private bill."""

@@ -277,7 +277,6 @@ HEALTH = listed_stems("health")
 _SOMEBODY = listed("somebody")
 _SOMEBODIES = listed("somebodies")
 _ALWAYS_SOMEBODY = frozenset("caller man woman boy girl guy lady gentleman men women boys girls guys".split())
-_LIMITS = frozenset("to of for than over under least most seats fits holds maximum".split())
 _ANYONE = frozenset("a an each every per any no one either".split())
 # "customer service", "the member price": the person only describes a thing.
 _GUEST_THINGS = listed("guest things")
