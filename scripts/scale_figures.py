@@ -58,19 +58,21 @@ def machine() -> list[str]:
 
 
 def load() -> list[str]:
-    if not (ROOT / "benchmarks" / "results" / "load.json").exists():
+    """The goal, and a load that two cores carry, each as far as it was measured."""
+    names = [name for name in ("load", "load_light") if (ROOT / f"benchmarks/results/{name}.json").exists()]
+    if not names:
         return prose("No result is kept yet: run it on the machine that you want to know about.")
-    found = result("load")
-    told = found["machine"]
+    found = [result(name) for name in names]
+    told = found[0]["machine"]
     packages = ", ".join(f"{name} {version}" for name, version in told["packages"].items() if version)
+    loads = " and ".join(f"{one['machine']['load_average_1m']:g}" for one in found)
     return [
         *prose(
             f"One process on {told['cores_used']} cores of {told['cpu']}, which the loader and the",
-            "stand-in for a voice provider shared with it; load average at the end",
-            f"{told['load_average_1m']:g}. Python {told['python']}, {packages}.",
+            f"stand-in for a voice provider shared with it; load average at the end {loads}.",
+            f"Python {told['python']}, {packages}.",
         ),
-        "",
-        *found["table"],
+        *(line for one in found for line in ("", *one["table"])),
     ]
 
 
