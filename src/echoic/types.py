@@ -30,7 +30,8 @@ Sharing = Literal["auto", "private"]
 """Who may see a value that is set. auto: decided by rules, private when in doubt. private: the user alone,
 whatever the rules say."""
 Consent = Literal["keep", "ask", "never"]
-"""Whether what a user says may be stored. never: nothing is stored beyond the running call."""
+"""Whether what a user says may be stored. never: nothing is stored. ask: nothing is stored until the user
+agrees, in each conversation. A change applies from the next write on, also in a running conversation."""
 ConversationStatus = Literal["created", "active", "completed", "failed"]
 Outcome = Literal["complete", "deadline", "unavailable"]
 """complete: everything was searched. deadline: the best results in time. unavailable: the search failed."""

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import click
 import pytest
+
+from echoic.cli.settings import _TYPES, global_options
 
 
 def test_what_one_process_is_told_the_next_one_knows(echoic):
@@ -153,3 +156,21 @@ def test_operators_see_who_is_known(echoic):
     echoic("set", "a", "b", "--user", "cleo", "--deployment", "acme")
     assert echoic("users").out.splitlines() == ["ana", "bea"]
     assert echoic("users", "--deployment", "acme").out.splitlines() == ["cleo"]
+
+
+def test_what_is_kept_of_other_people_is_an_option_and_a_variable(echoic):
+    sister = ("set", "sister_name", "Ruth")
+    for refused in (
+        echoic(*sister, "--third-parties", "drop"),
+        echoic(*sister, ECHOIC_THIRD_PARTIES="drop"),
+    ):
+        assert (refused.code, "third_parties" in refused.err) == (64, True)
+    assert echoic("get", "sister_name").code == 1
+    assert echoic(*sister, "--third-parties", "keep", ECHOIC_THIRD_PARTIES="drop").code == 0
+    assert "'some' is not one of" in echoic("list", ECHOIC_THIRD_PARTIES="some").err
+
+
+def test_a_global_option_that_takes_one_of_several_values_is_no_flag():
+    choices = [each for each in global_options(hidden=False) if isinstance(each.type, click.Choice)]
+    assert len(choices) == sum(isinstance(each, click.Choice) for each in _TYPES.values())
+    assert [each.name for each in choices if each.is_flag] == []

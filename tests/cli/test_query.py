@@ -117,6 +117,8 @@ def test_a_deadline_that_is_too_short_is_said(echoic):
     unread = echoic("query", "cello", "--deadline-ms", "0.0001", **LOCAL)
     assert unread.code == 2, "what was not even loaded is not nothing known"
     assert "raise --deadline-ms" in missed.err
+    assert "query was not embedded within 60 ms" in missed.err
+    assert "memories (own, global) were not loaded" in unread.err
 
 
 @pytest.mark.parametrize(

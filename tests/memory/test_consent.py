@@ -256,6 +256,67 @@ class TestAsk:
             await second.complete()
             assert b"numbat" not in stored(tmp_path)
 
+    @pytest.mark.parametrize("by_words", [True, False])
+    async def test_who_chooses_it_during_a_call_loses_nothing_after_a_yes(self, tmp_path, by_words):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("call")
+            await call.append(said("Hello."))
+            await ana.set_consent("ask")
+            await call.append(said("My dog is called Quokka."))
+            assert call.asking
+            assert b"Quokka" not in stored(tmp_path)
+            yes = said("You may remember this call.") if by_words else said("What a lovely day.")
+            await call.append(yes)
+            if not by_words:
+                await call.remember()
+            kept = ["Hello.", "My dog is called Quokka.", yes.text]
+            assert [turn.text for turn in (await ana.task("call")).turns] == kept
+
+    async def test_a_secret_that_began_before_that_is_masked(self, tmp_path):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("call")
+            for part in ("4111", "1111", "1111"):
+                await call.append(said(part))
+            assert "4111" in [turn.text for turn in await call.turns()]
+            await ana.set_consent("ask")
+            await call.append(said("1111"))
+            assert call.asking
+            assert "4111" not in [turn.text for turn in await call.turns()]
+            await call.remember()
+            assert [turn.text for turn in (await ana.task("call")).turns] == ["[card number]"] * 4
+
+    async def test_a_yes_in_the_first_turn_after_that_counts_as_well(self, tmp_path):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("call")
+            await ana.set_consent("ask")
+            await call.append(MAY_I, said("Yes, sure."))
+            assert len((await ana.task("call")).turns) == 2
+
+    @pytest.mark.parametrize("before", ["never", "ask"])
+    async def test_who_chooses_keep_during_a_call_has_what_is_said_from_then_on_kept(self, tmp_path, before):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            await ana.set_consent(before)
+            call = await ana.conversation("call")
+            await call.append(said("My name is Quokka."))
+            await ana.set_consent("keep")
+            await call.append(said("I have an axolotl."))
+            waited = ["My name is Quokka."] if before == "ask" else []
+            assert [turn.text for turn in (await ana.task("call")).turns] == [*waited, "I have an axolotl."]
+            assert (b"Quokka" in stored(tmp_path)) == bool(waited)
+
+    async def test_who_chooses_never_during_a_call_has_nothing_more_of_it_kept(self, tmp_path):
+        async with service(tmp_path) as memory:
+            call = await asked(memory)
+            await call.remember()
+            await memory.user("ana").set_consent("never")
+            await call.append(said("You may remember this call. I have an axolotl."))
+            assert len((await memory.user("ana").task("call")).turns) == 2
+        assert b"axolotl" not in stored(tmp_path)
+
     async def test_forgetting_reaches_what_waits(self, tmp_path):
         async with service(tmp_path) as memory:
             call = await asked(memory)

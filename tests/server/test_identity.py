@@ -57,6 +57,11 @@ async def test_an_identity_that_is_no_good_is_refused_and_not_replaced(server, f
         assert answer.status_code == 401
         assert "expired" in answer.json()["error"]
         assert "userCookie" not in answer.json()
+    claims = {"sub": "ana", "dep": "default", "jti": "a", "iat": 1, "exp": 2, "aud": "echoic"}
+    backends = forge({**claims, "renewable": False})
+    answer = await server.client.post("/api/identity", headers={"Authorization": f"Bearer {backends}"})
+    assert answer.status_code == 401
+    assert "POST /v1/tokens" in answer.json()["error"]
 
 
 async def test_a_token_that_was_good_a_moment_ago_is_refused_once_its_time_is_over(monkeypatch):
@@ -65,9 +70,13 @@ async def test_a_token_that_was_good_a_moment_ago_is_refused_once_its_time_is_ov
     assert tokens.verify(minted.token) == tokens.verify(minted.token) == minted.principal
     with pytest.raises(TokenRefused, match="gave out"):
         tokens.verify(minted.token[:-2] + "xx")
-    monkeypatch.setattr(request_callers.time, "time", minted.principal.expires_at.timestamp)
-    with pytest.raises(TokenRefused, match="expired"):
+    backends = tokens.mint_for("ana", "default", 100)
+    tokens.verify(backends.token)
+    monkeypatch.setattr(request_callers.time, "time", backends.principal.expires_at.timestamp)
+    with pytest.raises(TokenRefused, match="expired.*POST /api/identity"):
         tokens.verify(minted.token)
+    with pytest.raises(TokenRefused, match="expired.*POST /v1/tokens"):
+        tokens.verify(backends.token)
 
 
 async def test_an_identity_of_a_server_whose_clock_is_a_moment_ahead_is_taken_and_expiry_has_no_tolerance(

@@ -14,7 +14,6 @@ import pytest
 import forked
 from echoic.server.guards import RequestLimit
 from echoic.server.problems import overloaded, refused
-from echoic.server.routes import watch
 from server.conftest import OPERATOR_KEY, serving, settings_of
 from server.test_keys import bearer, opened
 
@@ -82,8 +81,7 @@ async def test_whoever_may_read_calls_is_told_what_is_said_recalled_and_kept_in_
             assert recall["shown"] >= 1
 
 
-async def test_nobody_else_is_told_and_a_key_that_is_revoked_no_longer(tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "_KEY_LOOKED_AT_S", 0.0)
+async def test_nobody_else_is_told_and_a_key_that_is_revoked_no_longer(tmp_path):
     memory = opened(tmp_path)
     async with serving(memory, settings_of()) as server:
         ana = await server.identity()

@@ -534,7 +534,7 @@ export interface components {
         ChosenConsent: {
             /**
              * Consent
-             * @description keep: everything is stored. never: nothing is stored after the current conversation. ask: nothing is stored until the user agrees, in each conversation.
+             * @description keep: everything is stored. never: nothing is stored. ask: nothing is stored until the user agrees, in each conversation. A change applies from the next write on, also in a running one.
              * @enum {string}
              */
             consent: "keep" | "ask" | "never";

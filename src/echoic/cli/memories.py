@@ -196,7 +196,8 @@ LEXICAL = "searching by words and sounds only: for search by meaning, use --embe
     "--deadline-ms",
     type=float,
     metavar="MS",
-    help="How long to wait for the embedding of TEXT before using words alone. Loading does not count.",
+    help="How long the search may take: what is not loaded or embedded by then is left out. "
+    "Loading the model does not count.",
 )
 @click.option("--past", is_flag=True, help="Also find superseded and deleted memories.")
 @click.option(
@@ -283,10 +284,15 @@ def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> N
             raise trouble
         desk.output.note(words_only(trouble))
     elif recall.outcome == "deadline":
-        missed = f"the query was not embedded within {deadline_ms:g} ms"
+        unloaded = [name for name in recall.cut if name in {"own", "global", "shared"}]
+        late = [f"memories ({', '.join(unloaded)}) were not loaded"] if unloaded else []
+        late += ["the query was not embedded"] if "vector" in recall.cut else []
+        missed = f"{' and '.join(late) or 'the search was not finished'} within {deadline_ms:g} ms"
         if not recall.hits:
-            raise EmbedderUnavailable(f"{missed}, and words alone found nothing: raise --deadline-ms")
-        desk.output.note(f"searched by words and sounds only: {missed}")
+            fault = StoreUnavailable if unloaded else EmbedderUnavailable
+            raise fault(f"{missed}, and nothing was found: raise --deadline-ms")
+        by_words = "searched by words and sounds only: " if "vector" in recall.cut else ""
+        desk.output.note(f"{by_words}{missed}")
     elif not desk.embedder.semantic:
         desk.output.note(LEXICAL)
     if not recall.hits:

@@ -108,8 +108,8 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     ),
     "third_parties": (
         "--third-parties",
-        "",
-        "What is stored about other people; adults: nothing about children.  [default: keep]",
+        "RULE",
+        "What is stored about other people: keep, adults (nothing about children), or drop.",
     ),
     "compliance": (
         "--compliance",

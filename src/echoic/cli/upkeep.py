@@ -69,8 +69,9 @@ async def hold_command(desk: Desk, /, *, release: bool) -> CommandResult:
 async def consent_command(desk: Desk, /, *, whose: str, choice: Consent | None) -> CommandResult:
     """Print or set whether anything USER says may be stored.
 
-    With never, nothing that USER says is stored after the current call. With ask, nothing is stored until
-    USER agrees, in each call. What is stored already stays until `echoic forget` destroys it.
+    With never, nothing that USER says is stored from now on. With ask, nothing is stored until USER agrees,
+    in each call. Both apply to a running call too. What is stored already stays until `echoic forget`
+    destroys it.
     """
     memory = desk.memory.user(whose, desk.settings.deployment)
     if choice is not None:

@@ -108,12 +108,16 @@ class OpenConversation:
         """
         new = [self._own(turn) for turn in turns]
         self._note_others(new)
-        await self._hear_answers(new)
-        if self.silent:
-            return await self._unkept_turns(new, learn=learn)
-        return await self._append(new, learn=learn)
+        while True:
+            await self._hear_answers(new)
+            if self.silent:
+                return await self._unkept_turns(new, learn=learn)
+            if (kept := await self._append(new, learn=learn)) is not None:
+                return kept
+            await self._look()  # the choice changed since it was read
 
-    async def _append(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
+    async def _append(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...] | None:
+        """`new` as stored; None if consent forbids it."""
         # a turn of a forgotten conversation would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
         wanted: dict[str, Turn] = {}
@@ -132,6 +136,8 @@ class OpenConversation:
                 wanted |= await self._elsewhere(missing, known)
             else:
                 kept = {change.record.id: change.record for change in prepared if isinstance(change, Put)}
+                if any(turn.id not in kept for turn in missing.values()):
+                    return None
                 known |= {name: turn_of(kept[turn.id]) for name, turn in missing.items()}
                 self._parts.background.poke((self._scope, self.id))
         return tuple(known[turn.id] for turn in new)
@@ -200,7 +206,7 @@ class OpenConversation:
 
     async def _hear_answers(self, new: Sequence[Turn]) -> None:
         """Carry out what the user says in `new` about keeping this conversation."""
-        if self.asking and await self._look() == "keep":  # answered elsewhere, such as on a page
+        if self.silent and await self._look() == "keep":  # answered elsewhere, such as on a page
             await self._take_up()
         waiting = self._parts.pending.turns(self._scope, self.id) if self.silent else []
         asked = next((turn for turn in reversed(waiting) if turn.speaker == AGENT), None)

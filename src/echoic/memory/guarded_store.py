@@ -421,9 +421,9 @@ class ObservedStore:
         prepared = await self._write_filter.prepare(scope, changes)
         allowed = await admitted(self._observed, scope, prepared)
         if len(allowed) < len(prepared):
+            prepared[:] = allowed  # the caller of a prepared write sees what was left out
             if not allowed:
                 return
-            prepared[:] = allowed
         if self._audit is not None:
             for kind in {c.record.kind if isinstance(c, Put) else c.kind for c in prepared if _alters(c)}:
                 self._audit.note("write", scope, kind)

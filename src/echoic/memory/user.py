@@ -615,8 +615,8 @@ class UserMemory:
 
         "never": no turn, memory or record of a call is stored or learned from. Agents still use what is known
         already: nothing is destroyed; `forget` does that. `set` and similar methods raise NotKept. "ask": the
-        same in each conversation until the user agrees (`OpenConversation.remember`). A change applies from
-        the next conversation on. `forget` does not change this choice.
+        same in each conversation until the user agrees (`OpenConversation.remember`). A change applies to
+        running conversations too. `forget` does not change this choice.
 
         Raises:
             InvalidInput: there is no such consent.

@@ -43,6 +43,7 @@ _AHEAD_S = 60
 """How far the clock of the server that issued a token may be ahead."""
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
+_BACKENDS_EXPIRED = "this token has expired; your backend gets a new one at POST /v1/tokens"
 _NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
 
 
@@ -166,7 +167,7 @@ class IdentityTokens:
             token_id=token_id,
             expires_at=expires_at,
             renewals=renewals,
-            renewable=claims.get("renewable", True) is True,
+            renewable=_is_renewable(claims),
         )
 
     def _known(self, token: str) -> dict[str, Any]:
@@ -181,7 +182,7 @@ class IdentityTokens:
         else:
             self._verified.move_to_end(name)
             if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
-                raise TokenRefused(_EXPIRED)
+                raise TokenRefused(_expired(claims))
         return claims
 
     def _claims(self, token: str) -> dict[str, Any]:
@@ -197,10 +198,19 @@ class IdentityTokens:
             )
             _check_begun(claims)
         except jwt.ExpiredSignatureError as error:
-            raise TokenRefused(_EXPIRED) from error
+            # PyJWT has verified the signature before the expiry
+            raise TokenRefused(_expired(jwt.decode(token, options={"verify_signature": False}))) from error
         except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError) as error:
             raise TokenRefused(_NOT_OURS) from error
         return claims
+
+
+def _is_renewable(claims: Mapping[str, Any]) -> bool:
+    return claims.get("renewable", True) is True
+
+
+def _expired(claims: Mapping[str, Any]) -> str:
+    return _EXPIRED if _is_renewable(claims) else _BACKENDS_EXPIRED
 
 
 def _check_begun(claims: Mapping[str, Any]) -> None:

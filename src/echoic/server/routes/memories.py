@@ -365,8 +365,8 @@ class ChosenConsent(RequestBody):
     """Whether anything the user says may be stored."""
 
     consent: Consent = Field(
-        description="keep: everything is stored. never: nothing is stored after the current conversation. "
-        "ask: nothing is stored until the user agrees, in each conversation."
+        description="keep: everything is stored. never: nothing is stored. ask: nothing is stored until the "
+        "user agrees, in each conversation. A change applies from the next write on, also in a running one."
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Self, assert_never
+from typing import Annotated, Any, Self, assert_never
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -32,8 +31,6 @@ from echoic.session.call_record import Exchange, exchange_of
 from echoic.types import Outcome, Scope
 
 router = APIRouter(tags=["operator"], dependencies=[AsOperator])
-_KEY_LOOKED_AT_S: Final = 5.0
-"""How often the listener's key is checked again."""
 
 
 class WatchedRecall(ResponseModel):
@@ -122,12 +119,9 @@ async def _watched(
     request: Request,
 ) -> AsyncIterator[bytes]:
     yield BEAT  # starts the response
-    looked_at = time.monotonic()
     async for told in shared.live.listen(scope, beat_s=shared.settings.beat_s, address=address(request)):
-        if time.monotonic() - looked_at > _KEY_LOOKED_AT_S:
-            if not await is_let_in_still(shared, credentials, request):
-                return
-            looked_at = time.monotonic()
+        if not await is_let_in_still(shared, credentials, request):
+            return
         whose = told.scope.user if told is not None and told.scope is not None else None
         if told is None or whose is None or user not in {None, whose}:
             yield BEAT

@@ -56,7 +56,7 @@ export class ConsentPanel {
       const done = await this.#change(() => this.#acting.send("PUT", "/api/consent", { consent: target.value }));
       if (done) {
         holds = target.value;
-        this.#say("Consent changed. It holds from the next conversation on.");
+        this.#say("Consent changed. It holds from now on.");
       } else {
         form.querySelector(`[value=${holds}]`).checked = true;
       }
