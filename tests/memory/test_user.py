@@ -947,6 +947,18 @@ class TestExport:
         assert (await copy.get("home")).text == "Haifa"
         assert await copy.set("home", "Haifa") == await copy.get("home")
 
+    async def test_what_the_user_made_global_is_exported_and_not_imported(self, url):
+        made = MemoryService(store_from(url), LexicalEmbedder(), global_writes="auto")
+        async with made as memory:
+            ana = memory.user("ana")
+            await ana.set("opening_hours", "The store is open from 9 to 17.")
+            await memory.user("bob").set("entrance", "The store is at the corner of the station.")
+            exported = await ana.export()
+            assert [one["text"] for one in exported["global"]] == ["The store is open from 9 to 17."]
+            assert exported["memories"] == []
+            assert await memory.user("ana", "elsewhere").restore(exported) == 0
+            assert await memory.global_facts("elsewhere").list() == []
+
     async def test_what_stands_twice_in_an_export_is_kept_once_or_refused(self, memory):
         ana, copy = memory.user("ana"), memory.user("copy")
         call = await ana.conversation("monday")
