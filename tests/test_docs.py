@@ -172,3 +172,17 @@ def test_every_target_of_make_that_a_page_names_exists():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
         named = re.findall(r"(?:`|^)make ([a-z][\w-]*)(?=[ `\n]|$)", page.read_text(), re.MULTILINE)
         assert set(named) <= targets, page.name
+
+
+def test_what_the_documents_and_examples_import_is_promised_to_stay():
+    promised = (ROOT / "docs" / "releases.md").read_text().partition("## Deprecation")[0]
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py")]
+    imported = {
+        found
+        for page in pages
+        for found in re.findall(r"(?m)^(?:from|import) (echoic\.[\w.]+)", page.read_text())
+    }
+    assert len(imported) > 10
+    for module in imported:
+        family = "echoic.integrations" if module.startswith("echoic.integrations.") else module
+        assert f"`{family}`" in promised, f"{module} is imported, and releases.md does not name it"

@@ -20,7 +20,6 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 import echoic
 import forked
 from echoic import Turn
-from echoic.testing import InMemoryStore
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Says, Script
 
@@ -109,8 +108,7 @@ async def prepared(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch):
                     "monday": datetime.now(UTC) - timedelta(days=7),
                 }
             case "docs/observability.md":
-                names |= {"store": InMemoryStore(), "embedder": service.embedder, "key": b"k" * 32}
-                names |= {"tracer_provider": None, "meter_provider": None}
+                names |= {"key": b"k" * 32, "tracer_provider": None, "meter_provider": None}
             case "docs/phone.md":
                 names |= {"auth_token": "t" * 32, "salt": "s" * 32, "app": FastAPI()}
             case "docs/voice.md":

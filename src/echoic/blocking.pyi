@@ -350,7 +350,7 @@ class BlockingUserMemory(Protocol):
         """Which of the user's conversations are still to be learned from, and which are parked."""
 
     def export(self) -> dict[str, Any]:
-        """Everything kept about the user, as JSON: every version of every memory, every conversation."""
+        """What is kept about the user, as JSON for `restore`: every version of every memory, conversations"""
 
     def restore(self, exported: Mapping[str, Any]) -> int:
         """Import what `export` returned, for any user; existing records stay unchanged."""

@@ -96,7 +96,8 @@ class Turn:
     confidence: float | None = None
     """The speech recogniser's confidence, 0 to 1; None if it reported none."""
     id: str = ""
-    """Unique per user; appending the same id again changes nothing. Empty: generated on append."""
+    """Unique within its conversation; appending the same id again changes nothing. Where another conversation
+    of the user has the id, `append` stores and returns "conversation:id". Empty: generated on append."""
     conversation: str = ""
     """The id of its conversation; set on append."""
 

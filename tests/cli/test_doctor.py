@@ -151,6 +151,9 @@ def test_a_store_damaged_in_the_middle(echoic, tmp_path):
     ran = echoic("doctor", "--json")
     assert ran.code == 2
     assert "Traceback" not in ran.err
+    assert steps(ran)["store"]["well"] is False
+    assert "restore" in steps(ran)["store"]["advice"]
+    assert path.read_bytes() == whole
 
 
 def test_a_store_of_a_newer_version(echoic, tmp_path):

@@ -864,6 +864,29 @@ class TestDistilling:
         assert home.valid_from == later(2)
         assert [m.text for m in await ana.history(home.key)] == ["Tel Aviv", "Lisbon"]
 
+    @pytest.mark.parametrize(
+        ("speaker", "text"),
+        [
+            ("agent", "My name is Echo, and I'm allergic to peanuts."),
+            ("Olga", "My name is Olga, and I'm allergic to peanuts."),
+            ("user", 'My friend said: "I live in Paris and I\'m allergic to peanuts."'),
+            ("user", "If I lived in Rome, I'd walk to work."),
+            ("user", "Suppose I'm allergic to peanuts."),
+        ],
+        ids=["agent", "another speaker", "friend", "condition", "supposition"],
+    )
+    async def test_nothing_is_learned_from_others_words_or_a_supposition(self, memory, speaker, text):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker=speaker, text=text, id="1"))
+        await call.distil()
+        assert await memory.settle(20)
+        assert await ana.facts() == []
+        # stated as the user's own, it is learned
+        await call.append(Turn(speaker="user", text="I live in Rome and I'm allergic to peanuts.", id="2"))
+        await call.distil()
+        assert {m.text.casefold() for m in await ana.facts()} == {"rome", "peanuts"}
+
     async def test_each_turn_is_distilled_exactly_once(self, memory):
         ana = memory.user("ana")
         call = await ana.conversation("call-1")
@@ -946,6 +969,18 @@ class TestExport:
         assert again == {**exported, "deployment": "elsewhere"}
         assert (await copy.get("home")).text == "Haifa"
         assert await copy.set("home", "Haifa") == await copy.get("home")
+
+    async def test_what_the_user_made_global_is_exported_and_not_imported(self, url):
+        made = MemoryService(store_from(url), LexicalEmbedder(), global_writes="auto")
+        async with made as memory:
+            ana = memory.user("ana")
+            await ana.set("opening_hours", "The store is open from 9 to 17.")
+            await memory.user("bob").set("entrance", "The store is at the corner of the station.")
+            exported = await ana.export()
+            assert [one["text"] for one in exported["global"]] == ["The store is open from 9 to 17."]
+            assert exported["memories"] == []
+            assert await memory.user("ana", "elsewhere").restore(exported) == 0
+            assert await memory.global_facts("elsewhere").list() == []
 
     async def test_what_stands_twice_in_an_export_is_kept_once_or_refused(self, memory):
         ana, copy = memory.user("ana"), memory.user("copy")

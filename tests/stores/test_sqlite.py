@@ -110,6 +110,28 @@ async def test_what_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
     await refused(path, StoreCorrupt, "not a readable database")
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "match"),
+    [
+        (100, 4096, "not a readable"),
+        (4096, None, "damaged"),
+        (-8192, None, "not a readable"),
+        (-2048, None, "of a page"),
+    ],
+    ids=["schema overwritten", "pages overwritten", "pages cut off", "half a page cut off"],
+)
+async def test_a_damaged_file_is_refused_untouched(
+    tmp_path: Path, start: int, end: int | None, match: str
+) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    damaged = bytearray(path.read_bytes())
+    span = slice(start, end)
+    damaged[span] = b"" if start < 0 else b"\xa5" * len(damaged[span])
+    path.write_bytes(damaged)
+    await refused(path, StoreCorrupt, match)
+
+
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"nowhere.*folder"):
         await SQLiteStore(tmp_path / "nowhere" / "e.db").open(SPEC, index)

@@ -150,7 +150,7 @@ export class User {
     return this.#transport.write("POST", "/forget", what);
   }
 
-  /** Everything kept about the user. */
+  /** Memories, conversations, directives and items of the user, as `echoic import` takes them. */
   export(): Promise<Record<string, unknown>> {
     return this.#transport.read("GET", "/export");
   }

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from echoic.cli import root
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
 from echoic_bench import voice_corpus
 from echoic_bench.peers.base import Kept
 from echoic_bench.peers.lexical import Article, Bm25, stemmed
 from echoic_bench.voice_corpus import Chosen, measure_corpus
+from echoic_corpus.grading import Found
 
 CORPUS = Path(__file__).parents[3] / "packages" / "echoic-corpus"
 
@@ -84,6 +87,17 @@ async def test_a_fault_of_ours_ends_the_run(chosen, monkeypatch):
     monkeypatch.setattr(voice_corpus.EchoicSystem, "query", broken)
     with pytest.raises(RuntimeError, match="no more"):
         await measure_corpus(chosen, embedder_from("lexical"), systems=["echoic"], versions=["clean"])
+
+
+@pytest.mark.parametrize(("turn", "code"), [("c98/1.1", 70), ("c99/1.1", 0)])
+def test_the_command_exits_70_where_echoic_hands_out_another_callers_turn(data, monkeypatch, turn, code):
+    async def query(self, text, at, limit):
+        return [Found(text="What was said.", turns=(turn,))]
+
+    monkeypatch.setattr(voice_corpus.EchoicSystem, "query", query)
+    words = ["--embedder", "lexical", "bench", "corpus", "--data", str(data), "--systems", "echoic"]
+    ran = CliRunner().invoke(root, [*words, "--versions", "clean"], standalone_mode=False)
+    assert ran.return_value == code
 
 
 async def test_a_system_behind_the_sidecar_protocol_takes_part(chosen, tmp_path):

@@ -358,10 +358,12 @@ STDOUT = "-"
 )
 @with_memory
 async def export_command(desk: Desk, file: str, layout: str) -> CommandResult:
-    """Export everything stored about the user, as JSON.
+    """Export what is stored about the user, as JSON.
 
-    The export holds every version of every memory, and every conversation. Without FILE, or with "-", it goes
-    to stdout. `echoic import` restores it without loss. A file is written atomically, and only its owner can
+    The export holds every version of every memory, conversations with turns and results, directives and
+    items, and `echoic import` restores all of these. It also lists the memories that became global without
+    approval, which import leaves out. Records of calls, consent, a hold, telephone lines and the PIN are not
+    in it. Without FILE, or with "-", it goes to stdout. A file is written atomically, and only its owner can
     read it.
 
     With --to, what another product can hold is written as it lays it out: current memories as sentences for

@@ -70,7 +70,8 @@ CURSOR = "cursor"
 
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
-    """Everything in `scope`; the same contents give the same JSON."""
+    """What `UserMemory.export` returns; the same contents give the same JSON."""
+    shared = [r for r in await scan_all(store, scope.everyone, MEMORY) if r.data.get("author") == scope.user]
     memories = await scan_all(store, scope, MEMORY)
     conversations = await scan_all(store, scope, CONVERSATION)
     cursors = {record.id: cursor_of(record) for record in conversations}
@@ -86,6 +87,8 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
         "deployment": scope.deployment,
         "user": scope.user,
         "memories": [{"id": r.id, "key": r.key, **r.data} for r in memories],
+        # not imported: whether a fact is for everyone is decided where it is said
+        "global": [{"id": r.id, "key": r.key, **r.data} for r in shared],
         "conversations": [
             {
                 "id": r.id,

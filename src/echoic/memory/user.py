@@ -507,7 +507,13 @@ class UserMemory:
     # -- everything at once
 
     async def export(self) -> dict[str, Any]:
-        """Everything kept about the user, as JSON: every version of every memory, every conversation."""
+        """What is kept about the user, as JSON for `restore`: every version of every memory, conversations
+        with turns and results, directives and items.
+
+        "global" has the memories that became global without approval and still name the user; `restore`
+        ignores it. Records of calls, with what a model was given, checkpoints, consent, a hold, telephone
+        lines and the PIN are not exported.
+        """
         from echoic.memory.export import export_scope
 
         self._visible.needed("an export of all that is kept")

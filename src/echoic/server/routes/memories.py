@@ -524,12 +524,14 @@ async def forget(caller: AsCaller, asked: Forget) -> ReceiptView:
 
 @erasure.get(
     "/api/export",
-    summary="Export everything about the caller",
+    summary="Export what is stored about the caller",
     response_model=dict[str, Any],
     responses=responses(401, 429, 503),
 )
 async def export(caller: AsCaller) -> JSONResponse:
-    """Every version of every memory, and every conversation, as JSON for `echoic import`."""
+    """Every version of every memory, conversations with turns and results, directives and items, as JSON for
+    `echoic import`. `global` lists memories that became global without approval; it is not imported.
+    """
     disposition = {"Content-Disposition": 'attachment; filename="echoic-export.json"'}
     return JSONResponse(await caller.memory.export(), headers=disposition)
 

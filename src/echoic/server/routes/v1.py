@@ -134,7 +134,7 @@ class NewTurn(RequestBody):
     text: str = Field(examples=["I'm allergic to penicillin"])
     id: str | None = Field(
         default=None,
-        description="Your own id of the turn, unique within the user. Appended again, it changes nothing.",
+        description="Your own id, unique within the conversation. Appended again, it changes nothing.",
     )
     heard: str | None = Field(
         default=None, description="The words of an agent that the caller heard; null means all of them."
@@ -483,5 +483,8 @@ router.put("/consent", summary="Set the user's consent", responses=responses(401
 )
 router.post("/forget", summary="Destroy memories", responses=_WRITES)(memories.forget)
 router.get(
-    "/export", summary="Export everything about the user", response_model=dict[str, object], responses=_READS
+    "/export",
+    summary="Export what is stored about the user",
+    response_model=dict[str, object],
+    responses=_READS,
 )(memories.export)
