@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
-from echoic.memory.compliance import ERASURE
+from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
@@ -401,15 +401,33 @@ async def copy_memory(
 
     Raises:
         EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.
-        InvalidInput: the target holds other data of a user of the source; nothing was written.
+        InvalidInput: the target holds other data of a user of the source, or other users and marks of
+            erasures that the source lacks; nothing was written.
         WriteConflict: one of them was written to meanwhile; copy again.
         StoreError: a store cannot be opened, read or written; when copied again, it resumes.
     """
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
         async with opened(target, wanted, as_it_is=not named) as (given, its):
+            await _check_marks(taken, given)
             copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
     return CopiedMemory(copied=copied, source=theirs, target=its)
+
+
+async def _check_marks(source: Store, target: Store) -> None:
+    """Leave no mark in `target` of an erasure that the records of `source` did not undergo.
+
+    With the mark it would not be repeated, and what was erased would be back.
+    """
+    if await target.scopes() == [MARKS]:
+        await target.erase(MARKS)
+        return
+    made = {mark.id for mark in await scan_all(source, MARKS, ERASURE)}
+    if any(mark.id not in made for mark in await scan_all(target, MARKS, ERASURE)):
+        raise InvalidInput(
+            "something was forgotten in the target that the source may still hold: copy into an empty store, "
+            "or export and import single users"
+        )
 
 
 @asynccontextmanager
