@@ -68,3 +68,31 @@ def test_a_backup_replaces_no_file(echoic, backup):
 def test_who_restores_without_the_list_of_erasures_is_told_so(echoic, backup):
     ran = echoic("restore", "b.db", "--store", "sqlite:///new.db")
     assert "no list of erasures" in ran.err
+
+
+@pytest.mark.parametrize("before", [[], ["forget", "--key", "city", "--yes"]])
+def test_a_restore_over_an_emptied_store_erases_again_what_was_forgotten_in_it(echoic, before):
+    """With marks of other erasures in the backup too."""
+    echoic("set", "city", "Porto")
+    if before:
+        assert echoic(*before).code == 0
+    echoic("set", "city", "Lisbon")
+    assert echoic("backup", "b.db").code == 0
+    assert echoic("forget", "--all", "--yes").code == 0
+    ran = echoic("restore", "b.db")
+    assert (ran.code, "made 0 erasures" in ran.err) == (0, False), ran.err
+    assert echoic("get", "city").code == 1
+
+
+def test_a_copy_brings_no_one_back_who_was_forgotten_in_the_target(echoic):
+    target = "sqlite:///echoic.db"
+    echoic("set", "city", "Lisbon", "--user", "ana")
+    echoic("backup", "b.db")
+    echoic("forget", "--all", "--yes", "--user", "ana")
+    assert echoic("copy", "sqlite:///b.db", target).code == 0
+    assert echoic("get", "city", "--user", "ana").code == 1
+    echoic("set", "city", "Porto", "--user", "ben")
+    ran = echoic("copy", "sqlite:///b.db", target)
+    assert (ran.code, "was forgotten in the target" in ran.err) == (64, True)
+    assert echoic("get", "city", "--user", "ana").code == 1
+    assert echoic("get", "city", "--user", "ben").out == "Porto\n"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 LOCAL = {"ECHOIC_EMBEDDER": "local"}
 
 
@@ -58,6 +60,24 @@ def test_forget_asks_before_it_destroys(echoic):
     assert "verified to be gone" in gone.out
     assert "Nothing is known." in gone.out
     assert "Haifa" not in echoic("export").out
+
+
+@pytest.mark.parametrize("before", [[], ["I live in Haifa."]])
+def test_what_is_said_after_an_erasure_does_not_store_the_greeting_again(echoic, before):
+    echoic("set", "user_name", "Annabel")
+    ran = say(echoic, *before, "/forget", "yes", "I keep bees.")
+    assert "Welcome back, Annabel." in ran.out
+    assert "bees" in (kept := echoic("export").out)
+    assert "Annabel" not in kept
+
+
+def test_a_conversation_goes_on_after_one_thing_was_erased_from_it(echoic):
+    asked = ["I parked on level three.", "Forget where I parked.", "yes", "I keep bees."]
+    ran = say(echoic, *asked)
+    assert "none of it is left" in ran.out
+    (talk,) = echoic("export", "--json").json["data"]["conversations"]
+    assert talk["status"] == "completed"
+    assert talk["turns"][-2]["text"] == "I keep bees."
 
 
 def test_json_holds_the_whole_conversation(echoic):

@@ -100,12 +100,16 @@ async def test_set_remember_directives_and_restore_refuse_an_instruction_and_say
     await ana.set("pet", "a cat")
     exported = await ana.export()
     exported["memories"][0]["text"] = ORDER
+    directed = {**exported, "memories": [], "directives": {"free": {"tone": ORDER}}}
+    narrow = {**directed, "directives": {}, "directives_for": [{"id": "agent:x", "pacing": ORDER}]}
     for attempt in (
         lambda: ana.set("notes", ORDER),
         lambda: ana.set("notes", "a note", context=ORDER),
         lambda: ana.remember(ORDER),
         lambda: ana.set_directives(small_talk=ORDER),
         lambda: memory.user("ben").restore(exported),
+        lambda: memory.user("ben").restore(directed),
+        lambda: memory.user("ben").restore(narrow),
     ):
         with pytest.raises(InvalidInput, match="instruction to the model") as refused:
             await attempt()

@@ -46,6 +46,12 @@ async def test_only_those_people_whom_the_deployment_keeps_become_memories(rule,
             with pytest.raises(InvalidInput, match="keeps nothing about") as refused:
                 await ana.set(key, value)
             assert value not in str(refused.value)
+            async with echoic.open("memory://", embedder="lexical") as elsewhere:
+                await elsewhere.user("ana").set(key, value, visibility="private")
+                exported = await elsewhere.user("ana").export()
+            with pytest.raises(InvalidInput, match="keeps nothing about"):
+                await service.user("bob").restore(exported)
+            assert await service.user("bob").facts() == []
 
 
 def test_what_a_user_says_of_themselves_names_nobody_else():

@@ -1031,6 +1031,38 @@ class TestExport:
         assert await bob.facts() == []
         assert await bob.get("home") is None
 
+    async def test_versions_of_two_stores_that_have_the_same_id_are_all_kept(self, memory):
+        here, there = memory.user("ana", "here"), memory.user("ana", "there")
+        await here.set("city", "Lisbon")
+        for city in ("Porto", "Faro"):
+            await there.set("city", city)
+        exported = await there.export()
+        assert await here.restore(exported) == 2
+        assert await here.restore(exported) == 0
+        assert {m.text for m in await here.history("city")} == {"Lisbon", "Porto", "Faro"}
+        assert [m.text for m in await here.facts()] == ["Faro"]
+        porto, faro = [(await here.history("city"))[n] for n in (1, 2)]
+        assert (porto.text, porto.superseded_by, faro.supersedes) == ("Porto", faro.id, porto.id)
+        assert await there.restore(await here.export()) == 1, "the other versions are known there"
+        assert [m.text for m in await there.facts()] == ["Faro"]
+
+    async def test_a_conversation_that_is_restored_in_parts_lasts_as_long_as_all_of_them(self, memory, later):
+        ana = memory.user("ana")
+        call = await ana.conversation("call-1")
+        await call.append(Turn(speaker="user", text="Good morning.", id="1", said_at=later(1)))
+        exported = await ana.export()
+        (part,) = exported["conversations"]
+        for shift in (timedelta(days=30), timedelta(days=-30)):
+            times = {
+                name: (datetime.fromisoformat(part[name]) + shift).isoformat()
+                for name in ("started_at", "updated_at")
+            }
+            part = {**part, **times, "turns": []}
+            await ana.restore({**exported, "conversations": [part]})
+        (kept,) = await ana.conversations()
+        began, ended = (datetime.fromisoformat(exported["conversations"][0][n]) for n in times)
+        assert (kept.started_at, kept.updated_at) == (began, ended + timedelta(days=30))
+
     async def test_what_was_taken_back_elsewhere_does_not_hide_what_holds_here(self, memory):
         ana, bob = memory.user("ana"), memory.user("bob")
         await ana.set("home", "Rome")

@@ -172,7 +172,9 @@ class Chat:
 
             name = AGENT if self._talker is None else self._talker.name
             self._conversation = await self._desk.user.conversation(agent=name)
-            await self._conversation.append(Turn(speaker="agent", text=self._greeting))
+            if self._greeting:
+                await self._conversation.append(Turn(speaker="agent", text=self._greeting))
+                self._greeting = ""  # it may hold a name, which must not be stored again after an erasure
         try:
             reply = await self._reply(self._conversation, line)
         except InvalidInput as error:  # such as a text that is too long
@@ -184,7 +186,7 @@ class Chat:
         self._answer(line, reply.text, reply)
         for happened in _behind(reply):
             self._desk.output.aside(happened)
-        if reply.receipt is not None:  # the conversation was destroyed too
+        if reply.receipt is not None and reply.heard is None:  # the conversation was destroyed too
             self._conversation = None
 
     async def _reply(self, conversation: OpenConversation, line: str) -> Reply | None:
@@ -223,7 +225,7 @@ class Chat:
             self._answer(answer, "Nothing was destroyed.")
             return
         receipt = await self._desk.user.forget()
-        self._conversation = None
+        self._conversation, self._greeting = None, ""
         checked = (
             "verified to be gone"
             if receipt.verified

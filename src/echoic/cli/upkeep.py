@@ -248,8 +248,8 @@ def copy_command(ctx: click.Context, source: str, target: str) -> int:
     counted and compared in both stores.
 
     Nothing else may write to either store meanwhile. If the copy is interrupted, run the same command again
-    to continue. Records of other users in TO stay; if TO holds different records of a user, nothing is
-    copied.
+    to continue. Records of other users in TO stay. Nothing is copied if TO holds different records of a user,
+    or if something was forgotten in TO that FROM may still hold.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:

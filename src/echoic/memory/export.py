@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
-from echoic.memory.compliance import ERASURE
+from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
@@ -39,8 +39,8 @@ from echoic.memory.records import (
     conversation_of,
     cursor_of,
     index,
+    memory_id,
     memory_of,
-    record_of_conversation,
     rewritten_turn,
     scan_all,
     turn_of,
@@ -116,19 +116,19 @@ async def restore_scope(
     store: Store,
     scope: Scope,
     exported: Mapping[str, Any],
-    check: Callable[[Memory], None] = lambda _memory: None,
+    check: Callable[[Record], None] = lambda _record: None,
 ) -> int:
     """Import what `export_scope` returned; returns the number of new records. All is checked before anything
     is written.
 
     If a key would then have two current values, the later one stays current and the other becomes history.
-    Data that is no export or cannot be stored raises InvalidInput, as `check` does for a memory that must not
-    be stored.
+    A conversation that exists lasts from the earlier beginning to the later end. Data that is no export or
+    cannot be stored raises InvalidInput, as `check` does for a record that must not be stored.
     """
     records = _records(exported, scope)
     for record in records:
-        if record.kind == MEMORY:
-            check(memory_of(record))
+        check(record)
+    records = await _with_free_ids(store, scope, records)
     new = 0
     for at in range(0, len(records), _BATCH):
         batch = records[at : at + _BATCH]
@@ -143,8 +143,10 @@ async def restore_scope(
                 continue
             new += len(batch)
             break
+    begun = {record.id: record for record in records if record.kind == CONVERSATION}
     for item in exported["conversations"]:
-        await _continue(store, scope, item["id"], item.get("read"))
+        restored, read = begun[item["id"]], item.get("read")
+        await until_written(partial(_continue, store, scope, restored, read), "what was restored")
     keys = {record.key for record in records if record.kind == MEMORY and record.key is not None}
     if keys:
         await until_written(partial(_settle_keys, store, scope, keys), "what was restored")
@@ -185,15 +187,55 @@ def _one_holds(versions: Sequence[Record]) -> list[Change]:
     return changes
 
 
-async def _continue(store: Store, scope: Scope, conversation: str, read: str | None) -> None:
-    """Mark the imported turns as read, since cursors refer to positions in this store."""
-    found = await store.read(scope, CONVERSATION, [conversation])
-    last = await store.read(scope, TURN, [read]) if read is not None else []
-    if not (found and last) or cursor_of(found[0]) >= last[0].seq:
+async def _with_free_ids(store: Store, scope: Scope, records: Sequence[Record]) -> list[Record]:
+    """`records`, in which a version of a key has the id that it has here, or another if that is another's.
+
+    Ids of versions follow from key, author and number, so those of two stores may be the same. A new id
+    follows from the old one and the time, so that importing again adds nothing.
+    """
+    versions = [memory_of(r) for r in records if r.kind == MEMORY and r.key is not None]
+    known = [memory_of(r) for r in await scan_all(store, scope, MEMORY)] if versions else []
+    by_id = {memory.id: memory for memory in known}
+    by_value = {(memory.key, memory.text, memory.valid_from): memory.id for memory in known}
+    renamed: dict[str, str] = {}
+    for memory in versions:
+        ours = by_id.get(memory.id, memory)
+        if same := by_value.get((memory.key, memory.text, memory.valid_from)):
+            renamed[memory.id] = same
+        # one that differs in its text alone was masked or partly forgotten here
+        elif ours.text != memory.text and ours.valid_from != memory.valid_from:
+            renamed[memory.id] = memory_id(memory.id, memory.valid_from.isoformat())
+    if not renamed:
+        return [*records]
+
+    def changed(record: Record) -> Record:
+        if record.kind != MEMORY:
+            return record
+        names = {name: record.data.get(name) for name in ("supersedes", "superseded_by")}
+        moved = {name: renamed[old] for name, old in names.items() if old in renamed}
+        return replace(record, id=renamed.get(record.id, record.id), data={**record.data, **moved})
+
+    return [changed(record) for record in records]
+
+
+async def _continue(store: Store, scope: Scope, restored: Record, read: str | None) -> None:
+    """Extend the stored conversation to the times of `restored`, and mark the imported turns as read.
+
+    Cursors refer to positions in this store.
+    """
+    found = await store.read(scope, CONVERSATION, [restored.id])
+    if not found:
         return
-    moved = record_of_conversation(conversation_of(found[0]), cursor=last[0].seq)
-    with contextlib.suppress(WriteConflict):  # a reader continues it already
-        await store.write(scope, [Put.over(found[0], moved)])
+    last = await store.read(scope, TURN, [read]) if read is not None else []
+    ours, theirs = conversation_of(found[0]), conversation_of(restored)
+    moved = {
+        "started_at": min(ours.started_at, theirs.started_at).isoformat(),
+        "updated_at": max(ours.updated_at, theirs.updated_at).isoformat(),
+        CURSOR: max([cursor_of(found[0]), *(record.seq for record in last)]),
+    }
+    new = replace(found[0], data={**found[0].data, **moved})
+    if new.data != found[0].data:
+        await store.write(scope, [Put.over(found[0], new)])
 
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
@@ -404,15 +446,33 @@ async def copy_memory(
 
     Raises:
         EmbeddingMismatch: `named`, and the target has vectors of another model; nothing was written.
-        InvalidInput: the target holds other data of a user of the source; nothing was written.
+        InvalidInput: the target holds other data of a user of the source, or other users and marks of
+            erasures that the source lacks; nothing was written.
         WriteConflict: one of them was written to meanwhile; copy again.
         StoreError: a store cannot be opened, read or written; when copied again, it resumes.
     """
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
         async with opened(target, wanted, as_it_is=not named) as (given, its):
+            await _check_marks(taken, given)
             copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
     return CopiedMemory(copied=copied, source=theirs, target=its)
+
+
+async def _check_marks(source: Store, target: Store) -> None:
+    """Leave no mark in `target` of an erasure that the records of `source` did not undergo.
+
+    With the mark it would not be repeated, and what was erased would be back.
+    """
+    if await target.scopes() == [MARKS]:
+        await target.erase(MARKS)
+        return
+    made = {mark.id for mark in await scan_all(source, MARKS, ERASURE)}
+    if any(mark.id not in made for mark in await scan_all(target, MARKS, ERASURE)):
+        raise InvalidInput(
+            "something was forgotten in the target that the source may still hold: copy into an empty store, "
+            "or export and import single users"
+        )
 
 
 @asynccontextmanager

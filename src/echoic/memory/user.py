@@ -15,12 +15,20 @@ from echoic.memory.concurrency import load
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.profile import TimeReader, change_directives, model_profile, profile_of, read_directives
+from echoic.memory.profile import (
+    DIRECTIVES,
+    TimeReader,
+    change_directives,
+    directives_of,
+    model_profile,
+    profile_of,
+    read_directives,
+)
 from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all, turn_of
 from echoic.memory.service_context import Parts
 from echoic.memory.telemetry import OperationSpan, content_of
-from echoic.stores.base import Store
+from echoic.stores.base import Record, Store
 from echoic.types import (
     Category,
     Consent,
@@ -526,14 +534,22 @@ class UserMemory:
         """Import what `export` returned, for any user; existing records stay unchanged.
 
         If a key has another value here, the newest becomes current and the others history. Returns the number
-        of new records. Raises InvalidInput, and writes nothing, if it is not an export.
+        of new records. Raises InvalidInput, and writes nothing, if it is not an export, or if something in it
+        could not be stored otherwise either (`set`, `set_directives`).
         """
         from echoic.memory.export import restore_scope
 
-        def check(memory: Memory) -> None:
-            self._parts.write_filter.refuse_instructions(
-                f"memory {brief(memory.id)}", memory.text, memory.statement, memory.context, key=memory.key
-            )
+        def check(record: Record) -> None:
+            refuse = self._parts.write_filter
+            if record.kind == DIRECTIVES:
+                told = directives_of(record)
+                presets = told.pacing, told.verbosity, told.formality, told.language
+                refuse.refuse_instructions("a directive", *presets, *told.free.values())
+            elif record.kind == MEMORY:
+                memory, named = memory_of(record), f"memory {brief(record.id)}"
+                said, key = memory.statement or memory.text, memory.key
+                refuse.refuse_instructions(named, memory.text, memory.statement, memory.context, key=key)
+                refuse.refuse_third_parties(named, said, memory.context, key=key)
 
         count = await restore_scope(self._parts.store, self.scope, exported, check)
         self._parts.background.poke()

@@ -192,8 +192,8 @@ async function exchange(text, coming, uses = () => {}) {
   const held = conversation;
   const reply = await api.say(text, held, (name, data) => (name === "tool" ? uses(data.name) : coming(data.text)));
   operations.add(`“${text}”`, stepsOfReply(reply));
-  // an erasure took the conversation along; what is said next begins another
-  if (conversation === held) conversation = reply.receipt ? "" : reply.conversation;
+  // an erasure of everything destroys the conversation too; what is said next begins another
+  if (conversation === held) conversation = reply.receipt && !reply.heard ? "" : reply.conversation;
   keepPlace();
   return reply;
 }
