@@ -56,6 +56,51 @@ async def test_a_correction_of_something_else_moves_nobody(ana, lines):
             {"home": "London"},
         ),
         (("I'm 45.", ">Forty-five?", "No, fifty."), {"age": "50"}),
+        (("I'm 45.", ">How many tickets?", "Sorry, fifty."), {"age": "45"}),
+        (("I live in Leeds.", ">Where are you flying to?", "Sorry, Paris."), {"home": "Leeds"}),
+        (("My name is Ruth.", ">Is the appointment for Tim?", "No, Tom."), {"user_name": "Ruth"}),
+        (("My name is Ruth.", ">Ruth, is the appointment for Tim?", "No, Tom."), {"user_name": "Ruth"}),
+        (("My name is Ruth.", ">Did Emma book it?", "No, Sarah."), {"user_name": "Ruth"}),
+        (("My name is Ruth.", ">Who is it for?", "Sorry, Tom."), {"user_name": "Ruth"}),
+        (("My name is Tim.", ">Tom?", "No, Tim."), {"user_name": "Tim"}),
+        (("My name is Tom.", ">Tom, is it?", "No, Tim."), {"user_name": "Tim"}),
+        (("My name is Ruth.", ">And your name is Tim?", "No, Tom."), {"user_name": "Tom"}),
+        (("My name is Ruth.", ">How can I help you, Ruth?", "Sorry, it's Rachel."), {"user_name": "Rachel"}),
+        (("My wife is called Ann.", ">And your daughter is Beth?", "No, Clara."), {"wife_name": "Ann"}),
+        (("My wife is called Ann.", ">Your wife is Anna?", "No, Hannah."), {"wife_name": "Hannah"}),
+        (
+            ("My phone number is 0161 496 0123.", ">Are you in room 123?", "No, 321."),
+            {"phone": "01614960123"},
+        ),
+        (
+            ("My phone number is 0161 496 0123.", ">And your order number is 123456?", "No, 654321."),
+            {"phone": "01614960123"},
+        ),
+        (
+            ("My phone number is 0161 496 0123.", ">That is 0161 496 0123?", "No, 124."),
+            {"phone": "01614960124"},
+        ),
+        (("My phone number is 0161 496 0123.", ">Ending 123?", "No, 124."), {"phone": "01614960124"}),
+        (("My phone number is 0161 496 0123.", ">0123?", "No, 0124."), {"phone": "01614960124"}),
+        (("My phone number is 0161 496 0123.", ">Thank you.", "Sorry, 0124."), {"phone": "01614960124"}),
+        (
+            ("I live at 12 Park Road.", ">Shall we deliver to 14 Elm Close?", "No, 16 Elm Close."),
+            {"address": "12 Park Road"},
+        ),
+        (
+            ("I live at 12 Park Road.", ">Shall we deliver to 14 Mill Road?", "No, 16 Mill Road."),
+            {"address": "12 Park Road"},
+        ),
+        (("I live at 12 Park Road.", ">20 Park Road?", "No, 21 Park Road."), {"address": "21 Park Road"}),
+        (
+            ("My email is ruth@acme.com.", ">Shall I copy in tim@acme.org?", "No, tom@acme.org."),
+            {"email": "ruth@acme.com"},
+        ),
+        (
+            ("My email is ruth@acme.com.", ">Was it rut@acme.com?", "No, ruth7@acme.com."),
+            {"email": "ruth7@acme.com"},
+        ),
+        (("I'm a nurse.", ">Would you like a doctor?", "No, a plumber."), {"occupation": "nurse"}),
     ],
 )
 async def test_an_answer_to_the_agent_corrects_only_what_the_agent_read_back(ana, lines, left):

@@ -185,9 +185,26 @@ _KNOWN: Final = {
 }
 # Kinds whose readers take nothing else for them.
 _WRITTEN: Final = frozenset("age birthday email phone address".split())
-# Kinds of them that an agent asks about in passing; numbers and addresses are rather read back.
-_COUNTED: Final = frozenset({"age", "birthday"})
+# Words with which an agent asks for another value of a kind.
+_ASKS: Final = {
+    "name": re.compile(r"\b(?:who|whose|called|(?<!your )name)\b"),
+    **dict.fromkeys(
+        ("home", "origin", "birthplace", "grew_up_in"),
+        re.compile(r"\bwhere\b|\b(?:which|what) (?:city|town|country|place|airport|station|branch|area)\b"),
+    ),
+    "employer": re.compile(r"\b(?:who|where)\b|\b(?:which|what) (?:firm|company|shop|store|bank|brand)\b"),
+    "age": re.compile(r"\bhow (?:many|much|long|old)\b|\bwhat (?:time|number)\b"),
+    "birthday": re.compile(r"\bwhen\b|\b(?:which|what) (?:day|date)\b"),
+    "email": re.compile(r"\be-?mail\b"),
+    "phone": re.compile(r"\b(?:number|code|reference|digits|extension|room)\b"),
+    "address": re.compile(r"\b(?:where|address|postcode|deliver|collect)\b"),
+}
+_TRADES: Final = frozenset({"occupation", "industry"})
 _READ_BACK: Final = pattern("corrections.read_back")
+_ENDING: Final = re.compile(r"\b(?:end|ends|ending|last|digits|your (?:phone |mobile |contact )?number) ")
+_EXTENSION: Final = 5
+"""The most digits that may be the number of a room or an extension: alone they repeat no telephone number."""
+_READ_ALIKE: Final = 0.7
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
@@ -241,19 +258,65 @@ def _spoken_of(key: str, since: str) -> bool:
 
 
 def _asked_of(old: SelfStatement, asked: str) -> bool:
-    """Whether the agent asked about another value of the same kind ("fly to Paris?"); not if `old` is read
-    back ("Leeds, in England?", "did you say Reading?").
+    """Whether the agent asked about something else that the words may answer ("fly to Paris?", "how many
+    tickets?"); not if `old` is read back ("Leeds, in England?", "did you say Reading?").
     """
-    known, reader = _KNOWN.get(old.key), VALUES.get(old.key) if old.key in _COUNTED else None
-    for said in sentences(asked) if known or reader else ():
-        values = {token.low for token in said.tokens if known and token.low in known}
-        found = [reader(said, at) for at in range(len(said))] if reader else []
-        values |= {value.text for value in found if value}
-        again = old.text in values or not set(fold(old.text).split()).isdisjoint(said.line.split())
-        again = again or _READ_BACK.search(said.line) is not None
-        if said.question and values and not again:
+    slot = old.key.partition(":")[0]
+    kind = "name" if slot.endswith("_name") else slot
+    if kind in _TRADES:
+        return any(said.question and not _again(said, old) for said in sentences(asked))
+    asks = _ASKS.get(kind)
+    for said in sentences(asked) if asks else ():
+        offered = _offered(said, kind, old)
+        if offered and (said.question or kind == "phone") and not _read_back(said, kind, offered, old):
+            return True
+        if said.question and asks and asks.search(said.line) and not _again(said, old):
             return True
     return False
+
+
+def _offered(said: Sentence, kind: str, old: SelfStatement) -> set[str]:
+    """The values of a kind in what the agent said."""
+    if kind in _KNOWN:
+        return {token.low for token in said.tokens if token.low in _KNOWN[kind]}
+    if kind == "name":
+        mine = fold(old.text).split()
+        return {said.low(at) for at in range(len(said)) if said.low(at) not in mine and _names(said, at)}
+    if kind == "phone":
+        runs = [run.text for at in range(len(said)) if (run := spoken_values.digits(said, at))]
+        return {run for run in runs if not any(run != other and other.endswith(run) for other in runs)}
+    return {value.text for at in range(len(said)) if (value := VALUES[kind](said, at))}
+
+
+def _names(said: Sentence, at: int) -> bool:
+    """Whether the word at `at` names a person, as far as can be told."""
+    token = said.tokens[at]
+    if token.low in GIVEN or not token.low.isalpha():
+        return token.low in GIVEN
+    written = token.capital and at > 0 if said.cased else True
+    return written and not (wordlike(token.low) or token.low in PLACES | FIRMS | FUNCTION)
+
+
+def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement) -> bool:
+    """Whether the values `offered` by the agent repeat `old`, or were misheard for it."""
+    if kind == "name":
+        own = old.key == "user_name" and "your name" in said.line
+        return own or any(_similar(value, old.text) for value in offered)
+    if kind in {"address", "email"}:
+        return any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
+    if kind != "phone":
+        return old.text in offered or _again(said, old)
+    bare = _ENDING.search(said.line) or all(
+        token.low in FUNCTION or _kind(token) == "number" for token in said.tokens
+    )
+    parts = {value for value in offered if value in old.text and (bare or len(value) > _EXTENSION)}
+    return bool(parts) or any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
+
+
+def _again(said: Sentence, old: SelfStatement) -> bool:
+    """Whether the agent repeats a word of `old`, or says that it repeats something."""
+    repeated = not set(fold(old.text).split()).isdisjoint(said.line.split())
+    return repeated or _READ_BACK.search(said.line) is not None
 
 
 def given_up(said: Sentence, at: int) -> bool:
@@ -300,13 +363,17 @@ def _akin(new: str, old: SelfStatement, slot: str) -> bool:
         return abs(int(new) - int(old.text or new)) <= _AGE_SLIP
     if known is None or old.retracts:
         return True
-    words, before = fold(new).split(), fold(old.text).split()
-    alike = SequenceMatcher(None, fold(new), fold(old.text)).ratio() >= _ALIKE
-    return (
-        alike
-        or not known.isdisjoint(words)
-        or any(set(sound(w)) & set(sound(b)) for w in words for b in before)
-    )
+    return not known.isdisjoint(fold(new).split()) or _similar(new, old.text)
+
+
+def _similar(new: str, old: str) -> bool:
+    """Whether they look or sound alike."""
+    words, before = fold(new).split(), fold(old).split()
+    return _ratio(new, old) >= _ALIKE or any(set(sound(w)) & set(sound(b)) for w in words for b in before)
+
+
+def _ratio(one: str, other: str) -> float:
+    return SequenceMatcher(None, fold(one), fold(other)).ratio()
 
 
 def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repair | None:

@@ -7,7 +7,7 @@ in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -283,7 +283,12 @@ CONNECTING: Final = GREETINGS | words("guards.connecting")
 
 MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
+_QUESTION: Final = 400
+"""Characters of a question that are read, from its end; keeps matching linear."""
 _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
+# Somebody or something else that a question may be about.
+_OTHERS: Final = pattern("answers.others")
+_ADDRESSED: Final = re.compile(r"\byou(?:r|rs|'re|'ve|'d)?\b")
 _LEADING: Final = pattern("answers.leading")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
@@ -293,10 +298,10 @@ def completed(question: str, answer: str) -> str:
     """`answer` with its first sentence turned into a statement by the last sentence of the agent's
     `question`.
 
-    Unchanged if the question gives it no meaning.
+    Unchanged if the question gives it no meaning, or is about somebody else.
     """
-    asked, said = sentences(question)[-1:], sentences(answer)
-    opening = _opening(asked[0]) if asked else ""
+    asked, said = sentences(question), sentences(answer)
+    opening = _opening(asked) if asked else ""
     statement = _stated(opening, said[0]) if opening and said else ""
     if not statement:
         return answer
@@ -304,10 +309,16 @@ def completed(question: str, answer: str) -> str:
     return " ".join([statement + ".", *rest])
 
 
-def _opening(asked: Sentence) -> str:
+def _opening(asked: Sequence[Sentence]) -> str:
+    line = asked[-1].line[-_QUESTION:]
     for found, begun in _OPENINGS:
-        if match := found.search(asked.line):
-            return begun.format(**match.groupdict())
+        if match := found.search(line):
+            named = match.groupdict()
+            # "And the date of birth?" may be about whom the sentence before names
+            alone = named or _ADDRESSED.search(line)
+            about = line if alone else "".join(one.line for one in asked)[-_QUESTION:]
+            other = _OTHERS.search(about.replace(named.get("thing", "\0"), ""))
+            return "" if other else begun.format(**named)
     return ""
 
 
