@@ -130,11 +130,41 @@ async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
         ("Oh lovely, so now I live in Bristol, apparently, with a butler and a moat.", []),
         ("Please remember that I live in Bristol.", ["home"]),
         ("Good morning, this is Petra Novak speaking.", ["user_name"]),
+        ("I don't want to talk about my divorce.", ["avoid_topic:my divorce"]),
+        ("Let's not talk about politics.", ["avoid_topic:politics"]),
+        ("Keep your answers short.", ["answer_length"]),
+        ("Could you please call me in the evenings?", ["contact_time"]),
+        ("I need a wheelchair accessible room for tonight.", ["requirement:wheelchair accessible room"]),
+        ("I'm 72, do I get a discount?", ["age"]),
+        ("Does the curry have nuts, I'm allergic to nuts?", ["allergy:nuts"]),
     ],
 )
 async def test_what_a_rule_heard_in_words_that_state_nothing_is_not_believed(learned_from, text, keys):
     assert any(one.key == keys[0] for one in listen(text)) if keys else listen(text)
     assert [memory.key for memory in await learned_from(text)] == keys
+
+
+async def test_an_allergy_in_words_that_state_nothing_stays_unconfirmed(learned_from):
+    [allergy] = await learned_from("So now I'm allergic to cats, apparently, with bells on.")
+    assert (allergy.key, allergy.confirmed) == ("allergy:cats", False)
+
+
+async def test_a_call_of_words_that_state_nothing_is_read_to_its_end():
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in (
+            "So now I'm a vegan, apparently.",
+            "So now I live in Bristol, apparently.",
+            "So I work at Google now, according to this letter.",
+            "So now I'm a plumber, apparently.",
+            "I love waiting in queues.",
+            "I have asthma.",
+        ):
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.complete()
+        await call.distil()
+        assert [fact.text for fact in await user.facts()] == ["I have asthma"]
 
 
 async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):

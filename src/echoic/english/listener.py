@@ -556,8 +556,9 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
 
     `denied`: the value was denied ("I don't live in Rome").
     """
+    asks = said.question and not (key.startswith("allergy:") and _asks_before(said, end))
     if end >= len(said):
-        return said.question
+        return asks
     takes_back = (
         said.match(_TAGS, end)
         or said.match(_UNSAID, end)
@@ -565,13 +566,20 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
         or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
     )
-    return bool(takes_back) or (said.question and not _asks_later(said, end))
+    return bool(takes_back) or (asks and not _asks_later(said, end))
 
 
 def _asks_later(said: Sentence, end: int) -> bool:
     """Whether the question is a later clause, or only asks for assent: "I'm Ana, can you help me?"."""
     rest = [said.low(index) for index in range(end, min(len(said), end + 40))]
     return not _QUESTIONING.isdisjoint(rest) or said.low(len(said) - 1) in _ASSENTING
+
+
+def _asks_before(said: Sentence, end: int) -> bool:
+    """Whether the question is an earlier clause: "does it have nuts, I'm allergic to nuts?"."""
+    start = next((at for at in range(end - 1, 0, -1) if said.gap(at)), 0)
+    start += said.low(start) in {"because", "cause", "as", "and"}
+    return start > 3 and said.low(0) in AUXILIARIES and said.low(start) in {"i", "i'm", "i've", "we're"}
 
 
 def jokes(said: Sentence) -> bool:

@@ -398,9 +398,9 @@ class Ledger:
         return [_put(self._held[name]) for name in self._changed]
 
     @property
-    def ended(self) -> int:
-        """How many stored current memories will end."""
-        return sum(self._held[name].version > 0 for name in self._ended)
+    def ended(self) -> frozenset[str]:
+        """Ids of the stored current memories that will end."""
+        return frozenset(name for name in self._ended if self._held[name].version > 0)
 
     async def newest(self, key: str, author: str | None) -> Memory | None:
         """The last version of `key` by `author`, current or not."""
@@ -491,6 +491,13 @@ class Ledger:
         held.memory = replace(held.memory, confirmed=True)
         self._changed[name] = None
         return held.memory
+
+    async def doubt(self, name: str) -> None:
+        """Mark the memory with the id `name` as unconfirmed, if it is current."""
+        held = await self._take(name)
+        if held is not None and held.memory.current and held.memory.confirmed:
+            held.memory = replace(held.memory, confirmed=False)
+            self._changed[name] = None
 
     async def retract(self, key: str, author: str | None, at: datetime) -> Memory | None:
         """End the current version of `key`, which becomes history; None if there is none."""

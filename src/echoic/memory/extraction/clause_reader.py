@@ -285,7 +285,7 @@ def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
 
 def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
     """Where another clause about the speaker begins: "… and I …", "…, we …"."""
-    for at in range(FEWEST, len(said) - FEWEST + 1):
+    for at in range(FEWEST - _contracted([said.low(0)]), len(said) - FEWEST + 1):
         aside = tuple(said.low(at - back) for back in (3, 2, 1)) == _ASIDE
         past = "used to " in said.line[: said.starts[at]]
         paused = said.gap(at) and (said.question or past or len(said) > _SHORT)

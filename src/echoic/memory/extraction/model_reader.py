@@ -336,7 +336,7 @@ class ModelReader:
         if len(proposed) > MOST_CHANGES:
             raise Unusable(f"{len(proposed)} changes for {len(turns)} turns; {MOST_CHANGES} at most")
         # before filtering: a model that would end so much has misread the rest as well
-        _guard(len(ended_by(proposed)), known)
+        _guard(ended_by(proposed), stretch, known)
         changes = grounded(consistent(proposed, turns), turns, known.memories)
         statements = [_statement(c) for c in changes if isinstance(c, (Add, Supersede))]
         return await compared(known, self._store, scope, self._embedder, statements), changes
@@ -372,7 +372,7 @@ class ModelReader:
             third_parties=self._third_parties,
         )
         distilled = await reconciler.take(changes)
-        _guard(ledger.ended, known)
+        _guard(ledger.ended, stretch, known)
         if distilled.retracted:
             await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
         moved = progress.moved(stretch.end).put()
@@ -398,8 +398,13 @@ class ModelReader:
         return Run(again_s=self._wait_s(failed), failed=kind)
 
 
-def _guard(ended: int, known: KnownMemories) -> None:
-    """Raise Unusable if a run would end more memories than it may."""
+def _guard(ends: frozenset[str], stretch: Stretch, known: KnownMemories) -> None:
+    """Raise Unusable if a run would end more memories than it may, apart from those learned from the turns it
+    reads: what rules learn from words that were not meant, it may end.
+    """
+    turns = {turn.id for turn in stretch.turns}
+    fresh = {one.id for one in known.memories if one.source and turns.issuperset(one.source)}
+    ended = len(ends - fresh)
     most = max(ALWAYS_ENDED, int(MOST_ENDED * len(known.memories)))
     if ended > most:
         raise Unusable(f"it would end {ended} of {len(known.memories)} memories, {most} at most")

@@ -148,6 +148,14 @@ class Retract:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Known memories are marked as unconfirmed: they were perhaps not meant."""
+
+    known: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakeBack:
     """The user retracted the value of a slot."""
 
@@ -165,7 +173,7 @@ class Unlearn:
     source: tuple[str, ...]
 
 
-Change = Add | Supersede | Confirm | Retract | TakeBack | Unlearn
+Change = Add | Supersede | Confirm | Retract | Doubt | TakeBack | Unlearn
 
 
 @runtime_checkable
@@ -317,9 +325,7 @@ class Reconciler:
         elif isinstance(change, TakeBack):
             await self._take_back(change, last)
         else:
-            for name in change.known:
-                if await self._changeable(name, last):
-                    self._note_retracted(await self._ledger.end(name, last.said_at))
+            await self._retract(change, last)
 
     def _cited(self, name: str, *, ends: bool) -> Turn | None:
         turn = self._all.get(name) if ends else self._turns.get(name)
@@ -400,6 +406,15 @@ class Reconciler:
             self._note_retracted(
                 await self._ledger.retract(change.key, self._ledger.scope.user, last.said_at)
             )
+
+    async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
+        for name in change.known:
+            if await self._changeable(name, last) is None:
+                continue
+            if isinstance(change, Doubt):
+                await self._ledger.doubt(name)
+            else:
+                self._note_retracted(await self._ledger.end(name, last.said_at))
 
     async def _unlearn(self, change: Unlearn) -> None:
         at = max((turn.said_at for name in change.source if (turn := self._all.get(name))), default=None)

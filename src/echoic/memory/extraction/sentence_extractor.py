@@ -36,7 +36,7 @@ from echoic.memory.extraction.clause_reader import (
 )
 from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
-from echoic.memory.extraction.reconciliation import Add, Change, Fact, Reading, Retract, Supersede
+from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
 from echoic.text.analysis import content_stems, content_words
 from echoic.types import Memory, Turn
@@ -174,8 +174,11 @@ _MOST_ENDED = 3
 """Memories that one reading may end: a caller corrects a few things in a call."""
 _DISBELIEVED = 0.3
 """Likelihood of a clause below which what the rules extracted from it is discarded."""
-_ALWAYS_BELIEVED = re.compile(r"(?:.*_)?name\Z|note:")
-"""Keys that are never discarded: "Good morning, Ada here" hardly scores as a statement."""
+_ALWAYS_BELIEVED = re.compile(
+    r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)\Z|(?:note|avoid_topic|requirement):"
+)
+"""Keys that are never discarded: names and requests hardly score as statements ("Good morning, Ada here",
+"keep your answers short")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +264,11 @@ def _says(heard: str, clause: Clause) -> bool:
 
 def _disbelieved(
     said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
-) -> Iterator[Retract]:
-    """Retractions from clauses that score as no statement: "so I'm a vegan now"."""
+) -> Iterator[Retract | Doubt]:
+    """Retractions from clauses that score as no statement: "so I'm a vegan now".
+
+    Discarding an allergy could harm its caller: it is only marked as unconfirmed.
+    """
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
@@ -271,7 +277,8 @@ def _disbelieved(
         naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
         if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
-            yield Retract(known=(memory.id,), source=memory.source)
+            change = Doubt if memory.key.startswith("allergy:") else Retract
+            yield change(known=(memory.id,), source=memory.source)
 
 
 def _changes(
