@@ -466,6 +466,31 @@ async def test_a_pin_in_mid_call_opens_what_an_attested_number_does_not(line):
     assert "diabetes" in phone.script.sent[-1]
 
 
+async def test_a_pin_that_an_attested_number_set_opens_no_more_than_the_number(line):
+    phone = await line(parrot)
+    await phone.memory().set("diagnosis", "I have diabetes")
+    await phone.memory().set("seat", "an aisle seat")
+    call = await phone.call(attestation=A)
+    assert "PIN is set" in await call.say(f"Set my PIN to {PIN}.")
+    assert "I know who you are" in await call.say(SAID)
+    await call.say("What about my diabetes?")
+    assert "an aisle seat" in phone.script.sent[-1]
+    assert "I have diabetes" not in phone.script.sent[-1]
+    await call.hang_up()
+    unproven = await phone.call(attestation="")
+    assert "I know who you are" in await unproven.say(SAID)
+    assert phone.phone.known(unproven.sid).caller.level == "attested"
+    await unproven.hang_up()
+    code = await phone.phone.links.give(phone.phone.callers.line_of("+15550100001"))
+    proved = await phone.call(attestation=A)
+    await proved.say(f"My code is {code.code}.")
+    assert "PIN is set" in await proved.say("Set my PIN to 730195.")
+    await proved.hang_up()
+    again = await phone.call(attestation="")
+    await again.say("My PIN is 730195.")
+    assert phone.phone.known(again.sid).caller.level == "proved"
+
+
 async def test_a_number_nobody_called_from_for_long_starts_as_a_strangers(line, monkeypatch):
     phone = await ana_has_a_pin(line, recycled_after_days=180)
     now = datetime.now(UTC)

@@ -360,3 +360,17 @@ async def test_a_time_whose_digits_are_those_of_a_secret_stays_one(url):
         await user.add_result("one", "step", {"note": "4734"}, at=at)
         (result,) = (await user.task("one")).results
         assert (result.at, result.value) == (at, {"note": "[PIN]"})
+
+
+async def test_a_recovery_phrase_of_24_words_is_read_together_with_its_question(url, tmp_path):
+    words = (
+        "orchard velvet thunder maple anchor pigeon lantern copper meadow silver bottle harbor "
+        "cinnamon blanket feather kingdom marble notebook oxygen pepper quarter ribbon saddle timber"
+    )
+    async with echoic.open(url, embedder="lexical") as memory:
+        call = await memory.user("ana").conversation("c1")
+        await call.append(Turn(speaker="agent", text="Please read me your recovery phrase."))
+        await call.append(Turn(speaker="user", text=words))
+        await call.append(Turn(speaker="agent", text=f"I have {words}."))
+        assert "thunder" not in str([turn.text for turn in await call.turns()])
+    assert b"thunder" not in bytes_in(tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import echoic
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory import forget_targets
+from echoic.memory.compliance import ChainedLog
 from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
 from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
@@ -699,3 +701,24 @@ class TestAskedForInACall:
         reply = await KeylessAgent(ana).reply(call, "In March I told you about the bishop. Erase that.")
         assert reply.text == UNCLEAR
         assert "titanium" in await recalled(ana, "knee screw")
+
+
+async def test_a_forget_that_was_cancelled_while_it_was_listed_destroys_nothing_later(tmp_path, monkeypatch):
+    url, goes_on = f"sqlite:///{tmp_path}/echoic.db", threading.Event()
+    append = ChainedLog.append
+
+    def slowly(self, *entries, **how):
+        assert goes_on.wait(10)
+        append(self, *entries, **how)
+
+    async with echoic.open(url, embedder="lexical") as memory:
+        await memory.user("ana").set("seat", "an aisle seat")
+        monkeypatch.setattr(ChainedLog, "append", slowly)
+        forgetting = asyncio.create_task(memory.user("ana").forget())
+        await asyncio.sleep(0.2)
+        forgetting.cancel()
+        goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await forgetting
+    async with echoic.open(url, embedder="lexical") as another:
+        assert (await another.user("ana").get("seat")).text == "an aisle seat"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import random
 
 import pytest
@@ -240,3 +241,24 @@ async def test_they_are_there_after_the_store_was_closed(tmp_path):
             assert (await notes.search("jazz")).items[0].name == "music"
             await memory.user("ana").set("music", "jazz")
             assert (await notes.search("jazz")).items[0].value == VALUES[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"private_key": "{key}"},
+        {"tls": {"secretKey": ["{key}"]}},
+        {"pem": "-----BEGIN PRIVATE KEY-----{key}-----END PRIVATE KEY-----"},
+        {"header": "Authorization: Bearer {key}"},
+    ],
+)
+async def test_a_long_key_without_line_breaks_is_masked(memory, value):
+    key = base64.b64encode(random.Random(3).randbytes(1200)).decode()
+    kept = (
+        await memory.user("ana")
+        .items("notes")
+        .set("one", json.loads(json.dumps(value).replace("{key}", key)))
+    )
+    assert key[100:200] not in str(kept.value)
+    named = await memory.user("ana").items("notes").set("api_key", key)
+    assert key[100:200] not in str(named.value)

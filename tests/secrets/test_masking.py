@@ -312,3 +312,60 @@ def test_a_card_beside_a_few_hexadecimal_digits_is_a_card(beside):
 def test_a_card_keeps_its_last_four_digits_only_when_it_was_said_whole():
     assert mask("it's 4111 1111 1111 1111").text == "it's [card ending 1111]"
     assert mask("my card number is 4111 11").text == "my card number is [card number]"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "again"),
+    [
+        (
+            "Please read me your recovery phrase.",
+            "orchard velvet thunder maple anchor pigeon lantern copper meadow silver bottle harbor",
+            "So orchard, velvet, thunder, maple, anchor, pigeon, lantern, copper, meadow, silver, bottle, harbor.",
+        ),
+        ("Go on.", "My password is purple rain forest", "İyi, shall I keep Purple Rain Forest?"),
+    ],
+)
+def test_a_secret_in_words_is_masked_wherever_it_is_repeated(asked, said, again):
+    kept = [
+        one.text for one in spoken([("agent", asked), ("user", said), ("agent", "Thanks."), ("agent", again)])
+    ]
+    assert "forest" not in kept[3].lower()
+    assert "harbor" not in kept[3]
+    known = [Known("password", "purple rain forest")]
+    assert mask_json({"note": "purple rain forest"}, known=known)[0] == {"note": "[password]"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"national_id": "078-05-1120"},
+        {"nationalId": "078051120"},
+        {"tax_id": "078-05-1120"},
+        {"passport_id": "X1234567"},
+        {"government_id": "AB123456C"},
+        {"card_id": "4111111111111111"},
+        {"account_id": "GB82WEST12345698765432"},
+        {"api_key_hash": "sk-abcdefghijklmnop1234567"},
+        {"session_id": "481516"},
+    ],
+)
+def test_a_secret_is_masked_in_a_field_of_an_id_too(value):
+    masked, found = mask_json(value, known=[Known("PIN", "481516")])
+    assert found
+    assert set(value.values()).isdisjoint(masked.values())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"session_id": "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"},
+        {"run_id": "5f481516-3a12-417c-9a26-481516703800"},
+        {"card_id": "5f5596842565431193800a67"},
+        {"tax_id": "3f2504e04f8911d39a0c0305e82c3301"},
+        {"account_sid": "AC" + "0a" * 16},
+        {"caller_id": "15550100088"},
+        {"order_id": "12345678"},
+    ],
+)
+def test_an_id_of_a_program_stays_whole(value):
+    assert mask_json(value, known=[Known("PIN", "481516")]) == (value, [])

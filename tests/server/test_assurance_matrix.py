@@ -147,6 +147,20 @@ async def test_no_route_tells_or_destroys_anything_above_what_the_caller_may_be_
 
 
 @pytest.mark.parametrize("most", SENSITIVITIES)
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("code", None), ("link", {"code": "47190283"}), ("pin", {"pin": "482913"})],
+)
+async def test_no_page_proves_on_the_telephone_more_than_its_caller_may_be_told(tmp_path, path, body, most):
+    memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": most})
+    async with serving(memory, settings_of()) as server:
+        someone = await server.identity()
+        answer = await server.client.post(f"/api/phone/{path}", json=body, headers=someone.headers)
+        refused = answer.status_code == 403 and answer.json()["code"] == "not_allowed"
+        assert refused is (most != "sensitive"), answer.text
+
+
+@pytest.mark.parametrize("most", SENSITIVITIES)
 async def test_no_voice_call_of_a_page_tells_anything_above_what_the_caller_may_be_told(tmp_path, most):
     calls = Calls(*(ToolCall(name, ask) for name, ask in AGENT_ASKS))
     script = Script(UserSays(QUESTION, after_ms=200), calls, Says("well", word_ms=50), open_ended=True)

@@ -386,7 +386,7 @@ class Compliance:
         if self._applying or (changes is not None and not changes):
             return await store.erase(scope, changes)
         async with self._holding(shared=True):
-            name = await asyncio.to_thread(self._list, scope, changes)
+            name = await self._listed(scope, changes)
             try:
                 erased = await store.erase(scope, changes)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
@@ -434,8 +434,24 @@ class Compliance:
         if not failed:
             self._failed.pop(scope, None)
 
-    def _list(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
+    async def _listed(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
+        """The id of an erasure that is now listed. If this is cancelled it is void: nothing was destroyed."""
         name = uuid4().hex
+        listing = asyncio.ensure_future(asyncio.to_thread(self._list, name, scope, changes))
+
+        async def withdraw() -> None:
+            with contextlib.suppress(StoreUnavailable):
+                await listing  # a thread goes on
+                await asyncio.to_thread(self.log.append, {"id": name, "void": True})
+
+        try:
+            await asyncio.shield(listing)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(withdraw()))
+            raise
+        return name
+
+    def _list(self, name: str, scope: Scope, changes: Sequence[Erasable] | None) -> None:
         puts = [change.record for change in changes or () if isinstance(change, Put)]
         drops = [change for change in changes or () if isinstance(change, Drop)]
         gone = [self.record(scope, drop.kind, drop.id) for drop in drops]
@@ -449,7 +465,6 @@ class Compliance:
                 "rewritten": [self.record(scope, put.kind, put.id) for put in puts],
             }
         )
-        return name
 
     def past(self) -> list[PastErasure]:
         """Every listed erasure. Blocking."""

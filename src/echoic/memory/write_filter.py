@@ -47,6 +47,7 @@ from echoic.secrets import (
     mask_turn,
     replaced,
 )
+from echoic.secrets.forms import BLOCK
 from echoic.stores.base import Change, Put, Record, Store
 from echoic.types import Memory, Scope
 
@@ -76,8 +77,14 @@ _TELLING: Final = 6
 """Digits of a number that is hardly repeated by chance; a caller must repeat twice as many."""
 _READ_BACK: Final = 4
 """Digits that suffice in an agent's words, or in a tool's arguments."""
-_ENCODED: Final = re.compile(r"(?<![\w+/=.-])(?!eyJ)[A-Za-z0-9+/_=-]{512,}")
-"""Binary data as text, such as an image. No key is as long, except JSON tokens, which begin with "eyJ"."""
+_LEAST_ENCODED: Final = 512
+_ENCODED: Final = re.compile(
+    r"(?<![\w+/=.-])(?<!bearer )(?<!basic )(?!(?-i:eyJ))[A-Za-z0-9+/_=-]{512,}", re.IGNORECASE
+)
+"""Binary data as text, such as an image. Keys as long are JSON tokens, which begin with "eyJ", and those that
+something announces."""
+_PROBE: Final = "k3Yq9Zt7Lm2Xw8Vb4Nc6"
+"""Masked only in a field whose name announces a key."""
 _STAND_IN: Final = "\ue000"
 """A private-use character, which no spoken text contains."""
 _TOLD: Final = 128
@@ -279,15 +286,23 @@ class WriteFilter:
             encoded.append(found.group())
             return f"{_STAND_IN}{len(encoded) - 1}{_STAND_IN}"
 
+        def without(text: str, label: str) -> str:
+            if len(text) < _LEAST_ENCODED or BLOCK.search(text) or mask_named(_PROBE, label)[1]:
+                return text
+            return _ENCODED.sub(stand_in, text)
+
         if _STAND_IN not in json.dumps(data, ensure_ascii=False):
-            data = _each_text(data, lambda text: _ENCODED.sub(stand_in, text))
+            data = {
+                field: _each_text(each, without, name if field == "value" else field)
+                for field, each in data.items()
+            }
         data = data | {"value": self.value(scope, data.get("value"), name)}
         masked: dict[str, Any] = self.value(scope, data)
         if not encoded:
             return masked
         put_back = re.compile(f"{_STAND_IN}([0-9]+){_STAND_IN}")
         whole: dict[str, Any] = _each_text(
-            masked, lambda text: put_back.sub(lambda found: encoded[int(found[1])], text)
+            masked, lambda text, _: put_back.sub(lambda found: encoded[int(found[1])], text)
         )
         return whole
 
@@ -510,13 +525,16 @@ class WriteFilter:
             self._known.popitem(last=False)
 
 
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON with `change` applied to each text, except names."""
+def _each_text(value: Any, change: Callable[[str, str], str], label: str = "") -> Any:
+    """JSON with `change` applied to each text and the label that `mask_json` gives it, except names."""
     if isinstance(value, str):
-        return change(value)
+        return change(value, label)
     if isinstance(value, Mapping):
-        return {name: _each_text(each, change) for name, each in value.items()}
-    return [_each_text(each, change) for each in value] if isinstance(value, list | tuple) else value
+        lead = label.rpartition(".")[2]
+        return {name: _each_text(each, change, f"{lead}.{name}") for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_each_text(each, change, label) for each in value]
+    return value
 
 
 def _digest(*fields: str | None) -> bytes:

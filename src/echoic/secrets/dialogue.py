@@ -321,8 +321,8 @@ def _said_again(text: str, known: Iterable[Known]) -> Iterator[SecretSpan]:
 
 
 def leans_on_context(said: Said) -> bool:
-    """Whether the turns before can change the meaning of `said`: it is short, or has a number."""
-    return any((len(said.text) <= 160, _NUMBERED.search(said.text), DECLINES.search(said.text)))
+    """Whether the turns before can change the meaning of `said`: it is short enough, or has a number."""
+    return any((len(said.text) <= 400, _NUMBERED.search(said.text), DECLINES.search(said.text)))
 
 
 _NUMBERED = re.compile(

@@ -374,7 +374,7 @@ def _is_telephone(found: re.Match[str], cues: Cues) -> bool:
 # Prefixes as their issuers publish them, each with the shortest tail they give out.
 _PREFIXED = re.compile(_PATTERNS["prefixed"], re.VERBOSE)
 _BEARER = re.compile(r"(?<!\w)(?:bearer|basic)\s+([A-Za-z0-9+/_.=~-]{16,}+)", re.IGNORECASE)
-_BLOCK = re.compile(r"-----\s?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|MESSAGE)[A-Z0-9 ]{0,20}-----")
+BLOCK = re.compile(r"-----\s?BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|MESSAGE)[A-Z0-9 ]{0,20}-----")
 _BLOCK_END = re.compile(r"-----\s?END [A-Z0-9 ]{0,60}-----")
 _RANDOM = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{20,}+={0,2}")
 _LEAST_ENTROPY = 3.5
@@ -397,13 +397,13 @@ def keys(view: View) -> Iterator[Form]:
 
 
 def _blocks(text: str) -> Iterator[Form]:
-    begin = _BLOCK.search(text)
+    begin = BLOCK.search(text)
     while begin:
         end = _BLOCK_END.search(text, begin.end())
         # A key that was cut off is still secret.
         last = end.end() if end else len(text)
         yield Form("key-block", begin.start(), last)
-        begin = _BLOCK.search(text, last)
+        begin = BLOCK.search(text, last)
 
 
 def _is_random(token: str) -> bool:

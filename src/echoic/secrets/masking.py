@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from echoic.secrets import values
-from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, keys
+from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, is_iban, keys
 from echoic.secrets.labels import SECRETS, WORDED, Secret, labelled
 from echoic.secrets.topics import hidden, is_scaled, near
 from echoic.text.spoken_numbers import View, runs, views_of
@@ -113,7 +113,7 @@ class Known:
     @property
     def words(self) -> str:
         """The words to search for; empty if they are too ordinary."""
-        plain = self.value.strip().lower()
+        plain = self.value.strip()
         telling = " " in plain or any(not c.isalpha() for c in plain)
         return plain if telling and len(plain) >= 6 and not plain.replace(" ", "").isdecimal() else ""
 
@@ -124,9 +124,10 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     `known` are earlier secrets that may be repeated here.
     """
     known = tuple(known)
-    if len(text) < 3 or _TELLING.search(text) is None:
+    telling = len(text) > 2 and _TELLING.search(text) is not None
+    if not telling and not known:
         return Masked(text)
-    return apply(text, lambda part: [*_look(part), *_repeated(part, known)])
+    return apply(text, lambda part: [*(_look(part) if telling else ()), *_repeated(part, known)])
 
 
 def apply(text: str, look: Any) -> Masked:
@@ -166,6 +167,18 @@ def _look(text: str) -> list[SecretSpan]:
 
 def _without_ids(text: str) -> list[SecretSpan]:
     return [one for one in _look(text) if one.kind != "ID number"]
+
+
+def _in_id(text: str) -> Iterator[SecretSpan]:
+    """What an id of a program is not by chance: a card, an IBAN, or a key by its prefix."""
+    compact = text.replace("-", "")
+    if (compact.isdecimal() and is_card(compact)) or is_iban(compact.upper()):
+        whole = not compact.isdecimal()
+        yield SecretSpan("account number" if whole else "card", 0, len(text), text, whole)
+    for view in () if _NO_KEY.fullmatch(text) else views_of(text):
+        for key in keys(view):
+            if key.rule == "key-prefix":
+                yield _original(view, "API key", key.start, key.end, False)
 
 
 def _amount(one: SecretSpan, text: str) -> bool:
@@ -245,12 +258,13 @@ def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
     """Earlier secrets that are repeated."""
     if not known:
         return
-    lowered = text.lower()
+    folded = text.casefold()
     for one in known:
-        if words := one.words:
-            for place in re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", lowered):
-                if len(lowered) == len(text):
-                    yield SecretSpan(one.kind, place.start(), place.end(), one.value)
+        words = re.findall(r"[^\s,]+", one.words)
+        if words and words[0].casefold() in folded:
+            again = r"[\s,]+".join(map(re.escape, words))
+            for place in re.finditer(rf"(?<!\w){again}(?!\w)", text, re.IGNORECASE):
+                yield SecretSpan(one.kind, *place.span(), one.value)
     if not any(len(one.digits) >= 4 for one in known):
         return
     for view in views_of(text):
@@ -330,6 +344,13 @@ def marker_of(one: SecretSpan) -> str:
 # -- values that are no text
 
 _IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:(?<!sa)(?<!pa)id|Id|ids|uuid|handle|hash|digest|etag)$")
+# Names of official numbers, which are no ids of a program.
+_OFFICIAL = re.compile(
+    r"\b(?:national|tax(?:payer)?|passport|government|gov|citizen|resident|voter|licen[cs]e)"
+    r"(?: identity| card| document)? id$"
+)
+# Ids of accounts and of keys that begin as keys do.
+_NO_KEY = re.compile(r"(?:AC|SK)[0-9a-f]{32}|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|pk_\w+")
 _TELEPHONE = re.compile(
     r"\b(?:(?:tele)?phones?|mobiles?|cell|tel|fax|whatsapp|msisdn|caller|from|to)(?: numbers?| no| nr)?$"
 )
@@ -379,15 +400,16 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
             masked, found = mask_json(parsed, label=label, known=known)
             return (json.dumps(masked, ensure_ascii=False), found) if found else (text, [])
     name = " ".join(word.lower() for word in _PARTS.findall(label))
-    if label and _IDS.search(label.rpartition(".")[2]) and len(text) < 200 and " " not in text:
+    is_id = bool(_IDS.search(label.rpartition(".")[2])) and len(text) < 200 and " " not in text
+    if is_id and _HEX_ID.fullmatch(text):
         return text, []
-    if _TELEPHONE.search(name) and not any(map(str.isalpha, text)):
-        # many telephone numbers have the form of an ID, or its check digits
-        result = apply(text, lambda part: [*_without_ids(part), *_repeated(part, tuple(known))])
-    else:
-        result = mask(text, known=known)
+    if official := _OFFICIAL.search(name) is not None:
+        name = "id number"
+    result = _in_field(text, name, tuple(known), is_id=is_id and not official)
+    if is_id and not official:
+        return result.text, list(result.found)
     if not name or MARKER.fullmatch(text) or (_TELLING.search(name) is None and "cvv" not in name):
-        extra = name and any(
+        extra = official or any(
             word in name
             for word in ("card", "account", "ssn", "social", "cpf", "iban", "cvc", "routing", "sort")
         )
@@ -398,3 +420,13 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
     if whole.found and whole.found[0].start == len(lead) and whole.text.startswith(lead):
         return whole.text[len(lead) :], list(whole.found)
     return result.text, list(result.found)
+
+
+def _in_field(text: str, name: str, known: tuple[Known, ...], *, is_id: bool) -> Masked:
+    """`text` without what is a secret in it whatever its name announces."""
+    if is_id:
+        return apply(text, lambda part: [*_in_id(part), *_repeated(part, known)])
+    if _TELEPHONE.search(name) and not any(map(str.isalpha, text)):
+        # many telephone numbers have the form of an ID, or its check digits
+        return apply(text, lambda part: [*_without_ids(part), *_repeated(part, known)])
+    return mask(text, known=known)

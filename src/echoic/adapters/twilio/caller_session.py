@@ -197,7 +197,7 @@ class Verification:
         if not self._setting:
             return asked
         try:
-            await self._phone.callers.pins.set(caller.user, proof.digits)
+            await self._phone.callers.pins.set(caller.user, proof.digits, level=caller.level)
         except InvalidInput:
             return asked
         self._setting = False

@@ -18,7 +18,7 @@ from echoic.adapters.twilio.identity_claims import same_name
 from echoic.adapters.twilio.proofs import Pins
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
-from echoic.memory.assurance import Level
+from echoic.memory.assurance import LEVELS, Level
 from echoic.memory.phone_registry import PhoneLine, happened, holding, identity_of, line_key, line_of
 from echoic.memory.records import CONVERSATION, MEMORY, PHONE_LINE, PHONE_OF, scan_all
 from echoic.memory.service import MemoryService
@@ -323,12 +323,13 @@ class Callers:
         if len(theirs) != 1:
             return None
         user = theirs[0]
+        levels = [await self.pins.level(user), *([caller.level] if user == caller.user else [])]
         return replace(
             caller,
             user=user,
             guest=False,
             number_proven=caller.number_proven or user in owners,
-            level="proved",
+            level=max(levels, key=LEVELS.index),
             proved=caller.proved | {user},
             name=await self._name(user),
             people=line.people or None,

@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.errors import InvalidInput, WriteConflict
+from echoic.memory.assurance import Level
 from echoic.memory.concurrency import until_written
 from echoic.memory.phone_registry import PIN_GUESSES, line_key, nonce
 from echoic.memory.records import LINK_CODE, LINK_GUESSES, PHONE_PIN, memory_id, scan_all
@@ -53,8 +54,11 @@ class Pins:
         self._store = memory.backing_store
         self._guesses = Guesses(self._store, memory.scope.everyone, clock, WITHIN_S)
 
-    async def set(self, user: str, pin: str) -> None:
+    async def set(self, user: str, pin: str, *, level: Level = "account") -> None:
         """Set the PIN of `user`, whose identity you have verified otherwise.
+
+        `level` is how certain they are. Unless callers of that level are told everything, the PIN proves no
+        more later.
 
         Raises:
             InvalidInput: not six digits, or digits that are easy to guess. The message does not repeat them.
@@ -62,6 +66,8 @@ class Pins:
         check_pin(pin)
         salt = secrets.token_bytes(16)
         data = {"salt": salt.hex(), "n": _COST, "hash": (await self._hash(pin, salt, _COST)).hex()}
+        if self._service.assurance[level] != "sensitive":
+            data["level"] = level
         record = Record(kind=PHONE_PIN, id=_PIN, data=data)
         await self._store.write(self._service.user(user, self._deployment).scope, [Put(record=record)])
 
@@ -69,6 +75,11 @@ class Pins:
         """Remove the PIN of `user`."""
         scope = self._service.user(user, self._deployment).scope
         await self._store.write(scope, [Drop(kind=PHONE_PIN, id=_PIN)])
+
+    async def level(self, user: str) -> Level:
+        """The assurance level of whoever gives the PIN of `user`."""
+        record = await self._record(user)
+        return "proved" if record is None else record.data.get("level", "proved")
 
     async def has(self, user: str) -> bool:
         """Whether `user` has a PIN."""

@@ -15,6 +15,7 @@ from pydantic import Field
 from echoic.adapters.twilio.callers import PhoneLines
 from echoic.adapters.twilio.proofs import TYPED_DIGITS, LinkCodes, Pins
 from echoic.errors import NotAllowed
+from echoic.memory.assurance import PROVE
 from echoic.memory.deployment_keys import Role
 from echoic.server.credentials import (
     CALLER_HEADER,
@@ -354,12 +355,15 @@ class Unlinked(ResponseModel):
     unlinked: int = Field(description="The number of telephones that were unlinked.")
 
 
-@router.post("/api/phone/code", summary="Get a code to say on the phone", responses=responses(401, 429, 503))
+@router.post(
+    "/api/phone/code", summary="Get a code to say on the phone", responses=responses(401, 403, 429, 503)
+)
 async def give_code(caller: AsCaller, shared: Shared) -> PhoneCode:
     """A caller who says or types this code is served as this user for the rest of the call. The telephone is
     linked to the user for later calls only if the number is proven to be the caller's and nobody else has
-    memories on it. An earlier code becomes invalid.
+    memories on it. An earlier code becomes invalid. For callers who may be told everything.
     """
+    _may_prove(caller, shared)
     given = await _codes(caller, shared).give(caller.principal.user)
     return PhoneCode(code=given.code, good_until=given.good_until)
 
@@ -373,8 +377,9 @@ async def take_code(caller: AsCaller, shared: Shared, asked: TakePhoneCode) -> P
     """The phone agent gives this code to a caller whose number is proven. From the next call on, the
     telephone belongs to this user, and its next caller is told. A wrong, used or expired code is refused
     with 403, as is every code after too many wrong ones, and a code for a telephone on which someone has
-    memories who did not prove their identity in that call.
+    memories who did not prove their identity in that call. For callers who may be told everything.
     """
+    _may_prove(caller, shared)
     digits = "".join(character for character in asked.code if character in "0123456789")
     proven = await _codes(caller, shared).take_proof(digits) if len(digits) == TYPED_DIGITS else None
     if proven is None:
@@ -403,13 +408,15 @@ async def unlink(caller: AsCaller, shared: Shared) -> Unlinked:
 @router.post(
     "/api/phone/pin",
     summary="Set a PIN for the phone",
-    responses=responses(401, 413, 422, 429, 503),
+    responses=responses(401, 403, 413, 422, 429, 503),
 )
 async def set_pin(caller: AsCaller, shared: Shared, asked: PhonePin) -> HasPin:
     """With the PIN, the user can prove their identity on telephones that are linked to them or on which they
     gave a code once, even without carrier attestation. A new PIN replaces the old one. After five wrong
-    attempts within a day, over all telephones, no PIN is accepted until a day after the first.
+    attempts within a day, over all telephones, no PIN is accepted until a day after the first. For callers
+    who may be told everything.
     """
+    _may_prove(caller, shared)
     await _pins(caller, shared).set(caller.principal.user, asked.pin)
     return HasPin(pin=True)
 
@@ -428,6 +435,12 @@ async def _links(caller: RequestCaller, shared: Shared) -> PhoneLinks:
         pin=await _pins(caller, shared).has(user),
         taken_at=await lines.taken_from(user),
     )
+
+
+def _may_prove(caller: RequestCaller, shared: Shared) -> None:
+    """Raise NotAllowed where a proof on the telephone would open more than this caller is told."""
+    if shared.memory.assurance[caller.memory.level] != "sensitive":
+        raise NotAllowed(f"a proof for the telephone: {PROVE}")
 
 
 def _codes(caller: RequestCaller, shared: Shared) -> LinkCodes:
