@@ -392,7 +392,9 @@ class EventHandler:
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         live = self._live
         if isinstance(event, RealtimeTurnCompleteEvent):
-            if not (provider.owes_reply or provider.pending_tools()):
+            if provider.owes_reply:  # it answered a tool without a word
+                provider.owes_reply = self._asked = False
+            if not provider.pending_tools():
                 self._open.pop(provider.name, None)
             self._replying, self._words_are_due = False, not self._explained
             notes, provider.notes = provider.notes, []

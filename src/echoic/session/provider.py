@@ -202,7 +202,7 @@ class ProviderSession:
         self.before: ProviderSession | None = None
         """The session whose history this one continues, on the same call of the provider."""
         self.owes_reply = False
-        """Whether a tool has answered and the model has not spoken since."""
+        """Whether a tool has answered, and the model has neither spoken nor ended its turn since."""
         self._playback = playback
         self._on_event = on_event
         self._session: RealtimeSession | None = None
