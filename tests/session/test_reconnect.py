@@ -241,3 +241,30 @@ async def test_a_typed_question_is_answered_once_as_well(memory, provider, serve
     )
     assert turns[-1] == ("agent", "it is called Rex")
     assert asked_for_replies(last) == 1
+
+
+async def test_what_is_typed_while_the_connection_is_down_is_sent_once_on_the_next(
+    memory, provider, serve, phone, eventually
+):
+    async def drop_and_type(session, server):
+        await eventually(lambda: server.sessions[0].script_over, 20)
+        await session.wait_spoken(10)
+        await server.sessions[0].drop()
+        await asyncio.sleep(0.1)
+        await session.send_text("and my cat")
+        await session.send_text("is called Tom")
+
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Says("it is called Rex"), open_ended=True),
+        Script(Says("a cat"), Says("a good name"), open_ended=True, accept_after_s=0.3),
+        do=drop_and_type,
+    )
+    received = str(last.record.received())
+    assert [received.count(text) for text in ("and my cat", "is called Tom")] == [1, 1]
+    said = [text for speaker, text in turns if speaker == "user"]
+    assert said == ["what is my dog called", "and my cat", "is called Tom"]

@@ -330,6 +330,9 @@ class EventHandler:
         await _tell_all(provider, notes)
         unasked = provider.name in self._unasked
         self._unasked.discard(provider.name)
+        if provider.unsent:
+            await _send_typed(provider)  # which asks for a reply
+            return
         if provider is not self._live.provider or provider.name not in self._open or not provider.is_open:
             return
         if self._owed.get(provider.name) or provider.is_asked():
@@ -424,6 +427,17 @@ async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
             await _tell(provider, note)
     except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
         log.warning("a note could not be handed over: %s", type(error).__name__)
+
+
+async def _send_typed(provider: ProviderSession) -> None:
+    while provider.unsent:
+        text = provider.unsent.pop(0)
+        try:
+            await provider.session.send(text)
+        except Exception as error:  # noqa: BLE001 - broken again: sent after the next reconnect
+            provider.unsent.insert(0, text)
+            log.warning("what was typed could not be sent: %s", type(error).__name__)
+            return
 
 
 async def _interrupted(provider: ProviderSession, position: int) -> None:

@@ -194,6 +194,8 @@ class ProviderSession:
         """How many parts of its history were processed into turns."""
         self.notes: list[Note] = []
         """Notes that wait for the end of the model's turn."""
+        self.unsent: list[str] = []
+        """What the caller typed while the connection was down."""
         self.speaking = False
         """Whether the model is in a turn."""
         self.ended: asyncio.Event = asyncio.Event()
