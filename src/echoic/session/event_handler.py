@@ -66,7 +66,7 @@ class EventHandler:
         self._captions = captions
         self._of_turn: dict[str, Exchange] = {}
         self._untranscribed: dict[str, list[tuple[str | None, Exchange]]] = {}
-        """By provider session, exchanges that wait for a transcript, with the provider's id of what was said."""
+        """By provider session, exchanges that wait for a transcript, with the provider's id of the item."""
         self._talking: set[str] = set()
         """Provider sessions that hear the caller speak now."""
         self._owed: dict[str, int] = {}
