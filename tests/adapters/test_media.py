@@ -15,7 +15,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from adapters.test_callers import Slow, ben_of, said_of
-from echoic.adapters.twilio import Pace
+from echoic.adapters.twilio import Pace, media
 from echoic.adapters.twilio.media import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.memory.records import CHECKPOINT
 from echoic.session import read_call, read_given
@@ -458,6 +458,23 @@ async def test_who_tells_a_voice_model_that_they_are_somebody_else_and_hangs_up_
     said = ["I collect zithers", "this is not Ana, it's Ben"]
     assert await said_of(phone, call, await ben_of(phone)) == said
     assert "zithers" not in str(await phone.memory().export())
+
+
+async def test_a_stray_key_is_no_part_of_what_is_keyed_later(voiced, monkeypatch):
+    monkeypatch.setattr(media, "KEYS_S", 0.3)
+    phone, _ = await voiced(Script(UserSays("hi", after_ms=200), Says("hello"), open_ended=True))
+    call = await phone.call()
+    await call.stream.listen()
+    await call.press("7")
+    await asyncio.sleep(0.4)
+    await call.press("111111")
+    async with asyncio.timeout(20):
+        while not (
+            kept := [turn.text for turn in phone.phone.known(call.sid).recorder.turns if "11" in turn.text]
+        ):
+            await asyncio.sleep(0.02)
+    assert kept == ["111111"]
+    await over(phone, call)
 
 
 async def test_keys_that_are_pressed_in_the_next_process_are_kept_too(voiced, line):

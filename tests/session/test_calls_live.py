@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from pydantic_ai import ToolReturn
+from pydantic_ai import RunContext, ToolReturn
 
 from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession, turn_collector
+from echoic.session.agents import CallContext
 from echoic.session.provider_connections import ProviderConnections
-from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
 from session.conftest import BY_ONE_PROVIDER, Stored
 
 
@@ -267,6 +268,43 @@ async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
             contexts[0].hang_up("closed for today")
             async with asyncio.timeout(60):
                 assert await session.wait_closed() == "closed for today"
+
+
+async def test_a_tool_that_hangs_up_lets_other_tools_and_the_goodbye_finish(
+    memory, provider, serve, phone, eventually
+):
+    """Also where the goodbye follows the tools, which a result of the first must not cut off."""
+    saved = []
+
+    async def save_order(ctx: RunContext[CallContext]) -> str:
+        """Save the order."""
+        del ctx
+        await asyncio.sleep(0.3)
+        saved.append(True)
+        return "saved"
+
+    async def hang_up(ctx: RunContext[CallContext]) -> str:
+        """End the call."""
+        ctx.deps.hang_up("done")
+        return "say goodbye"
+
+    script = Script(
+        UserSays("that is all", after_ms=300),
+        Calls(ToolCall("save_order", {}), ToolCall("hang_up", {})),
+        Pause(0.3),
+        Says("goodbye and thank you"),
+        open_ended=True,
+    )
+    agent = robin(tools=[save_order, hang_up])
+    async with serve(provider, script) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[agent], model=model, session_id="bye")
+        async with session, phone(session), asyncio.timeout(60):
+            assert await session.wait_closed() == "done"
+    assert saved
+    assert await turns_of(memory, "bye") == [
+        ("user", "that is all", None),
+        ("agent", "goodbye and thank you", None),
+    ]
 
 
 async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_response(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +15,7 @@ from echoic.prompt.block import memory_line
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges, read_given
 from echoic.session.call_record import exchange_with, found_in, why
 from echoic.session.turn_recall import CallRecall
-from echoic_loopback.realtime import Says, Script, UserSays
+from echoic_loopback.realtime import ClientSends, Drop, Pause, Says, Script, SendsRaw, Together, UserSays
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 ASKS = UserSays(
@@ -23,6 +24,7 @@ ASKS = UserSays(
     partials=("what is", " the name", " of my dog"),
     early=True,
 )
+SPEECH_STARTED = "input_audio_buffer.speech_started"
 
 
 async def one_turn(
@@ -105,6 +107,52 @@ async def test_a_transcript_sent_twice_is_one_turn_and_asks_for_one_reply(
     await one_turn(memory, serve, provider, phone, eventually, asks=asks, name="twice")
     turns = (await memory.user("ana").task("twice")).turns
     assert [turn.text for turn in turns] == ["my dog is called Rex", "let me see"]
+
+
+async def test_a_caller_who_goes_on_after_a_pause_is_answered_once_at_the_end(
+    memory, serve, phone, eventually
+):
+    async def begins_again(stage):
+        await stage.until(lambda: stage.record.kinds("server").count(SPEECH_STARTED) == 2, "the second part")
+        await stage.release_transcripts()
+
+    script = Script(
+        UserSays("I would like", final="held", after_ms=300),
+        Together(UserSays("a table for two", after_ms=100, lasts_ms=5000), begins_again),
+        Says("gladly"),
+        open_ended=True,
+    )
+    async with serve("openai", script) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="pause")
+        async with session, phone(session):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            await eventually(lambda: session.recorder.kept == 3)
+            kinds = [event.kind for event in server.sessions[0].record.events]
+    assert kinds.count("response.create") == 1
+    stopped = [place for place, kind in enumerate(kinds) if kind == "input_audio_buffer.speech_stopped"]
+    assert kinds.index("response.create") > stopped[1]
+    turns = (await memory.user("ana").task("pause")).turns
+    assert [turn.text for turn in turns] == ["I would like", "a table for two", "gladly"]
+
+
+@pytest.mark.parametrize("then", [(), (Drop(),)], ids=["goes on", "is restored"])
+async def test_speech_without_an_end_leaves_nothing_that_waits_for_a_transcript(
+    memory, serve, phone, eventually, then
+):
+    burst = {"type": SPEECH_STARTED, "event_id": "e", "audio_start_ms": 0, "item_id": "burst"}
+    first = [ClientSends("session.update"), Pause(0.2), SendsRaw(burst)]
+    second = [UserSays("my dog is called Rex", after_ms=900), Says("a fine name")]
+    scripts = [Script(*first, *then), Script(*second)] if then else [Script(*first, *second)]
+    async with serve("openai", *scripts) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="burst")
+        async with session, phone(session):
+            await eventually(lambda: len(server.sessions) == len(scripts) and server.sessions[-1].script_over)
+            await eventually(lambda: session.recorder.kept == 2)
+            began_s = time.monotonic()
+            await session.wait_spoken(10)
+            assert time.monotonic() - began_s < 5, "nothing more is awaited"
+            said = next(one for one in session.recorder.log.exchanges if one.user_turn)
+    assert "speech_ended" in said.stages, "it is the exchange of what was said, not of the burst"
 
 
 async def test_a_memory_that_cannot_be_read_does_not_hold_up_the_reply(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 
 import pytest
 from pydantic_ai.realtime.google import GoogleRealtimeConnection
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic_loopback.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Drop, Pause, Reply, Says, Script, ToolCall, UserSays
 
 ASKED = UserSays("what is my dog called", after_ms=300)
 LONG = "one two three four five six seven eight nine ten eleven twelve"
@@ -170,6 +171,34 @@ async def test_a_question_whose_tool_was_under_way_is_answered_on_the_next_line(
     assert asked_for_replies(last) == 1
 
 
+async def test_a_tool_that_the_model_answers_without_words_leaves_nothing_to_ask_for(
+    memory, provider, serve, phone, eventually
+):
+    async def note(what: str) -> str:
+        """Note something."""
+        return what
+
+    async def rest_and_drop(session, server):
+        await eventually(lambda: server.sessions[0].script_over, 20)
+        began_s = time.monotonic()
+        await session.wait_spoken(10)
+        assert time.monotonic() - began_s < 5, "nothing is owed"
+        await server.sessions[0].drop()
+
+    _, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Calls(ToolCall("note", {"what": "dog"})), Reply(), open_ended=True),
+        Script(Pause(0.5), open_ended=True),
+        agent=VoiceAgent(name="robin", tools=[note]),
+        do=rest_and_drop,
+    )
+    assert asked_for_replies(last) == 0
+
+
 async def test_a_reply_the_caller_cut_off_is_not_brought_back_by_a_broken_line(
     memory, provider, serve, phone, eventually
 ):
@@ -212,3 +241,30 @@ async def test_a_typed_question_is_answered_once_as_well(memory, provider, serve
     )
     assert turns[-1] == ("agent", "it is called Rex")
     assert asked_for_replies(last) == 1
+
+
+async def test_what_is_typed_while_the_connection_is_down_is_sent_once_on_the_next(
+    memory, provider, serve, phone, eventually
+):
+    async def drop_and_type(session, server):
+        await eventually(lambda: server.sessions[0].script_over, 20)
+        await session.wait_spoken(10)
+        await server.sessions[0].drop()
+        await asyncio.sleep(0.1)
+        await session.send_text("and my cat")
+        await session.send_text("is called Tom")
+
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Says("it is called Rex"), open_ended=True),
+        Script(Says("a cat"), Says("a good name"), open_ended=True, accept_after_s=0.3),
+        do=drop_and_type,
+    )
+    received = str(last.record.received())
+    assert [received.count(text) for text in ("and my cat", "is called Tom")] == [1, 1]
+    said = [text for speaker, text in turns if speaker == "user"]
+    assert said == ["what is my dog called", "and my cat", "is called Tom"]

@@ -65,8 +65,10 @@ class EventHandler:
         self._on_state, self._on_pause = on_state, on_pause
         self._captions = captions
         self._of_turn: dict[str, Exchange] = {}
-        self._untranscribed: list[tuple[str | None, Exchange]] = []
-        """Exchanges that wait for a transcript, with the provider's id of the utterance."""
+        self._untranscribed: dict[str, list[tuple[str | None, Exchange]]] = {}
+        """By provider session, exchanges that wait for a transcript, with the provider's id of the item."""
+        self._talking: set[str] = set()
+        """Provider sessions that hear the caller speak now."""
         self._owed: dict[str, int] = {}
         """By provider session, how many turns ended since a reply was asked for."""
         self._open: dict[str, CallerUtterance | None] = {}
@@ -89,8 +91,9 @@ class EventHandler:
 
     def at_rest(self, provider: ProviderSession) -> bool:
         """Whether nobody is speaking and no further speech is pending."""
-        waits = self._replying or self._asked or self._untranscribed or self._owed.get(provider.name)
-        return not (waits or provider.speaking or provider.owes_reply or provider.pending_tools())
+        waits = self._untranscribed.get(provider.name) or self._owed.get(provider.name)
+        speaks = self._replying or self._asked or provider.speaking
+        return not (waits or speaks or provider.owes_reply or provider.pending_tools())
 
     def typed(self, provider: ProviderSession, text: str) -> None:
         """Record what the caller typed."""
@@ -118,14 +121,15 @@ class EventHandler:
         elif isinstance(event, RealtimeInputSpeechStartEvent):
             self._caller_speaks(provider, event.item_id)
         elif isinstance(event, RealtimeInputSpeechEndEvent):
-            self._caller_is_silent(provider)
+            self._caller_is_silent(provider, event.item_id)
         elif isinstance(event, RealtimeResponseInterruptedEvent):
             self.barge_in(provider)
         elif isinstance(event, RealtimeOutputSpeechStartEvent):  # its audio may not pass through here
             if self._first_audio(provider):
                 self._live.log.stamp("first_played")
         elif isinstance(event, RealtimeInputTranscriptionErrorEvent):
-            self._untranscribed = [pair for pair in self._untranscribed if pair[0] != event.item_id]
+            waiting = self._untranscribed.pop(provider.name, [])
+            self._untranscribed[provider.name] = [pair for pair in waiting if pair[0] != event.item_id]
             self._live.hooks.tell(provider.setup.context, "error", kind="transcription")
             self._live.spawn(self._ask(provider))
         elif isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
@@ -241,11 +245,18 @@ class EventHandler:
         self.barge_in(provider)
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("speech_began", exchange)
-        self._untranscribed.append((item, exchange))
+        self._talking.add(provider.name)
+        # speech whose end was never reported gets no transcript either
+        waiting = [
+            pair for pair in self._untranscribed.get(provider.name, ()) if "speech_ended" in pair[1].stages
+        ]
+        self._untranscribed[provider.name] = [*waiting, (item, exchange)]
 
-    def _caller_is_silent(self, provider: ProviderSession) -> None:
+    def _caller_is_silent(self, provider: ProviderSession, item: str | None) -> None:
         self._live.sounds()
-        self._live.log.stamp("speech_ended")
+        self._talking.discard(provider.name)
+        waiting = self._untranscribed.get(provider.name, ())
+        self._live.log.stamp("speech_ended", next((begun for name, begun in waiting if name == item), None))
         if not provider.setup.waits_to_be_asked:
             return
         self._owed[provider.name] = self._owed.get(provider.name, 0) + 1
@@ -257,8 +268,8 @@ class EventHandler:
 
     def _transcribed_exchange(self, provider: ProviderSession) -> Exchange:
         """The exchange being transcribed now: the first that waits for a transcript, or a new one."""
-        if self._untranscribed:
-            return self._untranscribed.pop(0)[1]
+        if waiting := self._untranscribed.get(provider.name):
+            return waiting.pop(0)[1]
         return self._live.log.begin(provider.setup.agent.name)
 
     def _belongs(self, turn_id: str, exchange: Exchange) -> None:
@@ -315,8 +326,13 @@ class EventHandler:
             await asyncio.wait({task}, timeout=self._live.settings.recall_deadline_ms / 1000)
 
     async def _ask(self, provider: ProviderSession) -> None:
-        """Ask the model to answer the turn, if it waits to be asked and was not asked yet."""
+        """Ask the model to answer the turn, if it waits to be asked and was not asked yet.
+
+        While the caller goes on speaking, the turn is answered with what they say next.
+        """
         self._forget_timer(provider)
+        if provider.name in self._talking:
+            return
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
         try:
@@ -330,6 +346,9 @@ class EventHandler:
         await _tell_all(provider, notes)
         unasked = provider.name in self._unasked
         self._unasked.discard(provider.name)
+        if provider.unsent:
+            await _send_typed(provider)  # which asks for a reply
+            return
         if provider is not self._live.provider or provider.name not in self._open or not provider.is_open:
             return
         if self._owed.get(provider.name) or provider.is_asked():
@@ -392,7 +411,9 @@ class EventHandler:
     def _control(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         live = self._live
         if isinstance(event, RealtimeTurnCompleteEvent):
-            if not (provider.owes_reply or provider.pending_tools()):
+            if provider.owes_reply:  # it answered a tool without a word
+                provider.owes_reply = self._asked = False
+            if not provider.pending_tools():
                 self._open.pop(provider.name, None)
             self._replying, self._words_are_due = False, not self._explained
             notes, provider.notes = provider.notes, []
@@ -405,6 +426,10 @@ class EventHandler:
             self._on_state("reconnecting")
             self._on_state("active")
             begun, self._replying = self._replying, False
+            self._untranscribed.pop(provider.name, None)
+            if provider.name in self._talking:  # the end of what they were saying is never reported
+                self._talking.discard(provider.name)
+                self._owed.pop(provider.name, None)
             notes, provider.notes = provider.notes, []
             live.spawn(self._ask_again(provider, notes, begun=begun))
             live.dirty.set()
@@ -422,6 +447,17 @@ async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
             await _tell(provider, note)
     except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
         log.warning("a note could not be handed over: %s", type(error).__name__)
+
+
+async def _send_typed(provider: ProviderSession) -> None:
+    while provider.unsent:
+        text = provider.unsent.pop(0)
+        try:
+            await provider.session.send(text)
+        except Exception as error:  # noqa: BLE001 - broken again: sent after the next reconnect
+            provider.unsent.insert(0, text)
+            log.warning("what was typed could not be sent: %s", type(error).__name__)
+            return
 
 
 async def _interrupted(provider: ProviderSession, position: int) -> None:

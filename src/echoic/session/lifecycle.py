@@ -217,7 +217,10 @@ class CallLifecycle:
         if (agent := self._next_agent) is not None:
             self._next_agent = None
             live.spawn(self._hand_over(agent))
-        if (reason := self._end_reason) is not None and not live.provider.speaking:
+        provider = live.provider
+        if provider.speaking or provider.owes_reply or provider.pending_tools():
+            return  # the caller is to hear the reply that ends the call
+        if (reason := self._end_reason) is not None:
             self._end_reason = None
             live.spawn(self._end_when_played(reason))
 

@@ -194,6 +194,8 @@ class ProviderSession:
         """How many parts of its history were processed into turns."""
         self.notes: list[Note] = []
         """Notes that wait for the end of the model's turn."""
+        self.unsent: list[str] = []
+        """What the caller typed while the connection was down."""
         self.speaking = False
         """Whether the model is in a turn."""
         self.ended: asyncio.Event = asyncio.Event()
@@ -202,7 +204,7 @@ class ProviderSession:
         self.before: ProviderSession | None = None
         """The session whose history this one continues, on the same call of the provider."""
         self.owes_reply = False
-        """Whether a tool has answered and the model has not spoken since."""
+        """Whether a tool has answered, and the model has neither spoken nor ended its turn since."""
         self._playback = playback
         self._on_event = on_event
         self._session: RealtimeSession | None = None

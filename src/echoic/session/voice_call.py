@@ -389,12 +389,15 @@ class VoiceSession:
     # -- words
 
     async def send_text(self, text: str) -> None:
-        """Send what the caller typed instead of saying it."""
+        """Send what the caller typed instead of saying it; during a reconnect, as soon as it is over."""
         call, said = self._at(), checked_text(text, "text")
         provider = call.live.provider
         call.handler.barge_in(provider)
         call.handler.typed(provider, said)
-        await provider.session.send(said)
+        try:
+            await provider.session.send(said)
+        except RealtimeError:
+            provider.unsent.append(said)
 
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""

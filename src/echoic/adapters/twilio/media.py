@@ -29,7 +29,7 @@ from starlette.websockets import WebSocket
 
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone, PhoneCall
-from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
+from echoic.adapters.twilio.relay import KEYS_S, closed, expect_another, messages, opened_socket, sent
 from echoic.errors import EchoicError, InvalidInput, NotOpen, brief
 from echoic.session import Frame, VoiceSession
 from echoic.session.playback import SAMPLE_BYTES
@@ -207,6 +207,8 @@ class MediaStream:
         self._era = 0
         """How often the audio in flight was cleared: marks of an earlier era are ignored."""
         self._keys = ""
+        self._keyed_s = 0.0
+        """When the last of them was pressed."""
         self._early: deque[bytes] = deque(maxlen=_EARLY)
         """Audio of the caller that waits for a session."""
 
@@ -311,10 +313,14 @@ class MediaStream:
         return pcm_of(self._up(mulaw_decode(audio)))
 
     async def _key(self, digit: str) -> None:
-        """Collect pressed keys; a PIN or code is checked once it is complete. The model never hears it."""
+        """Collect pressed keys, each within `KEYS_S` of the one before; a PIN or code is checked once it is
+        complete. The model never hears it.
+        """
         self._call.touched = time.monotonic()
         self._call.leaving.clear()
-        self._keys = self._keys + digit if digit in set("0123456789") else ""
+        before = self._keys if self._call.touched - self._keyed_s < KEYS_S else ""
+        self._keys = before + digit if digit in set("0123456789") else ""
+        self._keyed_s = self._call.touched
         if len(self._keys) == CODE_DIGITS:
             keys, self._keys = self._keys, ""
             await self._call.durably(self._call.keyed(keys))  # stored even if the caller hangs up meanwhile

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 MAX_MESSAGE_CHARACTERS: Final = 64 * 1024
 _SETUP_S: Final = 10.0
-_KEYS_S: Final = 2.0
+KEYS_S: Final = 2.0
 """How long after the last key the input is complete."""
 _VIOLATION: Final = 1008
 _MAX_SAID: Final = 4000
@@ -180,7 +180,7 @@ class Relay:
         if digit == "#" or len(self._keys) >= CODE_DIGITS:
             self._pressed()
         else:
-            self._keyed = asyncio.get_running_loop().call_later(_KEYS_S, self._pressed)
+            self._keyed = asyncio.get_running_loop().call_later(KEYS_S, self._pressed)
 
     def _pressed(self) -> None:
         keys, self._keys = self._keys, ""
