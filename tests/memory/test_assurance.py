@@ -226,6 +226,14 @@ async def test_nobody_destroys_what_they_are_not_told(service, level):
     assert str(await ana.export()).count(PLANTED["sensitive"]) == before
 
 
+async def test_a_recall_of_a_higher_level_is_packed_without_what_is_withheld(service):
+    ana = service.user("ana")
+    recall = await ana.recall(QUESTION, min_relevance=0)
+    for level in LEVELS:
+        packed = await ana.at(level).pack(recall)
+        assert words_in(packed.text) <= allowed(TABLE[level]), level
+
+
 async def test_an_attested_caller_is_told_that_there_is_more_and_a_stranger_is_not(service):
     ana = service.user("ana")
     assert (await ana.at("attested").recall("insulin", min_relevance=0)).withheld

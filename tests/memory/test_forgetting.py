@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import threading
+import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -81,6 +82,26 @@ async def told_of_marta(memory):
         "agent: Marta, what a lovely name!",
     )
     return ana
+
+
+@pytest.mark.parametrize("said", ["NFC", "NFD"])
+@pytest.mark.parametrize("kept", ["NFC", "NFD"])
+@pytest.mark.parametrize("destroyed", [True, False])
+async def test_an_accent_is_found_in_whichever_form_it_is_written(said, kept, destroyed):
+    async with MemoryService(store_from("memory://"), embedder_from("lexical")) as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("monday")
+        words = "My sister is called Zoë Nuñez, and my son's name is Jérémie. I like tea."
+        await call.append(Turn(speaker="user", text=unicodedata.normalize(said, words), id="t1"), learn=False)
+        for key, value in (("sister", "Zoë Nuñez"), ("son", "Jérémie")):
+            await ana.set(key, unicodedata.normalize(kept, value), visibility="private")
+            await (ana.forget(key=key) if destroyed else ana.delete(key))
+        told = unicodedata.normalize("NFC", await recalled(ana, "who is Zoë Nuñez", "Jérémie", "tea"))
+        assert not re.search("Zo|ez,|rémie|J\u0301", told), told
+        assert "I like tea" in told
+        if destroyed:
+            (turn,) = await ana.find_turns(["t1"])
+            assert not re.search("Zo|Nu|mie", turn.text)
 
 
 def is_told(text):

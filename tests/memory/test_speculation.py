@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from echoic import InvalidInput, NotOpen, Recall, StoreUnavailable, Turn
+from echoic.checks import MAX_SEARCHED_CHARACTERS
 from echoic.embedding import embedder_from
 from echoic.embedding.base import CachedEmbedder
 from echoic.errors import EmbedderUnavailable
@@ -282,6 +283,15 @@ async def test_a_partial_that_cannot_be_searched_for_fails_nobody(ana):
         listening.partial("half a \0 character")
         await settled(listening)
         assert (await listening.final("where is my home")).hits[0].text == "Boston"
+
+
+@pytest.mark.parametrize("text", ["may " * 20_000, "where is my home \0 or " * 4000 + "where is my home"])
+async def test_of_a_partial_of_any_length_the_end_is_searched_for(ana, text):
+    async with ana.listen() as listening:
+        listening.partial(text)
+        assert len(listening._heard) <= MAX_SEARCHED_CHARACTERS
+        await settled(listening)
+        assert listening._answering(listening._heard) is not None
 
 
 # -- with searches that end when they are told to

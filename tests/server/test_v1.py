@@ -528,7 +528,7 @@ async def test_what_was_found_while_the_user_spoke_is_the_answer_at_the_end(serv
 
 def speculations(server, user):
     ears = server.app.state.served.speculations._ears
-    return [ear.speculation for (scope, _), ear in ears.items() if scope.user == user]
+    return [ear.speculation for (scope, *_), ear in ears.items() if scope.user == user]
 
 
 async def test_a_final_transcript_that_nothing_came_before_is_searched_for(server, somebody):
@@ -555,6 +555,19 @@ async def test_nothing_found_ahead_outlives_an_erasure(server, somebody):
     assert speculations(server, somebody.user) == []
 
 
+async def test_nothing_found_ahead_is_told_to_a_caller_of_a_lower_level(own):
+    asked, ana = "what is the name of my dog", own.memory.user("ana")
+    await ana.set("dog_name", "Biscuit")
+    await own.memory.settle()
+    listening = Speculations(own.memory)
+    await listening.partial(ana, "call", text=asked)
+    assert (await listening.final(ana, "call", text=asked)).hits
+    stranger = ana.at("unattested")
+    assert (await listening.final(stranger, "call", text=asked)).hits == ()
+    await listening.end(stranger, "call")
+    assert not listening._ears
+
+
 async def test_one_user_is_listened_to_in_few_conversations_at_once(own):
     ana, bob = await acting(own, "ana"), await acting(own, "bob")
     await bob.post("/conversations/his/partial", {"text": "hello"})
@@ -571,7 +584,7 @@ async def test_so_many_conversations_are_listened_to_in_all_and_the_longest_sile
         await listening.partial(user, "call", text="")
     await listening.partial(users[0], "call", text="")
     await listening.partial(own.memory.user("one more"), "call", text="")
-    heard = {scope.user for scope, _ in listening._ears}
+    heard = {scope.user for scope, *_ in listening._ears}
     assert len(heard) == IN_ALL
     assert {"user-0", "one more"} <= heard
     assert "user-1" not in heard

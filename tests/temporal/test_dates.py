@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from echoic.temporal import rules
 from echoic.temporal.rules import DAY_MS, NamedDate, dates_in, spans_of
 
 
@@ -39,6 +40,26 @@ def ms(*day):
 )
 def test_dates_are_read_as_far_as_they_are_said(text, dates):
     assert list(dates_in(text)) == dates
+
+
+def test_a_text_of_months_is_read_once(monkeypatch):
+    read = []
+
+    class Counting:
+        def search(self, before):
+            read.append(len(before))
+
+    monkeypatch.setattr(rules, "_BEFORE_A_MONTH", Counting())
+    assert list(dates_in("may " * 8000)) == []
+    assert sum(read) < 8000 * 20
+
+
+def test_months_and_years_are_not_multiplied_before_repetitions_are_dropped(monkeypatch):
+    made = []
+    kept = NamedDate._replace
+    monkeypatch.setattr(NamedDate, "_replace", lambda *of, **to: made.append(to) or kept(*of, **to))
+    assert list(dates_in("in june, 2021, " * 500)) == [NamedDate(2021, 6)]
+    assert len(made) < 10
 
 
 def test_a_span_covers_the_whole_day_month_or_year():

@@ -13,6 +13,7 @@ many.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -171,8 +172,10 @@ class Claim:
 def cut_up(text: str) -> list[ClaimToken]:
     """The words of `text` with their positions."""
     found = []
-    for match in _WORD.finditer(text):
-        folded = fold(match.group()).replace("-", "")
+    # an accent may be a character of its own, which is no letter and yet part of the word
+    letters = text if text.isascii() else "".join("x" if unicodedata.combining(c) else c for c in text)
+    for match in _WORD.finditer(letters):
+        folded = fold(text[match.start() : match.end()]).replace("-", "")
         found.append(ClaimToken(match.start(), match.end(), folded, word_of(folded).stem, folded in STOP))
     return found
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
+from echoic.checks import searchable
 from echoic.errors import EchoicError, InvalidInput, NotOpen
 from echoic.memory.recall import Deadline, SearchOptions, checked_deadline
 from echoic.partition import Partition
@@ -148,7 +149,7 @@ class Speculation:
         words.
 
         Args:
-            text: the whole utterance so far, not only what is new.
+            text: the whole utterance so far, not only what is new. Of a long one the end is searched for.
             alternatives: other hypotheses of the recogniser, likeliest first; searched for if there is time.
                 New ones count even if the text is the same.
 
@@ -159,7 +160,7 @@ class Speculation:
         self._check_open()
         if not isinstance(text, str):
             raise InvalidInput(f"partial must be a string, not {type(text).__name__}")
-        text, readings = _spoken(text), _readings(alternatives)
+        text, readings = _spoken(searchable(text)), _readings(alternatives)
         if not text:
             return
         if text == self._heard:

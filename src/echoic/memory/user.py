@@ -345,7 +345,7 @@ class UserMemory:
         from echoic.memory.block import packed
 
         zone = partial(self._times.zone, self.scope, timezone)
-        return await packed(self._seen, self.scope, recall, budget_tokens, zone)
+        return await packed(self._seen, self.scope, self._visible.recall(recall), budget_tokens, zone)
 
     async def block(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from echoic.memory.assurance import Level
 from echoic.memory.block import HITS
 from echoic.memory.hooks import Forgotten
 from echoic.memory.service import MemoryService
@@ -21,6 +22,10 @@ from echoic.types import Recall, Scope
 PER_USER: Final = 8
 IN_ALL: Final = 1024
 """Conversations followed at once; one more ends the one that was silent for longest."""
+
+_Name = tuple[Scope, str, Level]
+"""Whose memory, in which conversation, and what the caller may be told: what was found for one level is never
+told to another."""
 
 
 @dataclass(slots=True)
@@ -35,7 +40,7 @@ class Speculations:
 
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
-        self._ears: OrderedDict[tuple[Scope, str], _InterimListener] = OrderedDict()
+        self._ears: OrderedDict[_Name, _InterimListener] = OrderedDict()
         """In order of last use."""
 
     def open(self) -> None:
@@ -86,10 +91,11 @@ class Speculations:
 
     async def end(self, memory: UserMemory, conversation: str) -> None:
         """End following a conversation."""
-        await self._drop((memory.scope, conversation))
+        for name in [name for name in self._ears if name[:2] == (memory.scope, conversation)]:
+            await self._drop(name)
 
     async def _ear(self, memory: UserMemory, conversation: str) -> _InterimListener:
-        name = (memory.scope, conversation)
+        name = (memory.scope, conversation, memory.level)
         if name not in self._ears:
             speculation = memory.listen(limit=HITS, besides=conversation)
             own = [key for key in self._ears if key[0] == memory.scope]
@@ -106,7 +112,7 @@ class Speculations:
         for name in [name for name in self._ears if name[0] == event.scope]:
             await self._drop(name)
 
-    async def _drop(self, name: tuple[Scope, str]) -> None:
+    async def _drop(self, name: _Name) -> None:
         ear = self._ears.pop(name, None)
         if ear is not None:
             await ear.speculation.aclose()

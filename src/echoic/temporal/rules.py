@@ -50,6 +50,7 @@ _NEEDED = (*dict.fromkeys(name[:3] for name in _MONTHS), "19", "20")
 _BEFORE_A_MONTH = re.compile(
     r"\b(?:in|of|since|until|till|by|during|before|after|last|this|next|early|late|mid) $"
 )
+_READ_BEFORE = 12  # characters before a month; longer than any of these
 
 
 class NamedDate(NamedTuple):
@@ -71,8 +72,8 @@ def find_dates(text: str) -> list[tuple[NamedDate, int, int]]:
 
 def dates_in(text: str) -> tuple[NamedDate, ...]:
     """The dates that `text` names. A year applies to all months said without one ("May or June 2023")."""
-    found = [date for date, _, _ in find_dates(text)]
-    years: list[int | None] = [date.year for date in found if date.year is not None]
+    found = list(dict.fromkeys(date for date, _, _ in find_dates(text)))
+    years: list[int | None] = list(dict.fromkeys(date.year for date in found if date.year is not None))
     if any(date.month for date in found):
         found = [
             date._replace(year=year)
@@ -130,7 +131,8 @@ def _first(match: re.Match[str], *groups: str) -> str:
 
 def _means_a_month(match: re.Match[str]) -> bool:
     # Alone, "mar" and "jan" are names, and "may" and "march" verbs unless written or introduced as a month.
-    name, before = match["month3"], match.string[: match.start()]
+    # Only what is next to it is read: a text may consist of such words.
+    name, before = match["month3"], match.string[max(match.start() - _READ_BEFORE, 0) : match.start()]
     if len(name) <= 4 and name.lower() in _ABBREVIATED and name.lower() not in _MONTHS:
         return False
     if name.lower() not in {"may", "march", "august"} or _BEFORE_A_MONTH.search(before.lower()):
