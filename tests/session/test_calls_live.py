@@ -207,6 +207,7 @@ async def test_what_a_tool_has_the_model_read_is_not_what_the_caller_said(
         ("agent", "I found it"),
         ("user", "My name is Pavel."),
     ]
+    await memory.distil()
     assert (await memory.user("ana").get("user_name")).text == "Pavel"
 
 
