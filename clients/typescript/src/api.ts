@@ -604,7 +604,7 @@ export interface components {
             text: string;
             /**
              * Alternatives
-             * @description Other readings, likeliest first.
+             * @description Other readings, likeliest first. The first 3 are searched for.
              */
             alternatives?: string[];
             /**
@@ -727,7 +727,7 @@ export interface components {
             text: string;
             /**
              * Alternatives
-             * @description Other readings, likeliest first.
+             * @description Other readings, likeliest first. The first 3 are searched for.
              */
             alternatives?: string[];
             /**

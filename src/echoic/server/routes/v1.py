@@ -15,6 +15,7 @@ from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
+from echoic.memory.speculation import MAX_ALTERNATIVES
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
 from echoic.server.models import (
@@ -354,7 +355,9 @@ class InterimTranscript(RequestBody):
 
     text: str = Field(description="All of it, not only what is new.", examples=["what am I aller"])
     alternatives: list[str] = Field(
-        default_factory=list, max_length=20, description="Other readings, likeliest first."
+        default_factory=list,
+        max_length=20,
+        description=f"Other readings, likeliest first. The first {MAX_ALTERNATIVES} are searched for.",
     )
     number: int | None = Field(
         default=None,
