@@ -442,7 +442,7 @@ async def remember(caller: AsCaller, asked: NewMemory) -> MemoryView:
     return MemoryView.of(await caller.memory.remember(**asked.model_dump()))
 
 
-@router.get("/memories/{memory}", summary="Get a memory by id", responses=_READS)
+@router.get("/memories/{memory:path}", summary="Get a memory by id", responses=_READS)
 async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
     """Any version of the user's own, or a global memory that is current."""
     found = await caller.memory.find_memory(memory)
@@ -451,7 +451,7 @@ async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
     return MemoryView.of(found)
 
 
-@router.delete("/memories/{memory}", summary="Retract a memory or turn by id", responses=_WRITES)
+@router.delete("/memories/{memory:path}", summary="Retract a memory or turn by id", responses=_WRITES)
 async def retract_memory(caller: AsCaller, memory: str) -> memories.Deleted:
     """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
     return _deleted(await caller.memory.delete(id=memory))
