@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import grimp
 import pytest
 
 import echoic
+import echoic.errors
 import echoic.sync
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
@@ -37,6 +39,19 @@ def test_everything_that_is_exported_exists_and_nothing_else_is_public():
     assert all(hasattr(echoic, name) for name in echoic.__all__)
     public = {n for n, v in vars(echoic).items() if not n.startswith("_") and not inspect.ismodule(v)}
     assert public | {"__version__", "sync"} | set(echoic._HANDED_OUT) == set(echoic.__all__)
+
+
+def test_every_error_is_exported_in_the_tree_of_errors_and_in_the_reference():
+    ours = {
+        name
+        for name, each in vars(echoic.errors).items()
+        if inspect.isclass(each) and each.__module__ == "echoic.errors"
+    }
+    assert ours == set(echoic.errors.__all__) - {"bounded", "brief"}
+    page = (SOURCES.parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    for name in ours:
+        assert re.search(rf"(^|─ ){name}\b", echoic.errors.__doc__, re.MULTILINE), name
+        assert f"autoexception:: echoic.{name}\n" in page
 
 
 def returned_by(handle):

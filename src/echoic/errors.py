@@ -3,6 +3,7 @@
 EchoicError
 ├── InvalidInput (also ValueError)      the value cannot be stored; nothing was written
 ├── NotAllowed                          the value is valid, the caller may not do this
+│   └── NotKept                         the user does not consent to storing it, or has to be asked first
 ├── NotOpen                             used before open() or after aclose()
 ├── StoreError
 │   ├── StoreUnavailable                the store could not read or write; safe to retry
@@ -142,6 +143,7 @@ __all__ = [
     "EmbeddingMismatch",
     "InvalidInput",
     "NotAllowed",
+    "NotKept",
     "NotOpen",
     "QuotaExceeded",
     "StoreCorrupt",

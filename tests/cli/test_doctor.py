@@ -136,7 +136,8 @@ def test_a_file_that_is_no_store(echoic, tmp_path):
     path.write_bytes(b"not a database at all" * 100)
     ran = echoic("doctor", "--json")
     assert ran.code == 2
-    assert "echoic import" in steps(ran)["store"]["advice"]
+    advice = steps(ran)["store"]["advice"]
+    assert 0 < advice.index("echoic restore") < advice.index("echoic import")
     assert path.read_bytes() == b"not a database at all" * 100
 
 

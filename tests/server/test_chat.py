@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
+from echoic import Turn
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -65,6 +67,21 @@ async def test_the_next_call_begins_with_the_callers_name(server, pavel):
     assert again["conversation"] != begun["conversation"]
     exported = (await server.client.get("/api/export", headers=pavel.headers)).json()
     assert [c["turns"][0]["text"] for c in exported["conversations"]] == [begun["text"], again["text"]]
+
+
+async def test_a_conversation_whose_id_has_a_slash_is_cut_kept_ended_and_destroyed(server, pavel):
+    call = await server.memory.user(pavel.user).conversation("room/1")
+    await call.append(Turn(speaker="agent", text="Good morning."))
+    for what, sent in (
+        ("truncate", {"heard": "Good"}),
+        ("remember", None),
+        ("complete", None),
+        ("off-the-record", None),
+    ):
+        path = f"/api/conversations/room%2F1/{what}"
+        answer = await server.client.post(path, json=sent, headers=pavel.headers)
+        assert answer.status_code == 200, (what, answer.text)
+    assert await server.memory.user(pavel.user).conversations() == []
 
 
 async def test_an_answer_that_was_cut_off_is_kept_as_it_was_heard(server, pavel):

@@ -8,6 +8,7 @@ import pytest
 
 import echoic
 from echoic.memory.deployment_keys import ROLES
+from echoic.server import CellLimiter, Rate
 from server.conftest import ACME_KEY, OPERATOR_KEY, serving, settings_of
 
 ROUTES = {
@@ -64,6 +65,16 @@ async def test_a_key_opens_whatever_the_digits_of_its_hash_look_like(tmp_path, m
         key, made = await memory.keys().create("read-only", name="of the dashboard")
         assert await asked(server, "GET", "/api/global", key) == 200
         assert (await memory.keys().of(key)) == made
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_key_of_a_role_has_a_keys_rate_where_users_are_let_in_too(tmp_path, role):
+    memory = opened(tmp_path)
+    narrow = Rate.of("1/hour")
+    async with serving(memory, settings_of(limiter=CellLimiter(address=narrow, refused=narrow))) as server:
+        key, _ = await memory.keys().create(role)
+        for _ in range(3):
+            assert (await server.client.get("/api/access", headers=bearer(key))).status_code == 200
 
 
 async def test_every_credential_is_told_its_own_role_and_a_stranger_none(tmp_path):

@@ -36,6 +36,26 @@ async def test_the_operator_lists_users_page_by_page_with_the_name_they_gave(own
     assert [each["user"] for each in one["users"]] == ["user-5"]
 
 
+async def test_users_who_are_forgotten_between_two_pages_leave_nobody_out(own, operator):
+    for number in range(7):
+        await own.memory.user(f"user-{number}").set("user_name", f"Name {number}")
+
+    async def page(**asked):
+        answer = await own.client.get("/api/users", params=asked, headers=operator)
+        assert answer.status_code == 200, answer.text
+        return [each["user"] for each in answer.json()["users"]], answer.json()["cursor"]
+
+    first, cursor = await page(limit=2)
+    assert first == ["user-6", "user-5"]
+    await own.memory.user("user-5").forget()
+    await own.memory.user("newer").remember("They like tea.")
+    second, cursor = await page(limit=2, cursor=cursor)
+    assert second == ["user-4", "user-3"]
+    await own.memory.user("user-1").forget()
+    assert await page(limit=2, cursor=cursor) == (["user-2", "user-0"], None)
+    assert (await own.client.get("/api/users", params={"cursor": "x"}, headers=operator)).status_code == 422
+
+
 async def test_nobody_but_the_operator_lists_users_or_imports_and_a_read_only_key_lists(own):
     caller = await own.identity()
     keys = own.memory.keys()

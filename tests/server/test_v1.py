@@ -387,6 +387,13 @@ async def test_a_conversation_ends_and_is_learned_from(server, somebody):
     assert "Oslo" in memory["text"]
 
 
+async def test_a_turn_whose_id_has_a_slash_is_retracted(somebody):
+    await somebody.call()
+    await somebody.say("I live in Oslo.", id="room/1")
+    assert (await somebody.ask("DELETE", "/memories/room%2F1"))["deleted"] is True
+    assert (await somebody.ask("DELETE", "/memories/room%2F2"))["deleted"] is False
+
+
 async def test_what_shall_not_be_learned_from_is_only_found(server, somebody):
     await somebody.call()
     said = {"turns": [{"speaker": "user", "text": "I live in Oslo."}], "learn": False}

@@ -604,7 +604,7 @@ export interface components {
             text: string;
             /**
              * Alternatives
-             * @description Other readings, likeliest first.
+             * @description Other readings, likeliest first. The first 3 are searched for.
              */
             alternatives?: string[];
             /**
@@ -727,7 +727,7 @@ export interface components {
             text: string;
             /**
              * Alternatives
-             * @description Other readings, likeliest first.
+             * @description Other readings, likeliest first. The first 3 are searched for.
              */
             alternatives?: string[];
             /**
@@ -1435,7 +1435,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1520,7 +1520,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1621,7 +1621,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1728,7 +1728,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1831,7 +1831,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1916,7 +1916,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1992,7 +1992,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2070,7 +2070,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2148,7 +2148,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2226,7 +2226,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2306,7 +2306,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2386,7 +2386,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2469,7 +2469,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2565,7 +2565,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2650,7 +2650,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2744,7 +2744,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2829,7 +2829,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2927,7 +2927,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3030,7 +3030,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3113,7 +3113,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3191,7 +3191,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3287,7 +3287,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3372,7 +3372,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Memory is unavailable; nothing was written. Retry-After says how long to wait. */
+            /** @description Memory or the language model is unavailable; `code` says which. Nothing was written, except with model_unavailable: then the caller's turn is stored. Retry-After says how long to wait. */
             503: {
                 headers: {
                     [name: string]: unknown;

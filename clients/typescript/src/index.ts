@@ -139,15 +139,21 @@ export class User {
     return (await this.#transport.read<Schemas["Memories"]>("GET", "/memories")).memories;
   }
 
-  /** Retract what is kept under a key, or a memory or turn by its id; whether there was anything. */
+  /**
+   * Retract what is kept under a key, or a memory or turn by its id; whether there was anything. Throws where the answer
+   * was lost: it may be retracted, and may be asked for again.
+   */
   async delete(what: { key: string } | { id: string }): Promise<boolean> {
     const path = "key" in what ? `/keys/${encodeURIComponent(what.key)}` : `/memories/${encodeURIComponent(what.id)}`;
-    return (await this.#transport.write<Schemas["Deleted"]>("DELETE", path)).deleted;
+    return (await this.#transport.write<Schemas["Deleted"]>("DELETE", path, undefined, true)).deleted;
   }
 
-  /** Destroy what `what` names: exactly one of its fields. Cannot be undone. */
+  /**
+   * Destroy what `what` names: exactly one of its fields. Cannot be undone. May take up to a minute, and is sent once.
+   * Where it throws, some or all of it may be destroyed: ask again, and the receipt names what was left.
+   */
   forget(what: Forget): Promise<Receipt> {
-    return this.#transport.write("POST", "/forget", what);
+    return this.#transport.erase("/forget", what);
   }
 
   /** Memories, conversations, directives and items of the user, as `echoic import` takes them. */

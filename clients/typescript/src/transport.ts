@@ -41,6 +41,9 @@ export class EchoicError extends Error {
   }
 }
 
+/** How long an erasure may take at least. */
+const ERASURE_MS = 60_000;
+
 type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 /** Gives a token; `isRefused`: the one it gave last is good no longer. */
@@ -70,13 +73,22 @@ export class Transport {
     return this.#authorised(method, path, body, deadlineMs == null ? this.#timeoutMs : deadlineMs + this.#networkMs);
   }
 
-  /** Sent again where it may help: every write of this client may be repeated without harm. */
-  async write<T>(method: Method, path: string, body?: object): Promise<T> {
+  /** Sent once: a receipt is given once, and an erasure takes longer than another write. */
+  erase<T>(path: string, body: object): Promise<T> {
+    return this.#authorised("POST", path, body, Math.max(this.#timeoutMs, ERASURE_MS));
+  }
+
+  /**
+   * Sent again where it may help: these writes may be repeated without harm. With `tellsWhatWasThere` not where the
+   * answer was lost: a second one would say that there was nothing.
+   */
+  async write<T>(method: Method, path: string, body?: object, tellsWhatWasThere = false): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.#authorised<T>(method, path, body, this.#timeoutMs);
       } catch (error) {
         if (!(error instanceof EchoicError) || !error.isTemporary || attempt >= this.#retries) throw error;
+        if (tellsWhatWasThere && [undefined, 502, 504].includes(error.status)) throw error;
         const waitMs = Math.min(1000 * (error.retryAfterS ?? 0), 5_000) || 200 * 2 ** attempt;
         await new Promise((resolve) => setTimeout(resolve, waitMs));
       }

@@ -182,6 +182,32 @@ describe("faults", () => {
     assert.deepEqual(await call.turns(), kept);
   });
 
+  test("what was retracted or destroyed is never answered as nothing, where the first answer was lost", async () => {
+    const loses = (path: string, count: number) =>
+      count === 1 && (path === "/v1/forget" || path === "/v1/keys/pet") ? "lost" : undefined;
+    const [fetched, paths] = spoiled(loses);
+    const ana = somebody({ fetch: fetched });
+    const kept = await ana.remember(DOG);
+    await assert.rejects(ana.delete({ key: "pet" }), refused("unreachable"));
+    await assert.rejects(ana.forget({ id: kept.id }), refused("unreachable"));
+    assert.deepEqual(paths.slice(-2), ["/v1/keys/pet", "/v1/forget"]);
+    assert.deepEqual(await ana.memories(), []);
+  });
+
+  test("a retraction that the server put off is sent again, and an erasure may take longer than a write", async () => {
+    const busy = () => Response.json({ error: "busy", code: "busy" }, { status: 503, headers: { "Retry-After": "0" } });
+    const [fetched] = spoiled((path, count) => (path === "/v1/keys/pet" && count === 2 ? busy() : undefined));
+    const late: typeof fetch = async (input, init) => {
+      if (String(input).endsWith("/forget")) await new Promise((resolve) => setTimeout(resolve, 2_500));
+      init?.signal?.throwIfAborted();
+      return fetched(input, init);
+    };
+    const ana = somebody({ fetch: late, timeoutMs: 2_000 });
+    await ana.set("pet", "a dog");
+    assert.equal(await ana.delete({ key: "pet" }), true);
+    assert.equal((await ana.forget({ everything: true })).verified, true);
+  });
+
   test("a conversation without an id is begun once, too", async () => {
     const [fetched] = spoiled((path, count) => (path === "/v1/conversations" && count === 1 ? "lost" : undefined));
     const ana = somebody({ fetch: fetched });

@@ -49,7 +49,8 @@ _ADVICE: dict[type[Exception], str] = {
     ),
     StoreTooNew: "pip install --upgrade echoic; a newer version wrote this store",
     StoreCorrupt: (
-        "move the file away and restore your last export with `echoic import`, or name another with --store"
+        "move the file away and restore your last backup with `echoic restore`, or an export with "
+        "`echoic import`; or name another with --store"
     ),
     StoreFull: "free some space on the disk that holds {store}",
     StoreUnavailable: (
@@ -318,7 +319,7 @@ class Checkup:
         return f", weights {files.onnx}"
 
 
-_MEND = "repair them, or move them away and restore your last export with `echoic import`"
+_MEND = "repair them, or move the whole store away and restore your last backup with `echoic restore`"
 _REPORT = "this is a bug in Echoic: please report it with the output of `echoic doctor --json`"
 
 

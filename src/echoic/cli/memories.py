@@ -358,7 +358,8 @@ def forget_command(
     2026-03-14T09:00Z, or a date alone; without a zone it is UTC.
 
     You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
-    something that merely stopped being true, use `echoic delete`.
+    something that merely stopped being true, use `echoic delete`. Exit code 2 means that not every byte could
+    be verified to be gone, or that nothing was destroyed: run it again.
     """
     began, ended = _moment("--since", first), _moment("--until", last)
     named = {

@@ -40,7 +40,8 @@ PIPE_CLOSED = 141
 MEANINGS: Mapping[int, str] = {
     DONE: "done, or something was found",
     NOTHING_KNOWN: "searched everything and found nothing",
-    COULD_NOT_LOOK: "the store or the embedder could not be used, so there is no answer",
+    COULD_NOT_LOOK: "the store or the embedder could not be used, so there is no answer; or `doctor` found a "
+    "fault, `forget` could not verify that the bytes are gone, or `reindex` left records without a vector",
     PARTLY: "done, but part of the input was skipped; stderr says what and why",
     BAD_INPUT: "the command or one of its values is invalid; nothing was changed",
     UNEXPECTED: "a bug in Echoic; --debug shows where",

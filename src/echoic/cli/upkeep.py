@@ -178,7 +178,7 @@ def reindex_command(ctx: click.Context) -> int:
     """Embed every record again, for instance with another embedder.
 
     --embedder names the one to use; the store changes to it. Until reindexing is done, records without a
-    vector are found by words and sounds.
+    vector are found by words and sounds. Exit code 2 means that some have none yet.
     """
     return run_apart(ctx, _reindex)
 

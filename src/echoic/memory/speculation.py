@@ -150,8 +150,8 @@ class Speculation:
 
         Args:
             text: the whole utterance so far, not only what is new. Of a long one the end is searched for.
-            alternatives: other hypotheses of the recogniser, likeliest first; searched for if there is time.
-                New ones count even if the text is the same.
+            alternatives: other hypotheses of the recogniser, likeliest first. The first three are searched
+                for, if there is time. New ones count even if the text is the same.
 
         Raises:
             InvalidInput: `text` is not a string.
@@ -194,8 +194,8 @@ class Speculation:
 
         Args:
             text: the final transcript.
-            alternatives: other hypotheses of the recogniser, likeliest first; those that cannot be searched
-                for are ignored.
+            alternatives: other hypotheses of the recogniser, likeliest first. The first three are tried;
+                those that cannot be searched for are ignored.
             deadline_ms: after this, the best result so far: the words of the whole with the vector of the
                 last partial. `Recall.outcome` and `Recall.cut` say so.
 

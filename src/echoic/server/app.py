@@ -106,8 +106,8 @@ Memory for voice agents, over HTTP.
 Get an identity with `POST /api/identity` and send it as a bearer token, or as `userCookie` to `/api/memory`.
 A backend gets a token for each of its own users with `POST /v1/tokens`; see docs/http.md.
 Pages of this server keep tokens in cookies instead (`/api/cookies`), named by the header `X-Echoic-Caller`.
-The token alone determines whose memory is used. Every error is a `Problem`; a 503 means that memory could not
-be read or written, never that nothing is known.
+The token alone determines whose memory is used. Every error is a `Problem`; a 503 never means that nothing is
+known: memory could not be read or written, or with `model_unavailable` the turn is stored and has no answer.
 """
 _TAGS = [
     {"name": "identity", "description": "Identities of callers."},

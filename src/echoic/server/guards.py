@@ -67,7 +67,7 @@ class CellLimiter:
     Args:
         user: rate of one caller; None for no limit.
         address: rate of one address without an identity.
-        operator: rate of the operator.
+        operator: rate of all operator, read-only and auditor keys together.
         agent: rate of the agent keys of one deployment.
         refused: rate of invalid tokens and keys from one address.
         clock: monotonic seconds.

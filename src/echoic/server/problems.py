@@ -94,7 +94,7 @@ MODEL_FAILED = "the language model gave no answer; your turn is stored, try agai
 
 
 def model_failed() -> Refused:
-    """503, for a failing model; memory itself works."""
+    """503, for a failing model; memory itself works, and the caller's turn is stored."""
     return Refused(503, "model_unavailable", MODEL_FAILED, headers={"Retry-After": str(RETRY_S)})
 
 
@@ -234,7 +234,8 @@ _DESCRIPTIONS = {
     422: "A field is missing or invalid; nothing was written.",
     429: "Too many requests; Retry-After says how long to wait.",
     507: "The quota of the user or the deployment is reached; nothing was written.",
-    503: "Memory is unavailable; nothing was written. Retry-After says how long to wait.",
+    503: "Memory or the language model is unavailable; `code` says which. Nothing was written, except with "
+    "model_unavailable: then the caller's turn is stored. Retry-After says how long to wait.",
 }
 
 

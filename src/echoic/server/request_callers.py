@@ -372,9 +372,10 @@ async def viewer(
     """The holder of an identity token, or of any key of the deployment."""
     if _in_store(credentials):
         key = await _stored(shared, request, credentials, deployment_id)
-        await limited(shared, key.role)
+        named = operated_deployment(shared, deployment_id)
+        await limited(shared, f"agent:{named}" if key.role == "agent" else "operator")
         act(key.role, f"key {key.id}", _asked(request))
-        return Viewer(role=key.role, deployment=operated_deployment(shared, deployment_id))
+        return Viewer(role=key.role, deployment=named)
     given = credentials.credentials if credentials else ""
     ours = shared.settings
     keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]

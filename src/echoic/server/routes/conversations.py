@@ -101,7 +101,7 @@ class Truncated(ResponseModel):
 
 
 @router.post(
-    "/api/conversations/{conversation}/truncate",
+    "/api/conversations/{conversation:path}/truncate",
     summary="Truncate an interrupted answer",
     responses=responses(401, 404, 413, 422, 429, 503),
 )
@@ -115,7 +115,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
 
 
 @router.post(
-    "/api/conversations/{conversation}/complete",
+    "/api/conversations/{conversation:path}/complete",
     summary="End a conversation",
     responses=responses(401, 404, 422, 429, 503),
 )
@@ -126,7 +126,7 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> Conversa
 
 
 @router.post(
-    "/api/conversations/{conversation}/off-the-record",
+    "/api/conversations/{conversation:path}/off-the-record",
     summary="Keep nothing of a conversation",
     responses=responses(401, 403, 404, 422, 429, 503),
 )
@@ -139,7 +139,7 @@ async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
 
 
 @router.post(
-    "/api/conversations/{conversation}/remember",
+    "/api/conversations/{conversation:path}/remember",
     summary="Keep a conversation that waits for the user's consent",
     responses=responses(401, 403, 404, 422, 429, 503),
 )

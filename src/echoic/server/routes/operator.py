@@ -294,21 +294,28 @@ async def list_users(
     deployment: OperatedDeployment,
     containing: Annotated[str, Query(max_length=200, description="Only ids that contain this.")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: Annotated[str | None, Query(max_length=400, description="From the last answer.")] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=400, pattern="^[0-9]{1,9} ", description="From the last answer.")
+    ] = None,
 ) -> UserList:
     """Every user that something is kept about. To read or change what is kept, get a token of the user with
     `POST /v1/tokens`.
     """
     wanted = containing.strip().casefold()
     known = [name for name in await shared.memory.users(deployment) if wanted in name.casefold()][::-1]
-    start = known.index(cursor) + 1 if cursor in known else 0 if cursor is None else len(known)
+    start = 0
+    if cursor is not None:
+        older, _, last = cursor.partition(" ")
+        # if the last one shown was forgotten meanwhile, by how many there were before them
+        start = known.index(last) + 1 if last in known else max(0, len(known) - int(older))
     page = known[start : start + limit]
+    left = len(known) - start - limit
     names = await asyncio.gather(*(shared.memory.user(one, deployment).get(KEYS["name"]) for one in page))
     users = [
         UserView(user=user, name=None if name is None else name.text)
         for user, name in zip(page, names, strict=True)
     ]
-    return UserList(users=users, cursor=page[-1] if start + limit < len(known) else None, total=len(known))
+    return UserList(users=users, cursor=f"{left} {page[-1]}" if left > 0 else None, total=len(known))
 
 
 class Imported(ResponseModel):

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
+from echoic.memory.speculation import MAX_ALTERNATIVES
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
 from echoic.server.models import (
@@ -354,7 +355,9 @@ class InterimTranscript(RequestBody):
 
     text: str = Field(description="All of it, not only what is new.", examples=["what am I aller"])
     alternatives: list[str] = Field(
-        default_factory=list, max_length=20, description="Other readings, likeliest first."
+        default_factory=list,
+        max_length=20,
+        description=f"Other readings, likeliest first. The first {MAX_ALTERNATIVES} are searched for.",
     )
     number: int | None = Field(
         default=None,
@@ -439,7 +442,7 @@ async def remember(caller: AsCaller, asked: NewMemory) -> MemoryView:
     return MemoryView.of(await caller.memory.remember(**asked.model_dump()))
 
 
-@router.get("/memories/{memory}", summary="Get a memory by id", responses=_READS)
+@router.get("/memories/{memory:path}", summary="Get a memory by id", responses=_READS)
 async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
     """Any version of the user's own, or a global memory that is current."""
     found = await caller.memory.find_memory(memory)
@@ -448,7 +451,7 @@ async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
     return MemoryView.of(found)
 
 
-@router.delete("/memories/{memory}", summary="Retract a memory or turn by id", responses=_WRITES)
+@router.delete("/memories/{memory:path}", summary="Retract a memory or turn by id", responses=_WRITES)
 async def retract_memory(caller: AsCaller, memory: str) -> memories.Deleted:
     """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
     return _deleted(await caller.memory.delete(id=memory))
