@@ -93,13 +93,14 @@ SETTINGS = f"""\
 # Settings
 
 Written by `scripts/cli_docs.py`. Every setting of the commands is an option on the line, else a variable.
-From Python they are arguments of `echoic.open` and `ServerSettings`; the library reads none of them, and
-`ECHOIC_KERNEL` alone: `off` ranks with numpy although the compiled kernel is there ([ranking](ranking.md)).
+From Python they are arguments of `echoic.open` and `ServerSettings`. Of the variables that begin with
+`ECHOIC_` the library itself reads only `ECHOIC_KERNEL`: `off` ranks with numpy although the compiled kernel
+is there ([ranking](ranking.md)).
 
 | variable | option | of | meaning |
 |---|---|---|---|
-| `{SECRET}` | | `serve`, `phone serve` | Signs identities; at least 32 bytes. |
-| `{OPERATOR_KEY}` | | `serve` | Opens the operator's routes; at least 32 bytes. |
+| `{SECRET}` | | `serve`, `phone serve`, `phone line` | Keys signatures and hashes; at least 32 bytes. |
+| `{OPERATOR_KEY}` | | `serve`, `watch` | Opens the operator's routes; at least 32 bytes. |
 | `{AGENT_KEY}` | | `serve` | Lets a backend act for its own users; several separated by commas. |
 | `{AUTH_TOKEN}` | | `phone serve`, `phone simulate` | The auth token of the Twilio account. |
 """

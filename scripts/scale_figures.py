@@ -104,7 +104,7 @@ def writers() -> list[str]:
     shown = (
         ""
         if untold > 1.2 * told
-        else " So there was nothing to lift here: the disk and the processors came first."
+        else " So `notify=off` did not help here: the disk and the processors were the limit."
     )
     return prose(
         f"Eight writers at once made {told:,} writes a second, and {untold:,} with `notify=off`." + shown

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -360,3 +362,9 @@ class TestWithTheOpenAIClient:
             async with opened(HostedEmbedder(model)) as embedder:
                 assert embedder.spec.model == "openai:text-embedding-3-small"
                 assert (await embedder.embed(["one"], "query")).shape == (1, 1536)
+
+
+def test_every_provider_and_its_key_is_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "ranking.md").read_text()
+    for provider, key in KEYS.items():
+        assert re.search(rf"^\| `{provider}` \| `?{re.escape(key)}`? \|$", page, re.MULTILINE), provider

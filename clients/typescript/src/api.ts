@@ -388,8 +388,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Export everything about the user
-         * @description Every version of every memory, and every conversation, as JSON for `echoic import`.
+         * Export what is stored about the user
+         * @description Every version of every memory, conversations with turns and results, directives and items, as JSON for
+         *     `echoic import`. `global` lists memories that became global without approval; it is not imported.
          */
         get: operations["export_v1_export_get"];
         put?: never;
@@ -949,7 +950,7 @@ export interface components {
             text: string;
             /**
              * Id
-             * @description Your own id of the turn, unique within the user. Appended again, it changes nothing.
+             * @description Your own id, unique within the conversation. Appended again, it changes nothing.
              */
             id?: string | null;
             /**

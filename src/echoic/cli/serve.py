@@ -343,7 +343,8 @@ def mcp_command(ctx: click.Context) -> int:
 
     Configure it in a client that starts programs, such as a desktop assistant or an editor. It offers four
     tools (search_memory, get_memory, set_memory, delete_memory), the memory block as a resource, and a
-    prompt. --user alone determines whose memory is served. `echoic serve --mcp` serves many users over HTTP.
+    prompt. --user or ECHOIC_USER, which has no default here, alone determines whose memory is served. `echoic
+    serve --mcp` serves many users over HTTP.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:

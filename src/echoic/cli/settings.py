@@ -80,7 +80,11 @@ _WORDS: dict[str, tuple[str, str, str]] = {
         "KIND,…",
         "The kinds --global-writes auto makes global; default hours,location. An unknown kind lists all.",
     ),
-    "fusion": ("--fusion", "NAME", "How channels are fused into one ranking: blend, or rrf."),
+    "fusion": (
+        "--fusion",
+        "NAME",
+        "How channels are fused into one ranking: blend, rrf, or a .json file that `echoic tune` wrote.",
+    ),
     "shares": (
         "--shares",
         "READER=NAME,…",

@@ -335,8 +335,9 @@ def keys_group() -> None:
     """Create, list and revoke keys for the HTTP API.
 
     A key allows what its role allows, in one deployment: agent gets tokens for users, operator uses every
-    operator's route, auditor reads the audit log, read-only uses routes that only read. Servers of the store
-    accept a new key, and refuse a revoked one, at once and without a restart.
+    operator's route, auditor reads the audit log, read-only uses the operator's routes that only read, except
+    the audit log. Servers of the store accept a new key, and refuse a revoked one, at once and without a
+    restart.
     """
 
 

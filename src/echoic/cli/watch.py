@@ -47,9 +47,9 @@ def watch_command(ctx: click.Context, url: str) -> int:
 
     It listens to a running `echoic serve`: what is said, how memory was recalled for it (whether it was
     ready when the turn ended, and how long it took), and what is stored, corrected or destroyed. --user
-    limits it to one user, --deployment names another deployment. Since it shows what callers say, set
-    ECHOIC_OPERATOR_KEY to the server's operator key, or to a key with the role operator or read-only
-    (`echoic keys create`).
+    limits it to one user; --deployment is for a server of your own that serves several. Since it shows what
+    callers say, set ECHOIC_OPERATOR_KEY to the server's operator key, or to a key with the role operator or
+    read-only (`echoic keys create`).
 
     Columns: time, user, event, details. With --json, one JSON object per line.
     """

@@ -35,8 +35,8 @@ def tune_command(ctx: click.Context, *, path: Path, out: Path, facts: bool, cach
     """Fit the ranking to your own labelled questions.
 
     PATH is as for `echoic bench recall`. A user, or with few users a session, is left out at a time, and what
-    is gained is measured on what was left out. Where that is not clearly more than nothing the defaults are
-    right: no file is written, and the exit code is 1.
+    is gained is measured on what was left out. If the gain is significant, the weights are written to a file
+    that `--fusion FILE` uses. If not, keep the defaults: no file is written, and the exit code is 1.
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
