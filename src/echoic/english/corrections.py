@@ -20,7 +20,7 @@ from echoic.english import names, phrases, spoken_values
 from echoic.english.facts import VALUES
 from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
 from echoic.english.sentences import Sentence, Token, sentences
-from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
+from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
 from echoic.english.spoken_values import Value
 from echoic.text.analysis import fold, sound
 
@@ -184,7 +184,7 @@ _KNOWN: Final = {
     "employer": FIRMS,
 }
 # Kinds whose readers take nothing else for them.
-_WRITTEN: Final = frozenset("age birthday email phone address".split())
+_WRITTEN: Final = frozenset("age birthday email work_email phone work_phone home_phone address".split())
 # Kinds of them that an agent asks about in passing; numbers and addresses are rather read back.
 _COUNTED: Final = frozenset({"age", "birthday"})
 _READ_BACK: Final = pattern("corrections.read_back")
@@ -281,13 +281,15 @@ def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repa
         return _other_item(said, at, old, slot) if meant else None
     reader = VALUES.get(slot) or (names.stated if slot.endswith("_name") else None)
     found = reader(said, at) if reader and at < len(said) else None
-    if found is None and slot == "phone":
+    if found is None and slot.endswith("phone"):
         found = _last_digits(said, at, old.text)
     if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
         return None
     if slot in SLOTS:
-        return Repair((hear(slot, found.text),), found.end)
-    return Repair((hear_of(slot.removesuffix("_name").replace("_", " "), found.text),), found.end)
+        right = hear(slot, found.text)
+    else:
+        right = hear_of(slot.removesuffix("_name").replace("_", " "), found.text)
+    return Repair((replace(right, instead=old.text),), found.end)
 
 
 def _akin(new: str, old: SelfStatement, slot: str) -> bool:
@@ -355,18 +357,21 @@ def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
 
 
 def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """The final result of one utterance: the last value of each key, in spoken order.
+    """The final result of one utterance: the last value of each key, in spoken order, and those that stand
+    beside it.
 
     A retraction gives way to a value of the same key. A value that is stated and retracted at once remains as
     a retraction, since an earlier call may have stored it.
     """
     kept: dict[str, SelfStatement] = {}
     for one in heard:
-        earlier = kept.get(one.key)
+        name, earlier = one.key, kept.get(one.key)
         if one.retracts and earlier and not earlier.retracts and one.text != earlier.text:
             continue
-        kept.pop(one.key, None)
-        kept[one.key] = one
+        if earlier and not earlier.retracts and not one.retracts and one.instead != earlier.text:
+            name = beside(one.key, one.instead or one.text, one.context, earlier) or name
+        kept.pop(name, None)
+        kept[name] = one
     return list(kept.values())
 
 

@@ -175,7 +175,7 @@ _MOST_ENDED = 3
 _DISBELIEVED = 0.3
 """Likelihood of a clause below which what the rules extracted from it is discarded."""
 _ALWAYS_BELIEVED = re.compile(
-    r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)\Z|(?:note|avoid_topic|requirement):"
+    r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
 """Keys that are never discarded: names and requests hardly score as statements ("Good morning, Ada here",
 "keep your answers short")."""
@@ -257,7 +257,8 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
+    words = (word for word in content_words(clause.text) if word.text not in NUMBERS)
+    told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
     return not told or len(told & known) >= _HEARD * len(told)
 
