@@ -301,3 +301,49 @@ async def test_a_part_of_a_name_does_not_confirm_the_whole(ana):
     await conversation.learn()
     [name] = await ana.facts()
     assert (name.text, name.confirmed) == ("Ruth Baker", False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("My daughter's name is Ann.", "No, it's Anna."), {"child:anna": "Anna"}),
+        (("My daughter's name is Ann. No, it's Anna.",), {"child:anna": "Anna"}),
+        (("My daughter's name is Ann.", "It's Anna, not Ann."), {"child:anna": "Anna"}),
+        (("My dog's name is Rex.", "I meant Max."), {"pet:max": "Max"}),
+        (("My dog's name is Rex.", "No, it's Max."), {"pet:max": "Max"}),
+        (
+            ("I'm allergic to penicillin.", "Actually no, it's amoxicillin."),
+            {"allergy:amoxicillin": "amoxicillin"},
+        ),
+        (
+            ("I'm allergic to penicillin.", ">Penicillin?", "No, amoxicillin."),
+            {"allergy:amoxicillin": "amoxicillin"},
+        ),
+        (("I'm allergic to nuts.", "No, it's latex."), {"allergy:latex": "latex"}),
+    ],
+)
+async def test_a_correction_names_another_child_pet_or_allergy(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("No, it's upstairs.",),
+        ("No, it's Dave.",),
+        ("No, it's broken.",),
+        ("No, thanks.",),
+        ("Sorry, bad line.",),
+        (">Is the parcel at the door?", "No, it's Nokia."),
+        (">Shall I look for an allergist?", "No, it's latex."),
+    ],
+)
+async def test_what_corrects_something_else_ends_no_allergy(ana, said):
+    await call(ana, "I'm allergic to penicillin.", *said)
+    assert await known(ana) == {"allergy:penicillin": "penicillin"}
+
+
+async def test_an_answer_to_the_agent_names_no_other_pet(ana):
+    await call(ana, "My dog's name is Rex.", ">Is that your husband?", "No, it's Max.")
+    assert await known(ana) == {"pet:rex": "Rex"}

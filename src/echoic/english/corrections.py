@@ -18,7 +18,7 @@ from typing import Final
 
 from echoic.english import names, phrases, spoken_values
 from echoic.english.facts import VALUES
-from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
+from echoic.english.lexicon import AMBIGUOUS, FIRMS, FUNCTION, GIVEN, PLACES, pattern, source, wordlike, words
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
 from echoic.english.spoken_values import Value
@@ -191,6 +191,7 @@ _READ_BACK: Final = pattern("corrections.read_back")
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
+_FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +219,9 @@ def corrected(
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
+        meant, value = _MEANT.search(marks) is not None, said.at[opening.end()]
+        plain = (firm and not _asked_else(old, asked)) or f" not {old.text.lower()} " in said.line
+        repair = _reread(said, value, old, meant=meant, firm=plain)
         denied = repair is not None and _denies(said, repair.end, old)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
@@ -256,6 +259,11 @@ def _asked_of(old: SelfStatement, asked: str) -> bool:
     return False
 
 
+def _asked_else(old: SelfStatement, asked: str) -> bool:
+    """Whether the agent asked a question that does not read `old` back: "no, it's latex" may answer it."""
+    return any(said.question and fold(old.text) not in said.line for said in sentences(asked))
+
+
 def given_up(said: Sentence, at: int) -> bool:
     """Whether the value before `at` is retracted without another value."""
     mark = said.match(_GIVEN_UP, at)
@@ -274,11 +282,14 @@ def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> l
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
-def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repair | None:
-    """The value at `at` read as `old`'s kind."""
+def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool) -> Repair | None:
+    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy."""
     slot, _, item = old.key.partition(":")
+    if item and slot in {"child", "pet"}:
+        return _other_name(said, at, old, meant=meant) if meant or firm else None
     if item:
-        return _other_item(said, at, old, slot) if meant else None
+        plain = firm and slot == "allergy" and _allergen(said.low(at))
+        return _other_item(said, at, old, slot) if meant or plain else None
     reader = VALUES.get(slot) or (names.stated if slot.endswith("_name") else None)
     found = reader(said, at) if reader and at < len(said) else None
     if found is None and slot.endswith("phone"):
@@ -309,6 +320,23 @@ def _akin(new: str, old: SelfStatement, slot: str) -> bool:
         or not known.isdisjoint(words)
         or any(set(sound(w)) & set(sound(b)) for w in words for b in before)
     )
+
+
+def _other_name(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repair | None:
+    """Another name of the same child or pet: "my daughter's called Ann", "no, it's Anna"."""
+    found = names.stated(said, at) if f"called {old.text}" in old.sentence else None
+    if found is None or not _ends(said, found.end):
+        return None
+    if not (meant or said.low(at) in AMBIGUOUS or _akin(found.text, old, "child_name")):
+        return None
+    right = hear(old.key.partition(":")[0], found.text, sentence=old.sentence.replace(old.text, found.text))
+    return Repair((retraction(old), right), found.end)
+
+
+def _allergen(low: str) -> bool:
+    """Whether a word may name what one is allergic to: a listed food, or no word or name of the lists."""
+    named = low in GIVEN or low in AMBIGUOUS or low in PLACES or low in FIRMS
+    return low in _FOODS or not (named or wordlike(low) or low in _ASIDE or low in _POLITE)
 
 
 def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repair | None:

@@ -164,6 +164,7 @@ def _of_speaker(words: Sequence[str]) -> bool:
     return not _SELF.isdisjoint(words)
 
 
+_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean) ")
 _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
@@ -190,7 +191,7 @@ class _SaidClause:
     heard: bool
     """Whether the rules extracted it."""
     asked: bool
-    """Whether the user asked in the turn to remember something."""
+    """Whether the user asked in the turn to remember something, or corrected it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +251,7 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     # what the rules extracted may have ended: do not store it as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
-    asked = any(asks_to_remember(said) for said in sentences(told))
+    asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
     for clause in clauses(told)[:_PER_TURN]:
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
