@@ -174,3 +174,221 @@ async def test_in_a_later_call_what_is_named_is_forgotten_and_nothing_else(ana, 
     await call(ana, "my favourite colour is red", "i live in rome")
     await call(ana, said)
     assert set(await known(ana)) == left
+
+
+@pytest.mark.parametrize(
+    ("calls", "left"),
+    [
+        (
+            ["I like music when I'm driving.", "I don't like music when I'm working."],
+            {
+                "preference:music": "likes music",
+                "preference:music:when they are working": "doesn't like music",
+            },
+        ),
+        (
+            ["At work I like music. At home I don't like music."],
+            {"preference:music": "likes music", "preference:music:at home": "doesn't like music"},
+        ),
+        (
+            [
+                "I like music when I'm driving.",
+                "I don't like music when I'm working.",
+                "I hate music when I'm working.",
+            ],
+            {"preference:music": "likes music", "preference:music:when they are working": "hates music"},
+        ),
+        (
+            [
+                "I like music when I'm driving.",
+                "I don't like music when I'm working.",
+                "forget that i don't like music when i'm working",
+            ],
+            {"preference:music": "likes music"},
+        ),
+        (
+            ["At work I like music. At home I don't like music.", "forget that i like music"],
+            {"preference:music:at home": "doesn't like music"},
+        ),
+        (
+            ["I prefer tea, but only at work.", "I prefer tea, but only in the morning."],
+            {"preference:tea": "prefers tea"},
+        ),
+        (
+            ["Don't call me before nine.", "Please don't call me on Sundays.", "Don't call me before ten."],
+            {"no_contact_time": "before ten", "no_contact_time:on sundays": "on Sundays"},
+        ),
+        (
+            ["Don't call me before nine.", "don't call me in the evening", "call me in the evening"],
+            {"no_contact_time": "before nine", "contact_time": "in the evening"},
+        ),
+        (
+            [
+                "My mobile number is 07700 900123.",
+                "My work number is 0161 496 0999.",
+                "My home number is 0161 496 0888.",
+            ],
+            {"phone": "07700900123", "work_phone": "01614960999", "home_phone": "01614960888"},
+        ),
+        (
+            ["My work number is five five five one two three four, sorry, one two three five."],
+            {"work_phone": "5551235"},
+        ),
+        (["My work number is 0161 496 0999.", "forget my work number"], {}),
+        (
+            ["My work email is ruth@bank.com.", "My personal email is ruth@home.org."],
+            {"work_email": "ruth@bank.com", "email": "ruth@home.org"},
+        ),
+        (
+            ["My sister Ann lives in Leeds.", "My sister Beth lives in York."],
+            {"sister_name": "Ann", "sister_name:beth": "Beth"},
+        ),
+        (
+            ["My older sister is called Ann and my younger sister is called Beth."],
+            {"sister_name": "Ann", "sister_name:beth": "Beth"},
+        ),
+        (["My sister is called Ann. No, Beth."], {"sister_name": "Beth"}),
+        (["My sister is called Ann.", "My sister is called Anna."], {"sister_name": "Anna"}),
+        (["My wife is called Ann.", "My wife is called Beth."], {"wife_name": "Beth"}),
+        (["My sister is called Ann.", "My sister is called Beth.", "forget my sister's name"], {}),
+    ],
+)
+async def test_values_that_can_both_hold_stand_beside_each_other(ana, calls, left):
+    for lines in calls:
+        await call(ana, lines)
+    assert await known(ana) == left
+
+
+async def test_a_correction_of_a_second_sister_leaves_the_first(ana):
+    await call(ana, "My sister is called Ann.")
+    await call(ana, "My sister is called Beth.", ">Beth?", "No, Carla.")
+    assert sorted((await known(ana)).values()) == ["Ann", "Carla"]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "left"),
+    [
+        ("My number is 0161 496 0999.", "My new number is 0161 496 0123.", {"phone": "01614960123"}),
+        ("My number is 0161 496 0999.", "My number is now 0161 496 0123.", {"phone": "01614960123"}),
+        ("My number is 0161 496 0999.", "My number has changed to 0161 496 0123.", {"phone": "01614960123"}),
+        ("My phone is 0161 496 0999.", "my new mobile number is 07700 900123", {"phone": "07700900123"}),
+        ("My address is 12 Park Road.", "My new address is 14 Elm Close.", {"address": "14 Elm Close"}),
+        ("My address is 12 Park Road.", "my address is now 14 Elm Close", {"address": "14 Elm Close"}),
+        ("My email is a@bank.com.", "my email is now ruth@home.org", {"email": "ruth@home.org"}),
+        ("My surname is Baker.", "my surname is now Smith", {"last_name": "Smith"}),
+        ("My surname is Baker.", "my new surname is Smith", {"last_name": "Smith"}),
+        ("My name is Ruth Baker.", "my name is now Ruth Smith", {"user_name": "Ruth Smith"}),
+        ("My name is Ruth Baker.", "my name has changed to Ruth Smith", {"user_name": "Ruth Smith"}),
+        ("I live at 12 Park Road in Leeds.", "We've moved to York.", {"home": "York"}),
+        ("I live at 12 Park Road in York.", "My new address is 14 Elm Close.", {"address": "14 Elm Close"}),
+        ("I work at Google.", "I work at a bank now.", {"workplace": "a bank"}),
+        ("I work at a bank.", "I work at Google now.", {"employer": "Google"}),
+    ],
+)
+async def test_a_new_value_replaces_the_old_one(ana, first, later, left):
+    await call(ana, first)
+    await call(ana, later)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    ("calls", "left"),
+    [
+        (["I live at 12 Park Road.", "I live in Leeds.", "I've moved to Leeds."], ["12 Park Road", "Leeds"]),
+        (["Our new address is 14 Elm Close. We've moved to York."], ["14 Elm Close", "York"]),
+        (["My name is Ruth Baker.", "Hi, it's Ruth."], ["Ruth Baker"]),
+        (["My name is Ruth Baker.", "My name is Ruth. No, Rita."], ["Rita"]),
+        (["My name is Ruth Baker. No, Ruth."], ["Ruth"]),
+        (["My birthday is May 3rd 1962.", "My birthday is the third of May."], ["May 3, 1962"]),
+        (["My birthday is May 3rd 1962.", "My birthday is the fourth of May."], ["May 4"]),
+        (["I live in Leeds.", "I live in Bristol."], ["Bristol"]),
+    ],
+)
+async def test_what_is_less_precise_or_not_new_ends_nothing(ana, calls, left):
+    for lines in calls:
+        await call(ana, lines)
+    assert sorted((await known(ana)).values()) == left
+
+
+async def test_a_move_to_what_may_be_no_place_is_unconfirmed_and_moves_nobody(ana):
+    await call(ana, "I live in Leeds.", "my address is 12 Park Road")
+    await call(ana, "We've moved to Octopus.")
+    assert [(fact.key, fact.text, fact.confirmed) for fact in await ana.facts()] == [
+        ("home", "Leeds", True),
+        ("address", "12 Park Road", True),
+        ("home:octopus", "Octopus", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("We've moved to Thirsk.", ">So you live in Thirsk now?", "Yes."),
+        ("We've moved to Thirsk.", "I live in Thirsk."),
+        ("We've moved up to Thirsk.",),
+        ("We've moved to Thirsk, North Yorkshire, England.",),
+        ("We've moved to York.",),
+    ],
+)
+async def test_a_move_to_a_place_that_is_known_or_confirmed_moves(ana, lines):
+    await call(ana, "I live in Leeds.")
+    await call(ana, *lines)
+    [home] = await ana.facts()
+    assert home.key == "home"
+    assert home.text != "Leeds"
+    assert home.confirmed
+
+
+async def test_a_part_of_a_name_does_not_confirm_the_whole(ana):
+    conversation = await ana.conversation()
+    await conversation.append(Turn(speaker="user", text="My name is Ruth Baker.", confidence=0.3))
+    await conversation.append(Turn(speaker="user", text="My name is Ruth."))
+    await conversation.learn()
+    [name] = await ana.facts()
+    assert (name.text, name.confirmed) == ("Ruth Baker", False)
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("My daughter's name is Ann.", "No, it's Anna."), {"child:anna": "Anna"}),
+        (("My daughter's name is Ann. No, it's Anna.",), {"child:anna": "Anna"}),
+        (("My daughter's name is Ann.", "It's Anna, not Ann."), {"child:anna": "Anna"}),
+        (("My dog's name is Rex.", "I meant Max."), {"pet:max": "Max"}),
+        (("My dog's name is Rex.", "No, it's Max."), {"pet:max": "Max"}),
+        (
+            ("I'm allergic to penicillin.", "Actually no, it's amoxicillin."),
+            {"allergy:amoxicillin": "amoxicillin"},
+        ),
+        (
+            ("I'm allergic to penicillin.", ">Penicillin?", "No, amoxicillin."),
+            {"allergy:amoxicillin": "amoxicillin"},
+        ),
+        (("I'm allergic to nuts.", "No, it's latex."), {"allergy:latex": "latex"}),
+    ],
+)
+async def test_a_correction_names_another_child_pet_or_allergy(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("No, it's upstairs.",),
+        ("No, it's Dave.",),
+        ("No, it's broken.",),
+        ("No, thanks.",),
+        ("Sorry, bad line.",),
+        (">Is the parcel at the door?", "No, it's Nokia."),
+        (">Shall I look for an allergist?", "No, it's latex."),
+    ],
+)
+async def test_what_corrects_something_else_ends_no_allergy(ana, said):
+    await call(ana, "I'm allergic to penicillin.", *said)
+    assert await known(ana) == {"allergy:penicillin": "penicillin"}
+
+
+async def test_an_answer_to_the_agent_names_no_other_pet(ana):
+    await call(ana, "My dog's name is Rex.", ">Is that your husband?", "No, it's Max.")
+    assert await known(ana) == {"pet:rex": "Rex"}

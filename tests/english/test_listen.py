@@ -263,6 +263,33 @@ def test_a_joke_takes_back_what_came_before():
     assert listen("I'm allergic to nuts. Not really, just kidding.") == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I have a nut allergy, or rather my son does.",
+        "I've got a peanut allergy in the family.",
+        "we have a nut allergy in our family",
+        "I'm allergic to penicillin, at least I was as a child.",
+        "i'm allergic to penicillin at least as a child",
+    ],
+)
+def test_what_is_somebody_elses_or_was_once_is_not_the_speakers(said):
+    assert listen(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I live in Leeds in the family home.", {"home": "Leeds"}),
+        ("I'm allergic to nuts, at least in summer.", {"allergy:nuts": "nuts"}),
+        ("I work at Boots on Saturdays.", {"employer": "Boots"}),
+        ("I live in Stratford on Avon.", {"home": "Stratford on Avon"}),
+    ],
+)
+def test_words_after_a_value_neither_withdraw_nor_lengthen_it(said, kept, texts):
+    assert texts(said) == kept
+
+
 @pytest.mark.parametrize("after", ["Not really sure about dairy though.", "No joking.", "No kidding."])
 def test_words_that_only_sound_like_a_joke_take_nothing_back(after, texts):
     assert texts(f"I'm allergic to nuts. {after}") == {"allergy:nuts": "nuts"}

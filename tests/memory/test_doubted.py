@@ -81,6 +81,16 @@ async def test_read_back_it_is_confirmed_by_a_yes(caller, reads_back, answer, su
     assert await caller.is_sure() is sure
 
 
+async def test_a_name_within_another_word_is_not_read_back(caller):
+    await caller.says("my name is Ann", 0.3)
+    await caller.hears("Are you planning to travel on Friday?")
+    await caller.says("Yes.")
+    assert not await caller.is_sure()
+    await caller.hears("And you are Ann?")
+    await caller.says("Yes.")
+    assert await caller.is_sure()
+
+
 async def test_a_yes_to_words_that_were_not_heard_confirms_nothing(caller):
     await caller.says(NAME, 0.4)
     await caller.hears("is it true that you are called Siobhan", heard="is it true that")

@@ -74,6 +74,30 @@ async def test_a_deployment_without_a_limit_does_not_keep_the_sweep_from_the_oth
         assert await gone.get("pet") is None
 
 
+async def test_an_old_version_of_what_was_said_again_takes_no_fresh_words_along(tmp_path, clock):
+    async with service_at(tmp_path, clock, "memories=365") as service:
+        said = {
+            0: "I live in Leeds.",
+            100: "I live in London.",
+            360: "I moved back to Leeds and I have a dog.",
+        }
+        for day, words in said.items():
+            clock.days = day
+            ana = await talk(service, f"day-{day}", words)
+            await service.distil()
+        before = [memory.text for memory in await ana.history("home")]
+        assert before == ["Leeds", "London", "Leeds"]
+        clock.days = 370
+        assert await service.enforce_retention() == 1
+        assert [memory.text for memory in await ana.history("home")] == ["London", "Leeds"]
+        [turn] = await (await ana.conversation("day-360")).turns()
+        assert turn.text == said[360]
+        clock.days = 470
+        assert await service.enforce_retention() == 1
+        [turn] = await (await ana.conversation("day-100")).turns()
+        assert "London" not in turn.text
+
+
 async def test_the_background_does_it(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(retention, "_SWEEP_AFTER_S", 0.0)
     monkeypatch.setattr(retention, "_SWEEP_EVERY_S", 0.01)

@@ -144,6 +144,24 @@ async def test_what_a_rule_heard_in_words_that_state_nothing_is_not_believed(lea
     assert [memory.key for memory in await learned_from(text)] == keys
 
 
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        (("My dog's name is Rex.", "I meant Max."), {"pet:max"}),
+        (("I live in Leeds.", "Sorry, I meant London."), {"home"}),
+        (("I mean I love waiting in queues.",), set()),
+    ],
+)
+async def test_a_correction_is_believed_though_it_states_little(texts, kept):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in texts:
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        assert {fact.key for fact in await user.facts()} == kept
+
+
 async def test_an_allergy_in_words_that_state_nothing_stays_unconfirmed(learned_from):
     [allergy] = await learned_from("So now I'm allergic to cats, apparently, with bells on.")
     assert (allergy.key, allergy.confirmed) == ("allergy:cats", False)

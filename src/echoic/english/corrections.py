@@ -18,9 +18,9 @@ from typing import Final
 
 from echoic.english import names, phrases, spoken_values
 from echoic.english.facts import VALUES
-from echoic.english.lexicon import FIRMS, FUNCTION, GIVEN, PLACES, pattern, wordlike, words
+from echoic.english.lexicon import AMBIGUOUS, FIRMS, FUNCTION, GIVEN, PLACES, pattern, source, wordlike, words
 from echoic.english.sentences import Sentence, Token, sentences
-from echoic.english.slots import SLOTS, SelfStatement, hear, hear_of, retraction
+from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
 from echoic.english.spoken_values import Value
 from echoic.text.analysis import fold, sound
 
@@ -184,7 +184,7 @@ _KNOWN: Final = {
     "employer": FIRMS,
 }
 # Kinds whose readers take nothing else for them.
-_WRITTEN: Final = frozenset("age birthday email phone address".split())
+_WRITTEN: Final = frozenset("age birthday email work_email phone work_phone home_phone address".split())
 # Words with which an agent asks for another value of a kind.
 _ASKS: Final = {
     "name": re.compile(r"\b(?:who|whose|called|(?<!your )name)\b"),
@@ -208,6 +208,7 @@ _READ_ALIKE: Final = 0.7
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
 _POLITE: Final = words("corrections.polite")
+_FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,9 @@ def corrected(
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        repair = _reread(said, said.at[opening.end()], old, meant=_MEANT.search(marks) is not None)
+        meant, value = _MEANT.search(marks) is not None, said.at[opening.end()]
+        plain = (firm and not _asked_else(old, asked)) or f" not {old.text.lower()} " in said.line
+        repair = _reread(said, value, old, meant=meant, firm=plain)
         denied = repair is not None and _denies(said, repair.end, old)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
@@ -262,7 +265,7 @@ def _asked_of(old: SelfStatement, asked: str) -> bool:
     tickets?"); not if `old` is read back ("Leeds, in England?", "did you say Reading?").
     """
     slot = old.key.partition(":")[0]
-    kind = "name" if slot.endswith("_name") else slot
+    kind = "name" if slot.endswith("_name") else slot.removeprefix("work_").removeprefix("home_")
     if kind in _TRADES:
         return any(said.question and not _again(said, old) for said in sentences(asked))
     asks = _ASKS.get(kind)
@@ -319,6 +322,11 @@ def _again(said: Sentence, old: SelfStatement) -> bool:
     return repeated or _READ_BACK.search(said.line) is not None
 
 
+def _asked_else(old: SelfStatement, asked: str) -> bool:
+    """Whether the agent asked a question that does not read `old` back: "no, it's latex" may answer it."""
+    return any(said.question and fold(old.text) not in said.line for said in sentences(asked))
+
+
 def given_up(said: Sentence, at: int) -> bool:
     """Whether the value before `at` is retracted without another value."""
     mark = said.match(_GIVEN_UP, at)
@@ -337,20 +345,25 @@ def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> l
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
-def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repair | None:
-    """The value at `at` read as `old`'s kind."""
+def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool) -> Repair | None:
+    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy."""
     slot, _, item = old.key.partition(":")
+    if item and slot in {"child", "pet"}:
+        return _other_name(said, at, old, meant=meant) if meant or firm else None
     if item:
-        return _other_item(said, at, old, slot) if meant else None
+        plain = firm and slot == "allergy" and _allergen(said.low(at))
+        return _other_item(said, at, old, slot) if meant or plain else None
     reader = VALUES.get(slot) or (names.stated if slot.endswith("_name") else None)
     found = reader(said, at) if reader and at < len(said) else None
-    if found is None and slot == "phone":
+    if found is None and slot.endswith("phone"):
         found = _last_digits(said, at, old.text)
     if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
         return None
     if slot in SLOTS:
-        return Repair((hear(slot, found.text),), found.end)
-    return Repair((hear_of(slot.removesuffix("_name").replace("_", " "), found.text),), found.end)
+        right = hear(slot, found.text)
+    else:
+        right = hear_of(slot.removesuffix("_name").replace("_", " "), found.text)
+    return Repair((replace(right, instead=old.text),), found.end)
 
 
 def _akin(new: str, old: SelfStatement, slot: str) -> bool:
@@ -374,6 +387,23 @@ def _similar(new: str, old: str) -> bool:
 
 def _ratio(one: str, other: str) -> float:
     return SequenceMatcher(None, fold(one), fold(other)).ratio()
+
+
+def _other_name(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> Repair | None:
+    """Another name of the same child or pet: "my daughter's called Ann", "no, it's Anna"."""
+    found = names.stated(said, at) if f"called {old.text}" in old.sentence else None
+    if found is None or not _ends(said, found.end):
+        return None
+    if not (meant or said.low(at) in AMBIGUOUS or _akin(found.text, old, "child_name")):
+        return None
+    right = hear(old.key.partition(":")[0], found.text, sentence=old.sentence.replace(old.text, found.text))
+    return Repair((retraction(old), right), found.end)
+
+
+def _allergen(low: str) -> bool:
+    """Whether a word may name what one is allergic to: a listed food, or no word or name of the lists."""
+    named = low in GIVEN or low in AMBIGUOUS or low in PLACES or low in FIRMS
+    return low in _FOODS or not (named or wordlike(low) or low in _ASIDE or low in _POLITE)
 
 
 def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repair | None:
@@ -422,18 +452,21 @@ def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
 
 
 def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """The final result of one utterance: the last value of each key, in spoken order.
+    """The final result of one utterance: the last value of each key, in spoken order, and those that stand
+    beside it.
 
     A retraction gives way to a value of the same key. A value that is stated and retracted at once remains as
     a retraction, since an earlier call may have stored it.
     """
     kept: dict[str, SelfStatement] = {}
     for one in heard:
-        earlier = kept.get(one.key)
+        name, earlier = one.key, kept.get(one.key)
         if one.retracts and earlier and not earlier.retracts and one.text != earlier.text:
             continue
-        kept.pop(one.key, None)
-        kept[one.key] = one
+        if earlier and not earlier.retracts and not one.retracts and one.instead != earlier.text:
+            name = beside(one.key, one.instead or one.text, one.context, earlier) or name
+        kept.pop(name, None)
+        kept[name] = one
     return list(kept.values())
 
 

@@ -7,14 +7,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from echoic.english import names, places, spoken_values
-from echoic.english.lexicon import AUXILIARIES, FUNCTION, GIVEN, pattern, source, table, wordlike, words
+from echoic.english.lexicon import (
+    AUXILIARIES,
+    FUNCTION,
+    GIVEN,
+    PLACES,
+    pattern,
+    source,
+    table,
+    wordlike,
+    words,
+)
 from echoic.english.names import closed, run_end
 from echoic.english.sentences import CONNECTING, Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
 from echoic.english.spoken_values import Value
+from echoic.text.analysis import fold
 
 # -- contact
 
@@ -169,7 +181,10 @@ def home_since(spot: Spot) -> RuleReading | None:
 
 
 def moved_to(spot: Spot) -> RuleReading | None:
-    """After "I moved to": the last place, if there were several moves."""
+    """After "I moved to": the last place, if there were several moves.
+
+    An unknown one may be a new bank or supplier of energy ("we've moved to Octopus"), except after "up to".
+    """
     said = spot.said
     found = home(spot)
     while found and (on := said.match(_THEN_ON, found.end)):
@@ -177,7 +192,17 @@ def moved_to(spot: Spot) -> RuleReading | None:
         if further is None:
             break
         found = one(further, lambda text: hear("home", text))
-    return found
+    if found is None:
+        return None
+    [heard] = found.heard
+    sure = spot.match.group().endswith(_WAYS) or not _TOWNS.isdisjoint(fold(heard.text).split())
+    heard = replace(heard, ends=("address",), confidence=heard.confidence if sure else INFERRED)
+    return RuleReading((heard,), found.end)
+
+
+# Not in PLACES, since many are surnames too, which `sharing` must not take for places.
+_TOWNS: Final = PLACES | words("facts.towns")
+_WAYS: Final = tuple(f"{way} to " for way in "back over out down up".split())
 
 
 def _near(where: str, text: str) -> SelfStatement:
@@ -190,7 +215,7 @@ def moved(spot: Spot) -> RuleReading | None:
     start = places.place(said, spot.at)
     if start is None or said.low(start.end) != "to":
         return None
-    return one(places.place(said, start.end + 1), lambda text: hear("home", text))
+    return one(places.place(said, start.end + 1), lambda text: replace(hear("home", text), ends=("address",)))
 
 
 def birth_year(spot: Spot) -> RuleReading | None:
@@ -479,5 +504,8 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "birthday": spoken_values.date,
     "email": spoken_values.email,
     "phone": spoken_values.phone,
+    "work_email": spoken_values.email,
+    "work_phone": spoken_values.phone,
+    "home_phone": spoken_values.phone,
 }
 """The reader of each slot's value, for rules without a reader of their own and for corrections."""

@@ -105,7 +105,8 @@ _UNSAID: Final = pattern("guards.unsaid")
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = pattern("guards.joke")
 _TIMELESS: Final = tuple(
-    "contact_time no_contact_time requirement: decision: note: phone email preference:".split()
+    """contact_time no_contact_time requirement: decision: note: phone work_phone home_phone email work_email
+    preference:""".split()
 )
 
 

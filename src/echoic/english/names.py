@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from echoic.english.lexicon import AMBIGUOUS, DEMONYMS, FUNCTION, GIVEN, wordlike, words
+from echoic.english.lexicon import AMBIGUOUS, DAYS, DEMONYMS, FUNCTION, GIVEN, wordlike, words
 from echoic.english.sentences import Sentence, Token
 from echoic.english.spoken_values import Value
 
@@ -239,7 +239,8 @@ def _named(said: Sentence, index: int) -> bool:
     """Whether a name goes on at `index`, directly after a small word."""
     if said.gap(index):
         return False
-    return said.tokens[index].capital and said.low(index) not in FUNCTION
+    day = said.low(index).removesuffix("s") in DAYS  # "at Boots on Saturdays"
+    return said.tokens[index].capital and said.low(index) not in FUNCTION and not day
 
 
 def plain_end(said: Sentence, start: int, *, limit: int, inside: frozenset[str] = PLACE_WORDS) -> int:

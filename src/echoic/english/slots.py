@@ -20,9 +20,10 @@ from types import ModuleType
 from typing import Final, cast
 
 from echoic.english.lexicon import expanded, pattern, table, triggers
-from echoic.english.phrases import slug
+from echoic.english.phrases import CONDITIONAL_KEYS, slug
 from echoic.english.sentences import Sentence
 from echoic.english.spoken_values import Value
+from echoic.text.analysis import fold, sound
 from echoic.types import Category, Memory
 
 STATED: Final = 0.95
@@ -46,6 +47,10 @@ class SelfStatement:
     if it is empty; if the key names the thing ("preference:jazz") it concerns the key as a whole."""
     context: str | None = None
     """When it applies, if that was said: "only at work"."""
+    instead: str | None = None
+    """The value of the key that this one corrects: "Ann" of "my sister's called Ann, no, Anna"."""
+    ends: tuple[str, ...] = ()
+    """Keys whose values no longer hold if this one is new: the old address of somebody who moved."""
     confidence: float
     """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
 
@@ -112,6 +117,7 @@ def ended(sentence: str) -> str:
 
 _RIVALS: Final = (frozenset(["diet:vegan", "diet:vegetarian", "diet:pescatarian"]),)
 """Keys of which only one can hold at a time: a user who is vegetarian now is no longer vegan."""
+_ENDS: Final = {"employer": ("workplace",), "workplace": ("employer",)}
 _OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "contact_time"}
 """Keys that cannot both hold the same value."""
 
@@ -121,6 +127,31 @@ def rivals(heard: SelfStatement) -> list[tuple[str, str]]:
     gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
     opposite = _OPPOSITES.get(heard.key)
     return [*gone, (opposite, heard.text)] if opposite else gone
+
+
+_SEVERAL: Final = frozenset("sister brother aunt uncle cousin niece nephew friend colleague".split())
+"""Relations of which one may have several by name."""
+_SAME_LIMIT: Final = frozenset("before after past between".split())
+"""Words of times not to call of which the last one said holds."""
+
+
+def beside(key: str, said: str, when: str | None, known: SelfStatement | Memory) -> str | None:
+    """The key under which the value `said`, under the condition `when`, stands beside the value `known` of
+    `key`; None if it replaces that: both "likes music, at work" and "…, when driving" hold.
+    """
+    one, other = fold(said), fold(known.text)
+    item = None
+    if key.startswith(CONDITIONAL_KEYS) and when and known.context:
+        only = when.startswith("only ") and known.context.startswith("only ")
+        item = None if only or fold(when) == fold(known.context) else when
+    elif key == "no_contact_time" and one != other:
+        limit, before = one.partition(" ")[0], other.partition(" ")[0]
+        item = limit if limit in _SAME_LIMIT else said
+        item = None if limit == before and item == limit else item
+    elif key.removesuffix("_name") in _SEVERAL:
+        alike = one.startswith(other) or other.startswith(one) or set(sound(one)) & set(sound(other))
+        item = None if alike else said
+    return f"{key}:{slug(item)}"[:200] if item else None
 
 
 def hear(
@@ -143,6 +174,7 @@ def hear(
     return SelfStatement(
         key=kept.key.format(thing)[:200],
         text=text,
+        ends=_ENDS.get(slot, ()),
         sentence=sentence or plain,
         category=kept.category,
         confidence=confidence or kept.confidence,
@@ -168,6 +200,7 @@ def retraction(heard: SelfStatement) -> SelfStatement:
         sentence=f"No longer true: {heard.sentence}",
         category=heard.category,
         retracts=True,
+        context=heard.context,
         confidence=heard.confidence,
     )
 

@@ -124,8 +124,12 @@ class Erasing:
         *,
         names: Sequence[str] = (),
         memories: Sequence[Memory] = (),
+        record_only: bool = False,
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two."""
+        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two.
+
+        `record_only`: the words of the memory stay wherever else they are.
+        """
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
@@ -134,7 +138,11 @@ class Erasing:
         names = (name,) if name is not None else names
         what = "id" if names or memories or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            receipt = await self._forget(key, conversation, names, asked, memories)
+            if record_only:
+                drops = [Drop(kind=MEMORY, id=name) for name in names]
+                receipt = _receipt([await self._parts.store.erase(self._scope, drops)], {})
+            else:
+                receipt = await self._forget(key, conversation, names, asked, memories)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
             doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}

@@ -540,7 +540,7 @@ def _all_clauses(passage: TextPassage) -> list[Span]:
 
 
 _RULED: Final[Mapping[str, None]] = dict.fromkeys(
-    ("age", "birthday", "phone", "email", "birth_year", "timezone")
+    "age birthday phone work_phone home_phone email work_email birth_year timezone".split()
 )
 """Keys whose values are said in other words than those stored."""
 

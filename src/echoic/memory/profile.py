@@ -215,8 +215,9 @@ def _avoided(memory: Memory) -> str | None:
 
 def _preference(memory: Memory) -> str | None:
     """How the user likes to be spoken to and reached."""
-    if memory.key in _REACHED:
-        return _REACHED[memory.key].format(memory.text)
+    reached = _REACHED.get((memory.key or "").partition(":")[0])
+    if reached:
+        return _under_condition(memory, reached.format(memory.text))
     spoken = memory.key is not None and memory.key.startswith("language:")
     return f"speaks {memory.text}" if spoken else None
 

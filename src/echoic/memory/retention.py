@@ -17,6 +17,7 @@ from echoic.memory.concurrency import Sweeper
 from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record, Store
+from echoic.text.analysis import fold
 from echoic.types import Scope
 
 log = logging.getLogger(__name__)
@@ -113,28 +114,39 @@ class Retention(Sweeper):
         if await is_held(self._parts.store, scope):
             return 0
         erasing = Erasing(self._parts, scope)
-        conversations = await self._too_old(scope, "conversations", CONVERSATION, _touched)
-        memories = await self._too_old(scope, "memories", MEMORY, _said)
-        for name in conversations:
-            await erasing.forget(None, name, None)
-        for name in memories:
-            await erasing.forget(None, None, name)
+        conversations, _ = await self._too_old(scope, "conversations", CONVERSATION, _touched)
+        memories, rest = await self._too_old(scope, "memories", MEMORY, _said)
+        fresh = {_value(record) for record in rest if record.key is not None}
+        for record in conversations:
+            await erasing.forget(None, record.id, None)
+        for record in memories:
+            if _value(record) in fresh:  # said again since: its words stay, this version of it goes
+                await erasing.forget(None, None, record.id, record_only=True)
+            else:
+                await erasing.forget(None, None, record.id)
         return len(conversations) + len(memories)
 
     async def _too_old(
         self, scope: Scope, name: str, kind: str, when: Callable[[Record], datetime]
-    ) -> list[str]:
+    ) -> tuple[list[Record], list[Record]]:
+        """The records of a kind that are too old, and the others."""
         kept_for = self._rules.kept_for(scope.deployment, name)
         if kept_for is None:
-            return []
+            return [], []
         before = self._parts.clock() - kept_for
-        return [
-            record.id for record in await scan_all(self._parts.store, scope, kind) if when(record) < before
-        ]
+        old: list[Record] = []
+        rest: list[Record] = []
+        for record in await scan_all(self._parts.store, scope, kind):
+            (old if when(record) < before else rest).append(record)
+        return old, rest
 
 
 def _touched(record: Record) -> datetime:
     return conversation_of(record).updated_at
+
+
+def _value(record: Record) -> tuple[str | None, str]:
+    return record.key, fold(memory_of(record).text)
 
 
 def _said(record: Record) -> datetime:

@@ -50,7 +50,7 @@ _ALONE: Final = frozenset(["i", "we"])
 _STANDING: Final = frozenset("me it them mine that".split())
 """Pronouns that a clause may end with."""
 _TELLING: Final = frozenset(
-    "say says said think know guess hope wish mean sure glad afraid feel like tell told".split()
+    "say says said think know guess hope wish mean sure glad afraid feel like tell told least".split()
 )
 _LEADS_ON: Final = PREPOSITIONS | CONJUNCTIONS | DETERMINERS | AUXILIARIES | _TELLING | PRONOUNS - _STANDING
 """Words after which "I" continues the clause they began."""

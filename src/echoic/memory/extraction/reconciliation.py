@@ -15,6 +15,8 @@ from functools import cache
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from echoic.english.lexicon import source
+from echoic.english.phrases import slug
+from echoic.english.slots import beside
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
 from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, mentions, of_user
@@ -108,6 +110,12 @@ class Fact:
     category: Category = "fact"
     context: str | None = None
     """When and under which conditions it applies."""
+    instead: str | None = None
+    """The value of the slot that it corrects."""
+    ends: tuple[str, ...] = ()
+    """Slots whose values end if this one is new."""
+    tentative: bool = False
+    """Whether it may mean something else: beside another value it is unconfirmed, and ends nothing."""
     sure: bool = True
     """Whether it can be relied on without asking back."""
 
@@ -162,6 +170,8 @@ class TakeBack:
     key: str
     text: str
     """The retracted value; empty for any."""
+    context: str | None = None
+    """The condition of the retracted value; None for any."""
     source: tuple[str, ...]
 
 
@@ -335,19 +345,45 @@ class Reconciler:
         memory = await self._memory(fact, cited, last)
         user = self._ledger.scope.user
         newest = await self._ledger.newest(memory.key, user) if memory.key else None
+        if newest is not None and newest.current and fact.instead != newest.text:
+            memory, newest = await self._beside(memory, fact, newest)
         if newest is not None and _undone(newest, last):
             return
         same = newest if newest and newest.current and _same_value(newest, memory) else None
         same = same or (None if newest and newest.current else await self._duplicate(memory))
-        if newest is not None and newest.current and _only_less(memory, newest):
-            same = newest
+        less = newest is not None and newest.current and _only_less(memory, newest)
+        cut = newest is not None and newest.current and not fact.instead and _only_begins(memory, newest)
+        same = newest if less or cut else same
         if same is not None and memory.context and not same.context:  # add the condition to the known memory
             new = replace(memory, key=same.key, text=same.text, statement=same.statement)
             self._keep(await self._ledger.supersede(same, new))
         elif same is not None:
-            await self._confirm(same, cited)
+            await self._confirm(same, cited, in_full=not cut)
         elif not self._is_undone(memory):
-            self._keep(await (self._ledger.set(memory) if memory.key else self._ledger.add(memory)))
+            kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
+            self._keep(kept)
+            if kept.key == fact.key:
+                await self._end_old(fact, kept)
+
+    async def _beside(self, memory: Memory, fact: Fact, newest: Memory) -> tuple[Memory, Memory | None]:
+        """`memory` under the key where it stands beside `newest`, and the newest version of that key; both
+        as they are if it replaces `newest`.
+        """
+        key = beside(newest.key or "", fact.instead or memory.text, memory.context, newest)
+        if fact.tentative and not _same_value(newest, memory):
+            key = f"{memory.key}:{slug(memory.text)}"
+        if key is None:
+            return memory, newest
+        memory = replace(memory, key=key, confirmed=memory.confirmed and not fact.tentative)
+        return memory, await self._ledger.newest(key, self._ledger.scope.user)
+
+    async def _end_old(self, fact: Fact, new: Memory) -> None:
+        """End what the new value of a slot makes old: other slots, and itself where it was tentative."""
+        for key in (*fact.ends, *([f"home:{slug(new.text)}"] if fact.key == "home" else ())):
+            old = await self._ledger.current(key, self._ledger.scope.user)
+            if old is not None and old.valid_from < new.valid_from:
+                await self._ledger.give_way(old, new, new.valid_from)
+                self._superseded.append(old.id)
 
     def _keep(self, kept: Memory) -> None:
         self._kept.append(kept)
@@ -382,9 +418,10 @@ class Reconciler:
         self._superseded += [memory.id for memory in others]
         await self._confirm(stays, cited)
 
-    async def _confirm(self, known: Memory, cited: Sequence[Turn]) -> None:
+    async def _confirm(self, known: Memory, cited: Sequence[Turn], *, in_full: bool = True) -> None:
         for turn in cited:
-            confirmed = await self._ledger.confirm(known, turn.id, turn.said_at, sure=is_sure(turn))
+            sure = in_full and is_sure(turn)
+            confirmed = await self._ledger.confirm(known, turn.id, turn.said_at, sure=sure)
             self._confirmed += [confirmed] if confirmed else []
 
     async def _affirm(self, text: str, turn: Turn) -> None:
@@ -394,18 +431,24 @@ class Reconciler:
         for memory in (*self._known, *self._kept):
             if not memory.confirmed and mentions(text, memory) and memory.author == self._ledger.scope.user:
                 sure = await self._ledger.affirm(memory.id)
+                if sure and sure.key and sure.key.startswith("home:"):
+                    sure = await self._ledger.supersede(sure, replace(sure, key="home"))
+                    self._superseded += [sure.supersedes] if sure.supersedes else []
                 self._confirmed += [sure] if sure else []
 
     async def _take_back(self, change: TakeBack, last: Turn) -> None:
-        known = await self._ledger.current(change.key, self._ledger.scope.user)
-        if known is None or known.valid_from > last.said_at:
-            return
-        # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its one thing
-        named = ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
-        if named:
-            self._note_retracted(
-                await self._ledger.retract(change.key, self._ledger.scope.user, last.said_at)
-            )
+        user = self._ledger.scope.user
+        keys = {memory.key or "" for memory in (*self._known, *self._kept)}
+        keys = {key for key in keys if key.startswith(f"{change.key}:")} | {change.key}
+        found = [known for key in sorted(keys) if (known := await self._ledger.current(key, user))]
+        # "forget that I like music at work": of several, only that one
+        under = [known for known in found if change.context and known.context == change.context]
+        under = under or [known for known in found if known.text.casefold() == change.text.casefold()]
+        for known in under or found:
+            # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its thing
+            named = ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
+            if named and known.valid_from <= last.said_at:
+                self._note_retracted(await self._ledger.end(known.id, last.said_at))
 
     async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
         for name in change.known:
@@ -487,6 +530,14 @@ def _only_less(said: Memory, known: Memory) -> bool:
     if said.context or not known.context or not set(said.source) <= set(known.source):
         return False
     return said.text.casefold() == known.text.casefold() or same_words(said.text, known.text)
+
+
+def _only_begins(said: Memory, known: Memory) -> bool:
+    """Whether `said` is a less precise form of the known value: "Ruth" of "Ruth Baker", "May 3"."""
+    if said.category not in {"entity", "fact"} or said.context or (said.key or "note:").startswith("note:"):
+        return False
+    one, other = (fold(memory.text).replace(",", " ").split() for memory in (said, known))
+    return len(one) < len(other) and other[: len(one)] == one
 
 
 def _same_value(known: Memory, said: Memory) -> bool:

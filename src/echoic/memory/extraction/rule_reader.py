@@ -16,7 +16,7 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.sentences import completed
-from echoic.english.slots import rivals
+from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.known_facts import known_of
 from echoic.memory.extraction.reconciliation import (
@@ -129,9 +129,16 @@ def _since(recent: _Recent) -> str:
 def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     source = (turn.id,)
     if item.retracts:
-        return [TakeBack(key=item.key, text=item.text, source=source)]
+        return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
     fact = Fact(
-        text=item.text, key=item.key, statement=item.sentence, category=item.category, context=item.context
+        text=item.text,
+        key=item.key,
+        statement=item.sentence,
+        category=item.category,
+        context=item.context,
+        instead=item.instead,
+        ends=item.ends,
+        tentative=item.key == "home" and item.confidence <= INFERRED,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
     return [*gone, Add(fact=fact, source=source)]
@@ -182,7 +189,7 @@ class RuleReader:
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         reading = Reading(turns=stretch.turns, context=stretch.context, withheld=hushed)
         changes = await self._extractor.extract(reading)
-        needed = any(isinstance(change, Unlearn) for change in changes)
+        needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
         known = (await known_of(self._store, scope)).memories if needed else ()
         ledger = Ledger(self._store, scope)

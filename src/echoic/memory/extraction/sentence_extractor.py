@@ -164,6 +164,7 @@ def _of_speaker(words: Sequence[str]) -> bool:
     return not _SELF.isdisjoint(words)
 
 
+_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean) ")
 _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
@@ -175,7 +176,7 @@ _MOST_ENDED = 3
 _DISBELIEVED = 0.3
 """Likelihood of a clause below which what the rules extracted from it is discarded."""
 _ALWAYS_BELIEVED = re.compile(
-    r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)\Z|(?:note|avoid_topic|requirement):"
+    r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
 """Keys that are never discarded: names and requests hardly score as statements ("Good morning, Ada here",
 "keep your answers short")."""
@@ -190,7 +191,7 @@ class _SaidClause:
     heard: bool
     """Whether the rules extracted it."""
     asked: bool
-    """Whether the user asked in the turn to remember something."""
+    """Whether the user asked in the turn to remember something, or corrected it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +251,15 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     # what the rules extracted may have ended: do not store it as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
-    asked = any(asks_to_remember(said) for said in sentences(told))
+    asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
     for clause in clauses(told)[:_PER_TURN]:
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    told = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
+    words = (word for word in content_words(clause.text) if word.text not in NUMBERS)
+    told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
     return not told or len(told & known) >= _HEARD * len(told)
 

@@ -76,8 +76,8 @@ def affirmed(turns: Sequence[Turn]) -> list[tuple[str, Turn]]:
 
 
 def mentions(text: str, memory: Memory) -> bool:
-    """Whether `text` contains what the memory says."""
-    return memory.text.casefold() in text.casefold()
+    """Whether `text` contains what the memory says, as whole words."""
+    return bool(re.search(rf"(?<!\w){re.escape(memory.text.casefold())}(?!\w)", text.casefold()))
 
 
 RECENT: Final = 2

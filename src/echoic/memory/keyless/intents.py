@@ -201,6 +201,8 @@ _ROWS: Final = (
     ),
     (r"\bhow old (?:am i|i am)\b|\bmy age\b", "age"),
     (r"\bmy e-?mail(?: address)?\b", "email"),
+    (r"\bmy work (?:phone|telephone|number)\b", "work_phone"),
+    (r"\bmy home (?:phone|telephone|number)\b", "home_phone"),
     (r"\bmy (?:\w+ )?(?:phone|telephone|mobile|cell)(?: number)?\b|\bmy number\b", "phone"),
     (r"\bmy time ?zone\b", "timezone"),
     (r"\bnot (?:be called|call me)\b|\bshouldn't you call\b", "no_contact_time"),
@@ -264,7 +266,7 @@ class QuestionSubject:
         """Whether a memory under `key` answers it."""
         if key is None or self.key is None:
             return False
-        return key.startswith(self.key) if self.key.endswith(":") else key == self.key
+        return key == self.key or key.startswith(f"{self.key.removesuffix(':')}:")
 
 
 def asked_of(question: str) -> QuestionSubject:
