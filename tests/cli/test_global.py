@@ -7,9 +7,18 @@ import json
 import pytest
 
 HOURS = "The store is open from 9 to 17."
-MARKDOWN = """\ufeff# About us
+MARKDOWN = """\ufeff---
+title: About us
+owner: Olga, olga@example.com
+---
+# About us
 
 <!-- kept by Olga -->
+<!-- not for callers:
+- the margin is 40 %
+
+  Olga's desk is open from 10.
+-->
 - **Opening hours:** Monday to Friday, 9 to 17
 * We ship worldwide
   in 3 to 5 days.

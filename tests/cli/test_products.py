@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -118,10 +118,10 @@ LEGACY_AGENT = {
 }
 
 
-def read(kind, document, tmp_path):
+def read(kind, document, tmp_path, read_at=NOW):
     path = tmp_path / "given.json"
     path.write_text(json.dumps(document))
-    return list(READERS[kind](ImportSource(name="given.json", path=path, read_at=NOW)))
+    return list(READERS[kind](ImportSource(name="given.json", path=path, read_at=read_at)))
 
 
 def turns(items):
@@ -241,7 +241,9 @@ def test_an_agent_file_gives_what_was_said_and_what_is_known_of_the_human(docume
 def test_a_memory_of_mem0_that_expired_is_history(tmp_path):
     kept = {"id": "1", "memory": "Has a cast on.", "user_id": "ana", "expiration_date": "2026-04-01"}
     (item,) = read("mem0", {"results": [kept]}, tmp_path)
-    assert item.document["memories"][0]["valid_until"] == NOW.isoformat()
+    assert item.document["memories"][0]["valid_until"] == "2026-04-01T00:00:00+00:00"
+    (later,) = read("mem0", {"results": [kept]}, tmp_path, read_at=NOW + timedelta(days=1))
+    assert later == item, "importing again adds nothing"
     (item,) = read("mem0", {"results": [{**kept, "expiration_date": "2027-04-01"}]}, tmp_path)
     assert memories([item]) == ["Has a cast on."]
 

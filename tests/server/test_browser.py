@@ -292,6 +292,42 @@ async def test_whoever_else_this_browser_knows_outlasts_an_identity_that_was_ref
         await expect(page.locator(".turn.agent").last).to_contain_text("Welcome back, Pavel.")
 
 
+async def test_a_failure_while_callers_are_switched_drops_none_of_them(browser, process):
+    async with visiting(browser, process) as page:
+        await say(page, "I'm Pavel")
+        await press(page, "New caller")
+        await say(page, "I'm Maya")
+        await page.get_by_role("link", name="Calls").click()
+        await expect(page.get_by_role("heading", name="Calls")).to_be_visible()
+        failures = [503, 503]
+
+        async def fail(route):
+            if not failures:
+                return await route.continue_()
+            return await route.fulfill(
+                status=failures.pop(), json={"error": "the store is away", "code": "away"}
+            )
+
+        await page.route("**/api/cookies", fail)
+        await callers_of(page).select_option(label="Pavel")
+        await expect(page.get_by_text("The store is away.")).to_be_visible()
+        assert sorted(await callers_of(page).locator("option").all_inner_texts()) == ["Maya", "Pavel"]
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.get_by_role("heading", name="Calls")).to_be_visible()
+        await page.get_by_role("link", name="Try it").click()
+        assert "Pavel" in await say(page, "What is my name?")
+        page.seen.console.clear()  # the browser logs the failures
+
+
+async def test_a_conversation_goes_on_after_one_thing_was_erased_from_it(page):
+    await say(page, "I parked on level three.")
+    before = await page.evaluate("location.hash")
+    await say(page, "Forget where I parked.")
+    await say(page, "Yes.")
+    await expect(page.locator(".operation").first).to_contain_text("verified gone")
+    assert await page.evaluate("location.hash") == before
+
+
 async def test_two_pages_of_one_browser_lose_nobody_one_of_them_meets_and_bring_back_nobody_it_lets_go(
     browser, process
 ):

@@ -171,7 +171,8 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
     await running.memory.global_facts().set("note", HOSTILE)
     file = tmp_path / "facts.md"
     file.write_text(
-        '# Facts\n- We ship worldwide\n  in 3 to 5 days.\n{"key": "phone", "text": "Ring twice."}\n{bad\n'
+        "---\nowner: Olga\n---\n# Facts\n<!-- not for callers:\n- the margin is 40 %\n-->\n<!-- nor this -->\n"
+        '- We ship worldwide\n  in 3 to 5 days.\n{"key": "phone", "text": "Ring twice."}\n{bad\n'
     )
     async with visiting(
         browser, running, **await signed_in(running, OPERATOR_KEY), at="#/shared/proposals"
@@ -189,13 +190,19 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
         await expect(page.get_by_role("region", name="Facts in the file")).to_contain_text(
             "We ship worldwide in 3 to 5 days."
         )
-        await expect(page.get_by_text("Line 5: it is not JSON.")).to_be_visible()
+        await expect(page.get_by_text("Line 12: it is not JSON.")).to_be_visible()
         await page.get_by_role("button", name="Write 2 facts").click()
         await expect(page.get_by_role("status")).to_contain_text("2 new")
         await card(page, "phone").get_by_role("button", name="Edit").click()
         await card(page, "phone").get_by_label("What every caller is told").fill("Ring three times.")
         await card(page, "phone").get_by_role("button", name="Save").click()
         await expect(card(page, "phone").locator(".value")).to_have_text("Ring three times.")
+        note = page.locator(".memory-card", has_text="We ship worldwide")
+        await note.get_by_role("button", name="Edit").click()
+        await note.get_by_label("Key").fill("shipping")
+        await note.get_by_role("button", name="Save").click()
+        await expect(card(page, "shipping")).to_have_count(1)
+        await expect(note).to_have_count(1)
         await looks_right(page, "shared")
         await card(page, "opening_hours").get_by_role("button", name="Withdraw").click()
         await card(page, "opening_hours").get_by_role("button", name="Withdraw").last.click()
@@ -215,6 +222,9 @@ async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pie
     call = await big.conversation("long")
     words = "and then we talked about the garden " * 860
     await call.append(*(Turn(speaker="user", text=f"{n} {words}") for n in range(4)), learn=False)
+    for n in range(4):
+        await big.items("note").set(f"note {n}", {"text": words + words})
+        await big.add_result("long", f"looked up {n}", words)
     await big.set("home", "Leeds")
     await big.set("home", "Lisbon")
     await new.remember("They are new here.")
@@ -228,14 +238,66 @@ async def test_what_is_exported_on_the_page_is_imported_for_somebody_else_in_pie
         await page.goto(f"{running.url}/#/people/new")
         await expect(page.get_by_text("They are new here.")).to_be_visible()
         await page.get_by_label("Import…").set_input_files(await (await saved.value).path())
-        await expect(page.get_by_role("status")).to_have_text("Imported: 7 records are new.")
-        assert len(sent) >= 4
+        await expect(page.get_by_role("status")).to_have_text("Imported: 15 records are new.")
+        assert len(sent) >= 9
         assert max(len(request.post_data) for request in sent) < 150_000
         await clean(page)
     before, after = await big.export(), await new.export()
     assert after["conversations"] == before["conversations"]
+    assert after["items"] == before["items"]
     assert (await new.get("home")).text == "Lisbon"
     assert {memory.text for memory in await new.facts()} == {"Lisbon", "They are new here."}
+
+
+async def test_a_file_that_holds_no_export_is_refused(browser, running, tmp_path):
+    await running.memory.user("new").remember("They are new here.")
+    (tmp_path / "null.json").write_text("null")
+    (tmp_path / "long.json").write_text(json.dumps({"format": "echoic-export"}))
+    async with visiting(
+        browser, running, **await signed_in(running, OPERATOR_KEY), at="#/people/new"
+    ) as page:
+        await page.get_by_label("Import…").set_input_files(tmp_path / "null.json")
+        await expect(page.get_by_role("alert")).to_contain_text("is no export")
+        await page.route("**/import?*", lambda route: route.fulfill(status=413, json={"error": "too large"}))
+        await page.get_by_label("Import…").set_input_files(tmp_path / "long.json")
+        await expect(page.get_by_role("alert")).to_contain_text("Import the file with “echoic import”.")
+        page.seen.console.clear()  # the browser logs the failure
+        await clean(page)
+
+
+async def test_a_receipt_is_shown_where_the_page_cannot_be_read_again_after_the_erasure(browser, running):
+    olga = running.memory.user("olga")
+    await olga.set("pet", "a parrot")
+    await olga.set("drink", "black tea")
+    failure = {"status": 503, "json": {"error": "the store is away", "code": "unavailable"}}
+    async with visiting(
+        browser, running, **await signed_in(running, OPERATOR_KEY), at="#/people/olga"
+    ) as page:
+        await expect(page.locator(".memory-card")).to_have_count(2)
+        await page.route("**/api/memories?*", lambda route: route.fulfill(**failure))
+        await card(page, "pet").get_by_role("button", name="Forget").click()
+        await card(page, "pet").get_by_role("button", name="Destroy").click()
+        receipt = page.get_by_role("dialog")
+        await expect(receipt).to_contain_text("Verified")
+        await expect(page.locator(".notice", has_text="The store is away.")).to_have_count(1)
+        await receipt.get_by_role("button", name="Done").click()
+        await page.get_by_role("button", name="Forget…").click()
+        await receipt.get_by_role("button", name="Forget", exact=True).click()
+        await expect(receipt).to_contain_text("Verified")
+        await receipt.get_by_role("button", name="Done").click()
+        page.seen.console.clear()  # the browser logs the failures
+        await clean(page)
+    assert await olga.facts() == []
+
+
+async def test_a_call_of_which_no_turn_is_kept_has_a_page(browser, running):
+    call = await running.memory.user("iris").conversation("silent")
+    await call.complete()
+    async with visiting(
+        browser, running, **await signed_in(running, OPERATOR_KEY), at="#/calls/silent?user=iris"
+    ) as page:
+        await expect(page.get_by_text("Nothing of what was said is kept.")).to_be_visible()
+        await clean(page)
 
 
 async def test_of_a_call_of_hours_no_more_is_drawn_than_is_looked_at(browser, running):

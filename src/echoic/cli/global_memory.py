@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -151,12 +152,12 @@ def _why(memory: Memory) -> str:
     return REASONS.get(memory.reason or "", "")
 
 
-# -- a file of facts: one per line, as plain text, Markdown bullets or JSON. Headings, rules and comments of
-# Markdown are skipped; an indented line continues the bullet above it.
+# -- a file of facts: one per line, as plain text, Markdown bullets or JSON. Headings, rules, comments and the
+# front matter of Markdown are skipped; an indented line continues the bullet above it.
 
 _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-# A heading, a rule, the border of a table, a fence, a comment.
-_NO_FACT: Final = re.compile(r"#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|<!--.*-->$|-$")
+# A heading, a rule, the border of a table, a fence.
+_NO_FACT: Final = re.compile(r"#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|-$")
 _EMPHASIS: Final = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
 """Length limit of a line."""
@@ -181,6 +182,7 @@ def read_facts(source: ImportSource) -> Iterator[GlobalFact | Skipped]:
 def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
     """The facts in `source`, each with the number of its first line; bytes if they are not text."""
     begun: tuple[int, str] | None = None
+    front, comment = _end_of_front_matter(source), False
     with source.open() as stream:
         for number, raw in enumerate(iter(lambda: stream.readline(_MOST_BYTES), b""), 1):
             try:
@@ -189,6 +191,9 @@ def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
                 yield number, raw
                 continue
             text = line.strip()
+            if number <= front or comment or text.startswith("<!--"):
+                comment = number > front and "-->" not in text
+                text = ""
             bullet = _BULLET.match(text)
             if begun and text and line[0].isspace() and not bullet and not _NO_FACT.match(text):
                 begun = begun[0], f"{begun[1]} {text}"
@@ -204,6 +209,18 @@ def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
                 yield number, text
     if begun:
         yield begun
+
+
+def _end_of_front_matter(source: ImportSource) -> int:
+    """The number of the last line of a leading block between lines "---"; 0 without one."""
+    with source.open() as stream:
+        for number, raw in enumerate(iter(lambda: stream.readline(_MOST_BYTES), b""), 1):
+            text = raw.removeprefix(BOM_UTF8).rstrip()
+            if number == 1 and text != b"---":
+                break
+            if number > 1 and text in {b"---", b"..."}:
+                return number
+    return 0
 
 
 def _fact(line: str | bytes) -> GlobalFact:

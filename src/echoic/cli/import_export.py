@@ -133,24 +133,31 @@ class Importer:
         self._deployment = deployment
         self._whose = whose
         self._known: dict[str, set[str]] = {}
+        self._past: dict[str, set[tuple[str, str]]] = {}
         self._talks: dict[tuple[str, str], None] = {}
         self.new = 0
         """Memories, turns and conversations that were not stored before."""
         self.learned = 0
         """Memories that the rules extracted from the turns."""
+        self.skipped: list[Skipped] = []
+        """Items that the memory refused, such as instructions to the model."""
 
     async def take_in(self, items: Iterable[Item], progress: ProgressReport, total: int) -> None:
         """Store `items`, leaving known ones unchanged. A batch is durable before the next is read.
 
         Raises:
-            InvalidInput: an export that cannot be read.
+            InvalidInput: an export, the only item, cannot be read.
             StoreUnavailable: earlier batches are stored; import again to continue.
         """
         done = 0
-        readable = (item for item in items if not isinstance(item, Skipped))
+        readable = ((n, item) for n, item in enumerate(items, 1) if not isinstance(item, Skipped))
         while batch := list(islice(readable, BATCH)):
-            for user in dict.fromkeys(self._whose.of(item) for item in batch):
-                await self._keep(user, [item for item in batch if self._whose.of(item) == user])
+            for user in dict.fromkeys(self._whose.of(item) for _, item in batch):
+                mine = {number: item for number, item in batch if self._whose.of(item) == user}
+                refused = await self._keep(self._user(user), mine)
+                if total == 1 and any(isinstance(mine[number], Exported) for number in refused):
+                    raise InvalidInput(*refused.values())
+                self.skipped += [Skipped(where=f"item {n}", reason=why) for n, why in refused.items()]
             done += len(batch)
             progress(done, total)
 
@@ -162,51 +169,68 @@ class Importer:
             progress(number, len(self._talks))
 
     async def _keep(
-        self, user: str, items: Sequence[ImportedTurn | ImportedMemory | Directed | Exported]
-    ) -> None:
-        turns = [item.turn for item in items if isinstance(item, ImportedTurn)]
-        documents = [item.document for item in items if isinstance(item, Exported)]
-        if turns:
-            documents.append(_document(user, turns))
-            self._talks |= dict.fromkeys((user, turn.conversation) for turn in turns)
-        for document in documents:
-            self.new += await self._user(user).restore(document)
-        known = [item for item in items if isinstance(item, ImportedMemory)]
-        if known:
-            self.new += await self._remember(self._user(user), known)
-        self.new += await _directed(self._user(user), [item for item in items if isinstance(item, Directed)])
-
-    async def _remember(self, user: UserMemory, items: Sequence[ImportedMemory]) -> int:
-        """Store `items`; returns the number of new ones."""
+        self, user: UserMemory, items: Mapping[int, ImportedTurn | ImportedMemory | Directed | Exported]
+    ) -> dict[int, str]:
+        """Store the items of one user, by number; returns why some were refused."""
         name = user.scope.user or ""
-        before = self._known.get(name) or {memory.id for memory in await user.facts()}
+        turns = [item.turn for item in items.values() if isinstance(item, ImportedTurn)]
+        if turns:
+            self.new += await user.restore(_document(name, turns))
+            self._talks |= dict.fromkeys((name, turn.conversation) for turn in turns)
+        refused: dict[int, str] = {}
+        for number, item in items.items():
+            try:
+                if isinstance(item, Exported):
+                    self.new += await user.restore(item.document)
+                elif isinstance(item, Directed):
+                    self.new += await _directed(user, item)
+            except InvalidInput as error:
+                refused[number] = str(error)
+        known = {number: item for number, item in items.items() if isinstance(item, ImportedMemory)}
+        return {**refused, **(await self._remember(user, known) if known else {})}
+
+    async def _remember(self, user: UserMemory, items: Mapping[int, ImportedMemory]) -> dict[int, str]:
+        """Store `items`; returns why some were refused."""
+        name = user.scope.user or ""
+        if name not in self._known:
+            self._known[name] = {memory.id for memory in await user.facts()}
+            self._past[name] = {(m.text, m.category) for m in await user.past() if m.key is None}
+        before, past = self._known[name], self._past[name]
         # concurrently: the store's writer commits waiting writes together
-        kept = set(await asyncio.gather(*(_remembered(user, item) for item in items)))
+        storing = [_remembered(user, item, past) for item in items.values()]
+        done = await asyncio.gather(*storing, return_exceptions=True)
+        refused = {n: str(e) for n, e in zip(items, done, strict=True) if isinstance(e, InvalidInput)}
+        for error in done:
+            if isinstance(error, BaseException) and not isinstance(error, InvalidInput):
+                raise error
+        kept = {memory_id for memory_id in done if isinstance(memory_id, str)}
         self._known[name] = before | kept
-        return len(kept - before)
+        self.new += len(kept - before)
+        return refused
 
     def _user(self, user: str) -> UserMemory:
         return self._memory.user(user, self._deployment)
 
 
-async def _directed(user: UserMemory, items: Sequence[Directed]) -> int:
-    """Set directives that are not set yet, since newer ones win; returns the number of new ones."""
-    if not items:
-        return 0
+async def _directed(user: UserMemory, item: Directed) -> int:
+    """Set a directive that is not set yet, since newer ones win; returns how many are new: 1 or 0."""
     there = await user.directives()
-    known = {*there.free, *(name for name in (*PRESETS, "language") if getattr(there, name) is not None)}
-    room = MAX_FREE_DIRECTIVES - len(there.free)
-    new = {item.name: item.text for item in items if item.name not in known}
-    free = [name for name in new if name not in {*PRESETS, "language"}]
-    new = {name: text for name, text in new.items() if name not in free[room:]}
-    if new:
-        await user.set_directives(**new)
-    return len(new)
+    if item.name in {*PRESETS, "language"}:
+        known = getattr(there, item.name) is not None
+    else:
+        known = item.name in there.free or len(there.free) >= MAX_FREE_DIRECTIVES
+    if not known:
+        await user.set_directives(**{item.name: item.text})
+    return int(not known)
 
 
-async def _remembered(user: UserMemory, item: ImportedMemory) -> str:
-    """The id of the memory that stores `item`."""
+async def _remembered(user: UserMemory, item: ImportedMemory, past: set[tuple[str, str]]) -> str | None:
+    """The id of the memory that stores `item`; None if it was deleted or corrected: its text is in `past`."""
     if item.key is None:
+        from echoic.secrets import mask
+
+        if not past.isdisjoint((text, item.category) for text in (item.text, mask(item.text).text)):
+            return None
         return (await user.remember(item.text, category=item.category, said_at=item.said_at)).id
     # a correction or deletion since then wins over an older file
     versions = await user.history(item.key)
@@ -291,8 +315,8 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
     echoic     the output of `echoic export`
 
     The data is stored under the user that --user or ECHOIC_USER names, otherwise under the user the file
-    names. Importing the same file again adds nothing. Items that cannot be read are skipped and reported, and
-    the exit code is 3.
+    names. Importing the same file again adds nothing. Items that cannot be read, or that the memory refuses,
+    are skipped and reported, and the exit code is 3.
     """  # noqa: D301 - the \\b is click's
     source = source_at(file)
     name = format_of(source) if kind == "auto" else kind
@@ -313,6 +337,9 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
             await intake.take_in(reader(source), progress, survey.items)
         with desk.output.progress("learning") as progress:
             await intake.listen(progress)
+        for refused in intake.skipped:
+            survey.add(refused)
+        tell_skipped(desk.output, intake.skipped, len(intake.skipped))
         waiting = await embed_waiting(desk.memory, desk.output, "embedding")
         return _result(name, survey, {"new": intake.new, "learned": intake.learned, "waiting": waiting})
 

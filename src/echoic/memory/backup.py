@@ -183,7 +183,7 @@ def _verified_copy(path: Path, copy: Path, *, checked: bool) -> None:
     checksum = path.with_name(path.name + SUFFIX)
     expected: str | None = None
     if checksum.is_file():
-        expected = checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[0]
+        expected = "".join(checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[:1])
     elif checked:
         raise InvalidInput(
             f"{str(checksum)!r} is missing, so the backup cannot be verified: "

@@ -129,6 +129,8 @@ class ImportSource:
             except json.JSONDecodeError as error:
                 where = f"line {error.lineno}, column {error.colno}"
                 raise InvalidInput(f"{self.name} is not JSON at {where}: {error.msg}") from error
+            except ValueError as error:
+                raise InvalidInput(f"{self.name} holds a number of too many digits to be read") from error
             except RecursionError as error:
                 raise InvalidInput(f"{self.name} is nested too deeply to be read") from error
 

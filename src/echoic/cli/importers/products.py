@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from itertools import islice
 from typing import Any
 
@@ -172,8 +172,9 @@ def _mem0_memory(record: Fields, around: _Place) -> Iterator[Item]:
     text, user = record["memory"], _user(_first(record, "user_id"))
     said_at = _time(_first(record, "updated_at", "created_at"))
     expires = record.get("expiration_date")
-    if expires is not None and date.fromisoformat(str(expires)[:10]) < around.source.read_at.date():
-        yield _history(text, said_at or around.source.read_at, around.source.read_at, user)
+    if expires is not None and (day := date.fromisoformat(str(expires)[:10])) < around.source.read_at.date():
+        until = datetime.combine(day, time(), UTC)
+        yield _history(text, min(said_at or until, until), until, user)
         return
     metadata = record.get("metadata")
     named = [metadata.get("category")] if isinstance(metadata, Mapping) else []

@@ -25,7 +25,7 @@ export function showCall(data, { place, app, alone }) {
   // what was given before anybody spoke belongs to no turn
   const opening = data.exchanges.find((each) => !each.userTurn && !each.spoken.length && each.given.length);
   const transcript = new Transcript(items);
-  const replay = new Replay(items, (place) => transcript.reach(place));
+  const replay = items.length > 1 ? new Replay(items, (place) => transcript.reach(place)) : null;
   const user = app.role === "user" ? "" : call.user;
   const element = h(
     "article",
@@ -45,7 +45,7 @@ export function showCall(data, { place, app, alone }) {
       ),
     ),
     opening ? h("div", { class: "exchange-done" }, given("What the model was given at the beginning", opening.given)) : null,
-    items.length > 1 ? replay.element : null,
+    replay?.element ?? null,
     ...(items.length ? transcript.elements : [h("p", { class: "empty" }, "Nothing of what was said is kept.")]),
     learned(data, (turn) => goTo(turn)),
   );
@@ -59,7 +59,7 @@ export function showCall(data, { place, app, alone }) {
     found.focus({ preventScroll: true });
   };
   const stop = () => {
-    replay.stop();
+    replay?.stop();
     transcript.stop();
   };
   return { element, stop, goTo: (turn) => turn && goTo(turn) };

@@ -1,8 +1,8 @@
 // A file of facts, as `echoic global set --from` reads it: a line each, plain, as a bullet or as JSON.
 
 const BULLET = /^(?:[-*+•]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?/;
-// a heading, a rule, the border of a table, a fence, a comment
-const NO_FACT = /^(?:#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|<!--.*-->$|-$)/;
+// a heading, a rule, the border of a table, a fence
+const NO_FACT = /^(?:#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|-$)/;
 const EMPHASIS = /(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1/g;
 const FIELDS = ["key", "text", "value", "category", "context"];
 
@@ -25,8 +25,15 @@ export function readFacts(file) {
 function lines(file) {
   const found = [];
   let open = false;
-  for (const [at, raw] of file.replace(/^\ufeff/, "").split(/\r?\n/).entries()) {
-    const text = raw.trim();
+  let comment = false;
+  const all = file.replace(/^\ufeff/, "").split(/\r?\n/);
+  const front = /^---\s*$/.test(all[0]) ? all.findIndex((line, at) => at && /^(?:---|\.\.\.)\s*$/.test(line)) : -1;
+  for (const [at, raw] of all.entries()) {
+    let text = raw.trim();
+    if (at <= front || comment || text.startsWith("<!--")) {
+      comment = at > front && !text.includes("-->");
+      text = "";
+    }
     const bullet = text.match(BULLET);
     const none = !text || NO_FACT.test(text);
     if (open && !none && !bullet && /^\s/.test(raw)) {

@@ -275,7 +275,10 @@ function listen() {
   byId("caller").addEventListener("change", (event) => tell("caller", event.target.value));
   app.events.addEventListener("caller", async ({ detail }) => {
     if (shown?.view === "try") return; // a conversation may be going on: the view ends it first
-    await choose(detail).catch(refused);
+    await choose(detail).catch((error) => {
+      if (error.status === 401) refused();
+      else app.caller.caller = ""; // `route` tries again, and shows what goes wrong
+    });
     app.go({ view: shown.view });
     route();
   });

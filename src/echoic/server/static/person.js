@@ -267,8 +267,8 @@ export class Person {
 
   async #destroy(memory) {
     const receipt = await this.#acting.send("POST", "/api/forget", { id: memory.id });
-    await this.#refresh();
     this.#showReceipt(receipt);
+    await this.#refresh();
   }
 
   #showReceipt(receipt) {
@@ -315,14 +315,14 @@ export class Person {
     trouble.textContent = "Choose at least one day.";
     if (!asked) return;
     try {
-      const receipt = await this.#acting.send("POST", "/api/forget", asked);
-      await this.#refresh();
-      this.#showReceipt(receipt);
+      this.#showReceipt(await this.#acting.send("POST", "/api/forget", asked));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       trouble.textContent = error.message;
       trouble.hidden = false;
+      return;
     }
+    await this.#try(() => this.#refresh());
   }
 
   async #export() {
@@ -347,9 +347,10 @@ export class Person {
     } catch {
       throw new ApiError(0, "This file is not JSON. Choose a file that Export or “echoic export” wrote.");
     }
+    if (!exported?.format) throw new ApiError(0, "This file is no export. Choose a file that Export or “echoic export” wrote.");
     const path = `/api/users/${encodeURIComponent(this.#place.id)}/import?${new URLSearchParams({ deploymentId: this.#app.deployment })}`;
     let records = 0;
-    for (const piece of pieces(exported)) records += (await this.#app.api.send("POST", path, piece)).records;
+    for (const piece of pieces(exported)) records += (await this.#app.api.send("POST", path, piece).catch(tooLarge)).records;
     await this.#refresh();
     this.#say(`Imported: ${counted(records, "record is", "records are")} new.`);
   }
@@ -368,19 +369,26 @@ function span(form) {
   return asked.since || asked.until ? asked : null;
 }
 
+function tooLarge(error) {
+  if (error.status !== 413) throw error;
+  throw new ApiError(413, "One record of this file is larger than the server takes in a request. Import the file with “echoic import”.");
+}
+
 /** An export as several, each small enough for one request. */
 function* pieces(exported) {
-  const { memories = [], conversations = [], ...rest } = exported;
+  const { memories = [], conversations = [], items = [], ...rest } = exported;
   const { format, version, deployment, user } = exported;
   const head = { format, version, deployment, user };
   yield { ...rest, memories: [], conversations: [] };
   for (const some of cut(memories)) yield { ...head, memories: some, conversations: [] };
   for (const conversation of conversations) {
-    const parts = [...cut(conversation.turns ?? [])];
-    // the turn that was read last must be there when it is named
-    for (const turns of parts.slice(0, -1)) yield { ...head, memories: [], conversations: [{ ...conversation, turns, results: [], read: null }] };
-    yield { ...head, memories: [], conversations: [{ ...conversation, turns: parts.at(-1) ?? [] }] };
+    const said = [...cut(conversation.turns ?? [])].map((turns) => ({ turns, results: [] }));
+    const done = [...cut(conversation.results ?? [])].map((results) => ({ turns: [], results }));
+    const parts = said.length + done.length ? [...said, ...done] : [{ turns: [], results: [] }];
+    parts.at(-1).read = conversation.read; // the turn that was read last must be there when it is named
+    for (const part of parts) yield { ...head, memories: [], conversations: [{ ...conversation, read: null, ...part }] };
   }
+  for (const some of cut(items)) yield { ...head, memories: [], conversations: [], items: some };
 }
 
 function* cut(items) {

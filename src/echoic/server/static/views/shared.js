@@ -277,7 +277,7 @@ class Shared {
   async #edit(memory, fact) {
     await this.#do(async () => {
       await this.#fill([fact]);
-      if (!memory.key && fact.text !== memory.text) await this.#post(`/api/global/${encodeURIComponent(memory.id)}/withdraw`);
+      if (!memory.key && (fact.key || fact.text !== memory.text)) await this.#post(`/api/global/${encodeURIComponent(memory.id)}/withdraw`);
     }, `Changed: every caller is told “${fact.text}” from now on.`);
   }
 
