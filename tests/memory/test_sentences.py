@@ -137,6 +137,36 @@ async def test_what_a_rule_heard_in_words_that_state_nothing_is_not_believed(lea
     assert [memory.key for memory in await learned_from(text)] == keys
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "key", "text"),
+    [
+        ("I live in Leeds.", "I've moved to York, can you change my address?", "home", "York"),
+        ("I'm vegetarian.", "I'm vegan now, do you have oat milk?", "diet:vegan", "vegan"),
+        ("I work at Tesco.", "I work for Google now, do I get a discount?", "employer", "Google"),
+        ("I live in Leeds.", "So now I live in Bristol, apparently.", "home", "Leeds"),
+        ("I'm vegetarian.", "Oh lovely, so I'm a vegan now, apparently.", "diet:vegetarian", "vegetarian"),
+        (
+            "My number is 0161 496 0999.",
+            "You can reach me on 0161 496 0123 today, my phone is broken.",
+            "phone",
+            "01614960999",
+        ),
+    ],
+)
+async def test_what_is_not_believed_ends_nothing_and_what_goes_on_with_a_question_is_believed(
+    first, then, key, text
+):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        for said in (first, then):
+            call = await user.conversation()
+            await call.append(echoic.Turn(speaker="user", text=said))
+            await call.distil()
+        assert (key, text) in [(fact.key, fact.text) for fact in await user.facts()]
+        found = await user.recall(f"{key.replace(':', ' ')} {text}")
+    assert any(text in hit.text.replace(" ", "") for hit in found.hits)
+
+
 async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
     facts = await learned_from(
         "I take blood pressure tablets every day.", "i take blood pressure tablets every day", "Hello."

@@ -270,8 +270,10 @@ def _disbelieved(
         beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
         naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
-        if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
-            yield Retract(known=(memory.id,), source=memory.source)
+        # "I've moved to York, can you change my address?" is none the less said
+        believed = any(one.asked or "=?later" in one.clause.signs for one, _ in beside)
+        if likely < _DISBELIEVED and not believed:
+            yield Retract(known=(memory.id,), source=memory.source, mistaken=True)
 
 
 def _changes(
