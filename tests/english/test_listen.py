@@ -419,6 +419,16 @@ def test_what_is_taken_back_is_a_retraction_of_that_slot(said, key, text):
     assert (heard.key, heard.text, heard.retracts) == (key, text, True)
 
 
+@pytest.mark.parametrize(
+    "said",
+    """I don't live in Leeds all the time.|I don't work at Google at weekends.|i don't live in leeds during the week
+    |I don't work at Google full time.|I don't live in Leeds on weekdays.|I don't live in Leeds in the summer.
+    |I don't work for Google every day.|i don't work at google on mondays""".split("|"),
+)
+def test_a_denial_for_a_part_of_the_time_retracts_nothing(said):
+    assert not listen(said.strip())
+
+
 def test_forget_that_takes_back_all_that_was_given_before():
     before = listen("My name is Paul and I live in Boston.")
     assert {(h.key, h.retracts) for h in listen("Forget that.", before)} == {

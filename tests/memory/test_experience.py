@@ -158,6 +158,43 @@ async def test_the_same_lesson_counts_and_is_kept_once(memory):
     ]
 
 
+@pytest.mark.parametrize(
+    "taught",
+    [
+        "Never mention the price before you confirm the booking.",
+        "Don't mention the price before you confirm the booking.",
+        "Confirm the booking before you mention the price.",
+        "Mention the price of it before you confirm the wrong booking.",
+    ],
+)
+async def test_what_an_operator_writes_approves_no_other_wording(memory, taught):
+    films, eva = memory.experience("films"), memory.user("eva")
+    waiting = await films.add("procedure", taught, author=memory.user("mallory").scope)
+    said = "Mention the price before you confirm the booking."
+    written = await films.add("procedure", said)
+    assert (written.text, written.times, written.state) == (said, 1, "approved")
+    assert (await films.seen_by(eva.scope)).of("procedure") == (said,)
+    assert [one.text for one in (await films.get()).lessons] == [said]
+    with pytest.raises(InvalidInput, match="has no lesson"):
+        await films.adopt(waiting.id)
+
+
+async def test_what_an_operator_writes_in_the_same_words_approves_what_was_taught(memory):
+    films = memory.experience("films")
+    waiting = await films.add("strategy", LESSON, author=memory.user("ana").scope)
+    written = await films.add("strategy", LESSON.rstrip("."))
+    assert (written.id, written.times, written.state) == (waiting.id, 2, "approved")
+
+
+@pytest.mark.parametrize("word", ["Never", "Do not"])
+async def test_an_operator_may_write_the_opposite_of_an_own_lesson(memory, word):
+    films, eva = memory.experience("films"), memory.user("eva")
+    await films.add("strategy", "Mention the price before you confirm the booking.")
+    opposite = await films.add("strategy", f"{word} mention the price before you confirm the booking.")
+    assert opposite.text.startswith(word)
+    assert opposite.text in (await films.seen_by(eva.scope)).of("strategy")
+
+
 async def test_many_at_once_lose_no_count(memory):
     films = memory.experience("films")
     users = [memory.user(f"user-{n}").scope for n in range(12)]

@@ -77,3 +77,62 @@ async def test_it_is_asked_for_alone(ana):
         with pytest.raises(InvalidInput, match="alone"):
             await ana.forget(learned_from={"t"}, **other)
     assert (await ana.forget(learned_from=())).records == 0
+
+
+TAKEN_BACK = [
+    ("I live in Leeds. || I live in York. | Scratch that.", {"home": "Leeds"}),
+    ("I live in Leeds. || I live in York. | No, forget that.", {"home": "Leeds"}),
+    ("I live in Bath. || I live in Leeds. | I live in York. | Forget that.", {"home": "Bath"}),
+    ("I live in Leeds. | I live in York. | Forget that.", {}),
+    ("I'm vegetarian. || I'm vegan. | Forget that.", {"diet:vegetarian": "vegetarian"}),
+    ("I'm vegetarian. | I'm vegan. | Forget that.", {}),
+    ("I'm allergic to nuts. || I'm not allergic to nuts. | No, forget that.", {"allergy:nuts": "nuts"}),
+    ("I live in Leeds. || Forget where I live. | Forget that.", {}),
+    (
+        "I live in Leeds. || I live in York. | Scratch that. || I don't live in Leeds. | Off the record, hi.",
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize("each", [True, False], ids=["each turn", "each call"])
+@pytest.mark.parametrize(("said", "left"), TAKEN_BACK)
+async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, said, left, each):
+    user = memory.user("ana")
+    for texts in said.split(" || "):
+        call = await user.conversation()
+        for text in texts.split(" | "):
+            await call.append(echoic.Turn(speaker="user", text=text))
+            if each:
+                await call.learn()
+        await call.learn()
+    assert {fact.key: fact.text for fact in await user.facts()} == left
+    for key, text in left.items():
+        found = await user.recall(f"{key.replace(':', ' ')} {text}")
+        assert any(text in hit.text for hit in found.hits)
+
+
+@pytest.mark.parametrize("denial", ["I don't live in Leeds any more.", "Forget that I live in Leeds."])
+async def test_a_denial_hides_nothing_that_an_earlier_call_said_of_another_value(memory, denial):
+    user = memory.user("ana")
+    for text in ("I live in Bath.", "I live in Leeds.", denial):
+        call = await user.conversation()
+        await call.append(echoic.Turn(speaker="user", text=text))
+        await call.learn()
+    assert not await user.facts()
+    found = {hit.text for hit in (await user.recall("where have I lived, Bath or Leeds")).hits}
+    assert "I live in Bath." in found
+    assert "I live in Leeds." not in found
+
+
+async def test_what_was_forgotten_meanwhile_does_not_hold_again(memory):
+    user = memory.user("ana")
+    for text in ("I live in Leeds.", "I live in York."):
+        call = await user.conversation()
+        await call.append(echoic.Turn(speaker="user", text=text))
+        await call.learn()
+    leeds = next(fact for fact in await user.history("home") if fact.text == "Leeds")
+    await user.forget(id=leeds.id)
+    await call.append(echoic.Turn(speaker="user", text="Scratch that."))
+    await call.learn()
+    assert not await user.facts()

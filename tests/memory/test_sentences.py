@@ -185,6 +185,36 @@ async def test_a_call_of_words_that_state_nothing_is_read_to_its_end():
         assert [fact.text for fact in await user.facts()] == ["I have asthma"]
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "key", "text"),
+    [
+        ("I live in Leeds.", "I've moved to York, can you change my address?", "home", "York"),
+        ("I'm vegetarian.", "I'm vegan now, do you have oat milk?", "diet:vegan", "vegan"),
+        ("I work at Tesco.", "I work for Google now, do I get a discount?", "employer", "Google"),
+        ("I live in Leeds.", "So now I live in Bristol, apparently.", "home", "Leeds"),
+        ("I'm vegetarian.", "Oh lovely, so I'm a vegan now, apparently.", "diet:vegetarian", "vegetarian"),
+        (
+            "My number is 0161 496 0999.",
+            "You can reach me on 0161 496 0123 today, my phone is broken.",
+            "phone",
+            "01614960999",
+        ),
+    ],
+)
+async def test_what_is_not_believed_ends_nothing_and_what_goes_on_with_a_question_is_believed(
+    first, then, key, text
+):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        for said in (first, then):
+            call = await user.conversation()
+            await call.append(echoic.Turn(speaker="user", text=said))
+            await call.distil()
+        assert (key, text) in [(fact.key, fact.text) for fact in await user.facts()]
+        found = await user.recall(f"{key.replace(':', ' ')} {text}")
+    assert any(text in hit.text.replace(" ", "") for hit in found.hits)
+
+
 async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
     facts = await learned_from(
         "I take blood pressure tablets every day.", "i take blood pressure tablets every day", "Hello."
@@ -210,6 +240,14 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
             False,
         ),
         (("I've got five aunts", "family"), ("I've got four cousins", "family"), 0.9, False),
+        (
+            ("I'm with Vodafone now for my phone", "plan"),
+            ("I'm with Octopus for my energy", "plan"),
+            0.7,
+            False,
+        ),
+        (("I'm with Shell now for my energy", "plan"), ("I'm with Octopus for my energy", "plan"), 0.7, True),
+        (("my husband and I sold the van", "vehicle"), ("I drive a van", "vehicle"), 0.7, True),
     ],
 )
 def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_kind_was_taken_for(
@@ -240,6 +278,67 @@ async def test_what_is_over_as_the_caller_says_is_not_kept(learned_from, texts, 
     known = [f"{memory.statement or memory.text}" for memory in await learned_from(*texts)]
     assert any(kept in text for text in known)
     assert not [text for text in known if gone in text and kept not in text]
+
+
+async def ended(memory, name, said):
+    """Whether what was said first is known, and no longer known after what was said then."""
+    first, then = said.split(" || ")
+    user = memory.user(name)
+    for text in (first, then):
+        call = await user.conversation()
+        await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        if text is first:
+            before = await user.facts()
+            assert before
+    now = {fact.id for fact in await user.facts()}
+    return [fact.text for fact in before if fact.id not in now]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I take statins every night. || My husband stopped taking statins.",
+        "I take warfarin every morning. || I've got my warfarin clinic again on Tuesday.",
+        "My mum has dementia. || My mum moved in with us last year.",
+        "My wife uses a wheelchair. || My wife does not drive any more.",
+        "My son lives in Leeds. || I've moved from Leeds to York.",
+        "My appointment is on Tuesday at nine. || My appointment is with Doctor Patel.",
+        "My husband takes statins every night. || I've stopped taking statins.",
+        "I have asthma. || My sister no longer has asthma.",
+        "My dad uses a hearing aid. || I've got rid of my hearing aid.",
+        "My brother works nights at the hospital. || I've retired from the hospital.",
+        "I use a walking frame. || Sorry, my walking frame is by the door.",
+        "I have a mortgage with Halifax. || My mum's mortgage with Halifax is paid off now.",
+        "My dog has arthritis. || I've got arthritis again in my knees.",
+        "I drive a white van. || My son sold his white van.",
+        "My mum lives in a care home. || My mum broke her hip and can't walk any more.",
+        "My husband has diabetes. || My husband gave up smoking.",
+        "I take tablets for my heart. || I'm sorry, I take tablets at night too.",
+        "We have two cats. || My sister's cats died.",
+    ],
+)
+async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
+    async with echoic.open("memory://", embedder="local") as memory:
+        assert not await ended(memory, "ana", said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I take statins every night. || I've stopped taking statins.",
+        "I'm on citalopram. || They took me off the citalopram.",
+        "My son lives in Leeds. || My son has moved from Leeds to York.",
+        "I have a spaniel || the spaniel died, we've a poodle now",
+        "My appointment is on Tuesday at nine. || My appointment is on Wednesday at ten.",
+        "I drive a white van. || I sold the white van.",
+        "My scan is on the ninth. || They moved my scan to the tenth.",
+        "My mum has dementia. || My mum passed away last year.",
+    ],
+)
+async def test_what_is_said_of_the_same_ends_it(said):
+    async with echoic.open("memory://", embedder="local") as memory:
+        assert await ended(memory, "ana", said)
 
 
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):

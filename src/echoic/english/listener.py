@@ -104,6 +104,8 @@ _UNSAID: Final = pattern("guards.unsaid")
 # The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _JOKE: Final = pattern("guards.joke")
+# Words that restrict a denial to a part of the time.
+_LIMITED: Final = pattern("guards.limited")
 _TIMELESS: Final = tuple(
     """contact_time no_contact_time requirement: decision: note: phone work_phone home_phone email work_email
     preference:""".split()
@@ -324,6 +326,8 @@ class _Passage:
         """`reading` with its condition; None if it cannot hold under one."""
         start = self._said.at.get(spot.match.start())
         led = self._led[0] if self._led and start == self._led[1] else None
+        if denied and (phrases.condition_after(self._said, reading.end) or self._limits(reading.end)):
+            return None  # "I don't live in Leeds all the time" denies only a part
         able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
         if not able:
             return None if led and not self._ground.bears(start or 0, firm=False, value_end=-1) else reading
@@ -334,6 +338,10 @@ class _Passage:
             for one in reading.heard
         )
         return RuleReading(heard, end)
+
+    def _limits(self, end: int) -> bool:
+        """Whether a restriction of time follows: "all the time", "at weekends"."""
+        return self._said.match(_LIMITED, end) is not None
 
     def _add(self, heard: tuple[SelfStatement, ...]) -> None:
         self._heard.extend(retraction(one) if self._forgetting else one for one in heard)

@@ -122,11 +122,11 @@ _OPPOSITES: Final = {"contact_time": "no_contact_time", "no_contact_time": "cont
 """Keys that cannot both hold the same value."""
 
 
-def rivals(heard: SelfStatement) -> list[tuple[str, str]]:
-    """Keys, each with a value (empty for any), that no longer hold once `heard` does."""
-    gone = [(key, "") for keys in _RIVALS if heard.key in keys for key in sorted(keys - {heard.key})]
-    opposite = _OPPOSITES.get(heard.key)
-    return [*gone, (opposite, heard.text)] if opposite else gone
+def rivals(key: str, text: str) -> list[tuple[str, str]]:
+    """Keys, each with a value (empty for any), that no longer hold once `key` has the value `text`."""
+    gone = [(other, "") for keys in _RIVALS if key in keys for other in sorted(keys - {key})]
+    opposite = _OPPOSITES.get(key)
+    return [*gone, (opposite, text)] if opposite else gone
 
 
 _SEVERAL: Final = frozenset("sister brother aunt uncle cousin niece nephew friend colleague".split())

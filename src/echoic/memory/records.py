@@ -509,6 +509,21 @@ class Ledger:
         held = await self._take(name)
         return self._end(held, at) if held and held.memory.current else None
 
+    async def restore(self, name: str, at: datetime) -> Memory | None:
+        """Make the ended memory `name` current again, as a new version from `at` on.
+
+        None if it is gone or current, or if its key holds something.
+        """
+        held = await self._take(name)
+        if held is None or held.memory.current:
+            return None
+        ended = held.memory
+        if ended.key and await self.current(ended.key, ended.author):
+            return None
+        self._changed[name] = None  # if it is forgotten meanwhile, the write fails
+        again = replace(ended, valid_from=at, valid_until=None, supersedes=None, superseded_by=None)
+        return await (self.set(again) if ended.key else self.add(again))
+
     def _end(self, held: _PendingMemory, at: datetime, superseded_by: str | None = None) -> Memory:
         held.memory = replace(held.memory, valid_until=at, superseded_by=superseded_by)
         self._changed[held.memory.id] = None

@@ -206,11 +206,17 @@ def asks_to_forget(text: str) -> bool:
 
 
 async def hide_taken_back(
-    store: Store, scope: Scope, stretch: Stretch, changes: Sequence[Proposed], retracted: Sequence[Memory]
+    store: Store,
+    scope: Scope,
+    stretch: Stretch,
+    changes: Sequence[Proposed],
+    retracted: Sequence[Memory],
+    *,
+    kept: Sequence[Memory],
 ) -> None:
     """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 
-    `changes` were proposed from these turns, and `retracted` are the memories that they ended.
+    `changes` were proposed from these turns. They ended the memories `retracted`; `kept` hold from now on.
     """
     turns, context = stretch.turns, stretch.context
     said = {turn.id: turn for turn in (*context, *turns)}
@@ -224,12 +230,15 @@ async def hide_taken_back(
     ):
         return
     at = max(turn.said_at for turn in turns)
-    keys = {memory.key for memory in retracted} | {one.key for one in named}
+    # of a slot with one value, only the value that was named
+    keys = {one.key for one in named if not one.text or ":" in one.key}
     memories = [*retracted, *await versions_of(store, scope, keys)]
     memories += [memory for one in named for memory in await _named(store, scope, one, at)]
     if echoed:
         memories += await _retracted_in(store, scope)
     memories = [memory for memory in memories if not memory.current or memory.id == ""] or list(retracted)
+    held = {(memory.key, memory.text) for memory in kept}
+    memories = [memory for memory in memories if (memory.key, memory.text) not in held]
     shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
     memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}

@@ -17,6 +17,7 @@ from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import keeps_nothing
 from echoic.memory.experience.check import MAX_LESSON_CHARACTERS, objection, repeats, suspects
+from echoic.memory.extraction.known_facts import same_words
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
 from echoic.stores.base import Change, Drop, Put, Record, Store
@@ -114,6 +115,8 @@ class AgentExperience:
         self, kind: ExperienceKind, text: str, *, author: Scope | None = None, said: Iterable[str] = ()
     ) -> Lesson:
         """Store a lesson. The same lesson in another order or form is counted and stored once.
+
+        What an operator writes is stored in these words: it replaces what users taught in other words.
 
         Args:
             kind: one of `EXPERIENCE_KINDS`.
@@ -221,14 +224,19 @@ class AgentExperience:
     async def _add(self, lesson: Lesson, author: Scope | None) -> Lesson:
         kept = await self._kept()
         same = _same(lesson, kept)
-        if same is not None:
+        if same is not None and (author is not None or _is_confirmed(same, lesson)):
             again = _again(same, author)
             moved = self._surplus(kept, again) if again.shelf != same.shelf else []
             await self._store.write(self._everyone, [_put(again, self.agent), *moved])
             return self._told(again)
         taught_by = () if author is None else (teacher(author),)
         new = _StoredLesson(lesson, taught_by, adopted=author is None, withdrawn=False, seq=-1, version=0)
-        await self._store.write(self._everyone, [_put(new, self.agent), *self._surplus(kept, new)])
+        replaced: list[Change] = []
+        if same is not None and same.name == new.name:
+            new = replace(new, seq=same.seq, version=same.version)
+        elif same is not None and not (same.adopted or same.withdrawn):
+            replaced = [Drop(kind=EXPERIENCE, id=same.name)]
+        await self._store.write(self._everyone, [_put(new, self.agent), *replaced, *self._surplus(kept, new)])
         return self._told(new)
 
     async def _kept(self) -> list[_StoredLesson]:
@@ -330,6 +338,14 @@ def _same(lesson: Lesson, kept: Sequence[_StoredLesson]) -> _StoredLesson | None
     ]
     best = max(alike, key=lambda pair: (pair[0], -pair[1].seq), default=(0.0, None))
     return best[1] if best[0] >= ALIKE else None
+
+
+def _is_confirmed(kept: _StoredLesson, lesson: Lesson) -> bool:
+    """Whether an operator's `lesson` approves `kept`. A caller may have taught the opposite, which has nearly
+    the same stems, so only the same wording does. Of operators' own lessons another order is the same.
+    """
+    same = kept.lesson.text.casefold().rstrip(" .!") == lesson.text.casefold().rstrip(" .!")
+    return same or (kept.adopted and same_words(kept.lesson.text, lesson.text))
 
 
 def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:

@@ -367,6 +367,7 @@ class ModelReader:
             ledger,
             turns,
             hushed,
+            past=known.past,
             duplicates=known.duplicate,
             undone=known.undone,
             third_parties=self._third_parties,
@@ -374,7 +375,9 @@ class ModelReader:
         distilled = await reconciler.take(changes)
         _guard(ledger.ended, stretch, known)
         if distilled.retracted:
-            await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
+            await hide_taken_back(
+                self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept
+            )
         moved = progress.moved(stretch.end).put()
         await self._store.write(scope, [*ledger.changes, moved, standing(record)])
         return distilled

@@ -16,10 +16,10 @@ from typing import Final, Literal, Protocol, runtime_checkable
 
 from echoic.english.lexicon import source
 from echoic.english.phrases import slug
-from echoic.english.slots import beside
+from echoic.english.slots import beside, rivals
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
-from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, mentions, of_user
+from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, may_ask, mentions, of_user
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
@@ -153,6 +153,8 @@ class Retract:
 
     known: tuple[str, ...]
     source: tuple[str, ...]
+    mistaken: bool = False
+    """Whether it was never said: then what it replaced holds again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,7 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unlearn:
-    """The user asked not to keep these turns: what was learned from them ends."""
+    """The user asked not to keep these turns: what was learned from them ends, and what they ended holds."""
 
     turns: frozenset[str]
     source: tuple[str, ...]
@@ -241,7 +243,7 @@ class Distilled:
 
     turns: int = 0
     kept: tuple[Memory, ...] = ()
-    """New or corrected memories."""
+    """New or corrected memories, and those that hold again."""
     retracted: tuple[Memory, ...] = ()
     confirmed: tuple[Memory, ...] = ()
     """Memories that were said again."""
@@ -266,8 +268,8 @@ class Reconciler:
     """Applies the changes of one run to a ledger of the user's own scope.
 
     A change may cite only `turns`; the first of them may affirm what the agent read back in `context`.
-    Without `duplicates`, only the same slot can hold the same; without `undone`, only known slots are checked
-    for later corrections.
+    `past` are ended memories that may hold again. Without `duplicates`, only the same slot can hold the same;
+    without `undone`, only known slots are checked for later corrections.
     """
 
     def __init__(
@@ -277,6 +279,7 @@ class Reconciler:
         withheld: frozenset[str],
         *,
         known: Sequence[Memory] = (),
+        past: Sequence[Memory] = (),
         duplicates: Duplicates | None = None,
         undone: Callable[[str, datetime], bool] | None = None,
         context: Sequence[Turn] = (),
@@ -286,7 +289,9 @@ class Reconciler:
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
+        self._before = {turn.id: turn for turn in (*context, *turns)}
         self._known = known
+        self._past = past
         self._affirmed = affirmed([*context[-1:], *turns])
         self._duplicates = duplicates
         self._undone = undone
@@ -451,22 +456,62 @@ class Reconciler:
                 self._note_retracted(await self._ledger.end(known.id, last.said_at))
 
     async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
-        for name in change.known:
-            if await self._changeable(name, last) is None:
-                continue
+        found = [known for name in change.known if (known := await self._changeable(name, last))]
+        for known in found:
             if isinstance(change, Doubt):
-                await self._ledger.doubt(name)
+                await self._ledger.doubt(known.id)
             else:
-                self._note_retracted(await self._ledger.end(name, last.said_at))
+                self._note_retracted(await self._ledger.end(known.id, last.said_at))
+        if isinstance(change, Retract) and change.mistaken:
+            await self._restore_replaced(found, last.said_at)
 
     async def _unlearn(self, change: Unlearn) -> None:
         at = max((turn.said_at for name in change.source if (turn := self._all.get(name))), default=None)
         if at is None:
             return
         # both known memories and those of this run
-        for memory in (*self._known, *self._kept):
-            if not change.turns.isdisjoint(memory.source):
-                self._note_retracted(await self._ledger.end(memory.id, at))
+        gone = [m for m in (*self._known, *self._kept) if not change.turns.isdisjoint(m.source)]
+        for memory in gone:
+            self._note_retracted(await self._ledger.end(memory.id, at))
+        # where another turn said it too, what it replaced stays so
+        unlearned = [m for m in self._past if _only_from(change.turns, m)]
+        never = [m for m in gone if _only_from(change.turns, m)]
+        for _ in unlearned:
+            names = {m.id for m in never}
+            never += [m for m in unlearned if m.superseded_by in names and m.id not in names]
+        await self._restore_replaced(never, at, change.turns)
+        await self._restore_denied(change, at)
+
+    async def _restore_replaced(
+        self, never: Sequence[Memory], at: datetime, unlearned: frozenset[str] = frozenset()
+    ) -> None:
+        """Make current again what the memories `never`, which were never true, replaced."""
+        names = {memory.id for memory in never}
+        before = [memory for memory in self._past if memory.superseded_by in names]
+        for memory in never:
+            for key, _ in rivals(memory.key or "", memory.text):
+                rival = await self._ledger.newest(key, self._ledger.scope.user)
+                before += [rival] if rival and rival.valid_until == memory.valid_from else []
+        for memory in before:
+            if not _only_from(unlearned, memory):
+                await self._restore(memory, at)
+
+    async def _restore_denied(self, change: Unlearn, at: datetime) -> None:
+        """Make current again what was only denied in unlearned turns: "I'm not allergic to nuts"."""
+        names = change.turns - set(change.source)
+        turns = [turn for name in names if (turn := self._before.get(name)) and not may_ask(turn.heard_text)]
+        moments = {turn.said_at for turn in turns}
+        denied = [m for m in (*self._past, *self._retracted) if m.key and m.valid_until in moments]
+        for memory in denied:
+            newest = await self._ledger.newest(memory.key or "", self._ledger.scope.user)
+            if newest and newest.id == memory.id and not _only_from(change.turns, memory):
+                await self._restore(memory, at)
+
+    async def _restore(self, memory: Memory, at: datetime) -> None:
+        again = await self._ledger.restore(memory.id, at)
+        if again is not None:
+            self._retracted = [gone for gone in self._retracted if gone.id != memory.id]
+            self._keep(again)
 
     async def _changeable(self, name: str, last: Turn) -> Memory | None:
         """The named memory, if it is current, the user's own and not newer than what was said."""
@@ -517,6 +562,11 @@ class Reconciler:
         if memory is not None:
             self._retracted.append(memory)
             self._kept = [kept for kept in self._kept if kept.id != memory.id]
+
+
+def _only_from(turns: frozenset[str], memory: Memory) -> bool:
+    """Whether nothing but `turns` says `memory`."""
+    return bool(memory.source) and turns.issuperset(memory.source)
 
 
 def _undone(newest: Memory, last: Turn) -> bool:

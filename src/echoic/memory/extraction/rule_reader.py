@@ -18,7 +18,7 @@ from echoic.english import SelfStatement, listen
 from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
-from echoic.memory.extraction.known_facts import known_of
+from echoic.memory.extraction.known_facts import KnownMemories, known_of
 from echoic.memory.extraction.reconciliation import (
     Add,
     Change,
@@ -140,7 +140,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
         ends=item.ends,
         tentative=item.key == "home" and item.confidence <= INFERRED,
     )
-    gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item)]
+    gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
     return [*gone, Add(fact=fact, source=source)]
 
 
@@ -191,15 +191,21 @@ class RuleReader:
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
-        known = (await known_of(self._store, scope)).memories if needed else ()
+        known = await known_of(self._store, scope) if needed else KnownMemories()
         ledger = Ledger(self._store, scope)
         rule, context = self._third_parties, stretch.context
         reconciler = Reconciler(
-            ledger, stretch.turns, hushed, known=known, context=context, third_parties=rule
+            ledger,
+            stretch.turns,
+            hushed,
+            known=known.memories,
+            past=known.past,
+            context=context,
+            third_parties=rule,
         )
         distilled = await reconciler.take(changes)
         # before the write that ends them: after a crash in between they are hidden again
-        await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted)
+        await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)
         gone = [one for memory in asked if (one := await ledger.end(memory.id, at))]

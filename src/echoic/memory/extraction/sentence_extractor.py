@@ -21,7 +21,7 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.lexicon import NUMBERS
+from echoic.english.lexicon import DAYS, MONTHS, NUMBERS, source
 from echoic.english.listener import asks_to_remember
 from echoic.english.sentences import sentences
 from echoic.memory.extraction.clause_reader import (
@@ -43,18 +43,32 @@ from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
     r"any ?more|no longer|instead|gave up|given up|switched|swapped|changed|replaced|stopped|sold|quit|"
-    r"cancelled|come off|came off|after all|again|gone (?:up|down)|doubled|moved|put back|upgraded|divorced|"
-    r"sorry|got (?:married|divorced|rid of)|split up|broke up|passed away|died|jacked in|packed in|scratch|"
-    r"finished with|took me off|taken me off|cut off|no good|(?:is|are) gone|closed down|"
+    r"cancelled|come off|came off|after all|gone (?:up|down)|doubled|put back|upgraded|divorced|"
+    r"got (?:married|divorced|rid of)|split up|broke up|passed away|died|jacked in|packed in|scratch|"
+    r"finished with|moved (?:out|away)|took me off|taken me off|cut off|no good|(?:is|are) gone|closed down|"
     r"(?:gone|went) over|(?:gone|going|went) back"
 )
 _CHANGED: Final = re.compile(
-    rf"\b(?:{_GIVEN_UP}|now|these days|downgraded|brought forward|gone off|went (?:up|down)|increased|"
-    r"reduced|turned|left|from now on|corrected|separated|back to|rather|retired|redundant|laid off|"
-    r"let me go|nowadays|as of|make it|make that)\b"
+    rf"\b(?:{_GIVEN_UP}|again|sorry|moved|now|these days|downgraded|brought forward|gone off|"
+    r"went (?:up|down)|increased|reduced|turned|left|from now on|corrected|separated|back to|rather|retired|"
+    r"redundant|laid off|let me go|nowadays|as of|make it|make that)\b"
 )
 _ENDED: Final = re.compile(rf"\b(?:{_GIVEN_UP}|not|retired from)\b")
 """Words that end what is named, whatever else holds."""
+_PARTED: Final = re.compile(r"\b(?:divorced|split up|broke up|passed away|died|(?:is|are) gone)\b")
+"""Words that end everything about a person or an animal."""
+_WHEN: Final = re.compile(
+    r".*\d.*|first|second|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|twentie|thirtie|[a-z]+teen)th|"
+    rf"tomorrow|today|noon|morning|afternoon|evening|{'|'.join(MONTHS)}"
+)
+_OTHERS: Final = frozenset(
+    "|".join(source(f"facts.{kind}") for kind in ("kin", "child", "children", "pet", "pets")).split("|")
+) | frozenset(
+    """mam nan nana gran grandad grandson granddaughter grandchildren stepson stepdaughter parents neighbour
+    neighbor friend friends brothers sisters colleague""".split()
+)
+"""Words for people and animals in the speaker's life. Not a doctor, who takes the speaker off something."""
+_PURPOSE: Final = re.compile(r"\bfor (?:my|our|the) (\w+)")
 _DENIED: Final = re.compile(r"(?:\b(?:not|no longer|any ?more)|n't)\b", re.IGNORECASE)
 _PAST: Final = re.compile(r"(?:i|we) (?:(?:was|were) (?:at|with|on)|used to)\b", re.IGNORECASE)
 _AS_OF_NOW: Final = re.compile(r"\b(?:now|nowadays|these days)\b", re.IGNORECASE)
@@ -81,6 +95,7 @@ _SAYS_NOTHING: Final = frozenset(
     """have has take use get go live work like prefer want need call drive own now new still just year old
     time day week change move switch""".split()
 )
+_HAVING: Final = frozenset("have has get got new now still year".split())
 _HOLDERS: Final = frozenset("my our the".split())
 _SELF: Final = frozenset("i i'm i've i'll we we're we've we'll user's user".split())
 
@@ -108,22 +123,52 @@ class Statement:
 def replaces(new: Statement, old: Statement, alike: float) -> bool:
     """Whether `new` replaces the older `old`; `alike` is the cosine of their vectors."""
     line = f"{' '.join(new.words)} {new.beside.casefold()}"
-    shared = _about(line.split()) & _about(old.words)
+    shared = _shared(new, old, line)
+    return shared is not None and _ends(new, old, alike, line, shared)
+
+
+def _shared(new: Statement, old: Statement, line: str) -> frozenset[str] | None:
+    """The stems of the topics of both; None if they are about different people or sides of one.
+
+    `line` is `new` with the words beside it.
+    """
+    theirs, mine = _owner(new.words), _owner(old.words)
+    if theirs != mine and theirs and mine and theirs not in old.words and mine not in new.words:
+        return None  # "I take statins", "my husband stopped taking statins"
+    purposes = _PURPOSE.findall(line), _PURPOSE.findall(" ".join(old.words))
+    if all(purposes) and purposes[0] != purposes[1]:
+        return None  # "I'm with Octopus for my energy", "I'm with Vodafone now for my phone"
+    if theirs in {"", "i"} or _PARTED.search(line):
+        return _about(line.split()) & _about(old.words)
+    shared = (_stems(line.split()) & _stems(old.words)) - _stems([theirs]) - _HAVING
+    # "my mum has dementia", "my mum moved in with us"
+    return None if not shared and new.kind in _MANY else shared
+
+
+def _ends(new: Statement, old: Statement, alike: float, line: str, shared: frozenset[str]) -> bool:
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
     # kinds are guessed: "my flat number is 14" may count as a reference, and "… 41" as a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
     if same_kind and subject and subject == _subject(old.words):
-        changed = new.kind in _ONE_AT_A_TIME or _CHANGED.search(line)
+        same_side = new.kind != "appointment" or _timed(new.words) == _timed(old.words)
+        changed = (new.kind in _ONE_AT_A_TIME and same_side) or _CHANGED.search(line)
         return bool(changed) and new.words != old.words
-    if _ENDED.search(line) and shared and (new.group == old.group or alike >= _NAMED):
+    # "the class has moved to Friday"; a person who moved is rather somewhere else
+    ended = _ENDED.search(line) or (not _owner(new.words) and "moved" in line.split())
+    if ended and shared and (new.group == old.group or alike >= _NAMED):
         return True
     if new.group != old.group or new.kind in _MANY or not _CHANGED.search(line):
         return False
     if new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
         return True
     return bool(shared) or alike >= _ABOUT
+
+
+def _timed(words: Sequence[str]) -> bool:
+    """Whether they say when: "my appointment is with Doctor Patel" does not."""
+    return any(word in NUMBERS or word in DAYS or _WHEN.fullmatch(word) for word in words)
 
 
 def may_replace(new: str, old: str) -> bool:
@@ -146,8 +191,12 @@ def _other_number(new: Sequence[str], old: Sequence[str]) -> bool:
 
 def _about(words: Sequence[str]) -> frozenset[str]:
     """The stems of the topic, without numbers and words of change."""
-    stems = {word.stem for word in content_words(" ".join(words)) if not any(map(str.isdigit, word.text))}
-    return frozenset(stems - _SAYS_NOTHING)
+    return _stems(words) - _SAYS_NOTHING
+
+
+def _stems(words: Sequence[str]) -> frozenset[str]:
+    every = content_words(" ".join(words))
+    return frozenset(word.stem for word in every if not any(map(str.isdigit, word.text)))
 
 
 def _subject(words: Sequence[str]) -> tuple[str, ...]:
@@ -158,6 +207,15 @@ def _subject(words: Sequence[str]) -> tuple[str, ...]:
         return ()
     end = next((at for at, word in enumerate(words) if word in _VERBS), 0)
     return tuple(words[1:end])
+
+
+def _owner(words: Sequence[str]) -> str:
+    """Whom a statement is about: "i", the word for somebody else or an animal, or "" if that is not said."""
+    if not _SELF.isdisjoint(words[:6]):  # "my husband and I have moved"
+        return "i"
+    near = words[1:4] if words[0] in _HOLDERS else ()
+    end = next((at for at, word in enumerate(near) if word in _VERBS), len(near))
+    return next((word for word in near[:end] if word in _OTHERS), "")
 
 
 def _of_speaker(words: Sequence[str]) -> bool:
@@ -278,9 +336,13 @@ def _disbelieved(
         beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
         naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
         likely = max(naming or [likely for _, likely in beside], default=1.0)
-        if likely < _DISBELIEVED and not any(one.asked for one, _ in beside):
-            change = Doubt if memory.key.startswith("allergy:") else Retract
-            yield change(known=(memory.id,), source=memory.source)
+        # "I've moved to York, can you change my address?" is none the less said
+        believed = any(one.asked or "=?later" in one.clause.signs for one, _ in beside)
+        if likely < _DISBELIEVED and not believed:
+            if memory.key.startswith("allergy:"):
+                yield Doubt(known=(memory.id,), source=memory.source)
+            else:
+                yield Retract(known=(memory.id,), source=memory.source, mistaken=True)
 
 
 def _changes(

@@ -94,6 +94,11 @@ _ANYTHING: Final = SelfStatement(
 )
 
 
+def may_ask(text: str) -> bool:
+    """Whether `text` may ask to forget, or not to keep, something."""
+    return bool(_MAY_ASK.search(fold(text)))
+
+
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     """Ids of the user's turns among `turns`, in order, that must not be learned from."""
     ids: set[str] = set()
@@ -102,7 +107,7 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
         heard = turn.heard_text if turn.speaker == "user" else ""
         if not heard:
             continue
-        asks = bool(_MAY_ASK.search(fold(heard)))
+        asks = may_ask(heard)
         if asks and takes_back(heard):
             ids.update(recent, [turn.id])
         elif asks and hushes(heard):
@@ -118,14 +123,14 @@ def of_user(turn: Turn) -> bool:
 
 def takes_back(text: str) -> bool:
     """Whether `text` asks to forget what was said directly before it."""
-    if not _MAY_ASK.search(fold(text)):
+    if not may_ask(text):
         return False
     return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
 
 
 def hushes(text: str) -> bool:
     """Whether `text` asks not to keep what it says."""
-    return bool(_MAY_ASK.search(fold(text))) and any(hushed(said) for said in sentences(text))
+    return may_ask(text) and any(hushed(said) for said in sentences(text))
 
 
 CONTEXT = 6
