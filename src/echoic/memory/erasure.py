@@ -170,6 +170,13 @@ class Erasing:
         gone = await self.forget(None, conversation, None)
         return _total([gone, await self.forget_learned([record.id for record in turns])])
 
+    async def said_in(self, conversation: str) -> list[Record]:
+        """What was said in a conversation or learned from it alone, which `forget_call` destroys."""
+        said = [record for record in await self._of(conversation) if record.kind in SAID]
+        turns = {record.id for record in said if record.kind == TURN}
+        memories = await scan_all(self._parts.store, self._scope, MEMORY)
+        return said + [r for r in memories if (source := memory_of(r).source) and turns.issuperset(source)]
+
     async def forget_span(self, since: datetime | None, until: datetime | None) -> Receipt:
         """Forget what was said or stored from `since` on and before `until`; see `UserMemory.forget`."""
         first = None if since is None else checked_time(since, "since")
