@@ -48,16 +48,19 @@ from echoic.memory.records import (
 )
 from echoic.memory.retraction import derived_from, named, shared_of
 from echoic.memory.service_context import Parts
+from echoic.stores.apply import Name, name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 
-async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
+async def unlearn_turns(
+    store: Store, scope: Scope, forgotten: Sequence[Memory], spared: Collection[Name] = ()
+) -> None:
     """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
 
     Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
-    learned from such a turn either.
+    learned from such a turn either. `spared` turns stay as they are.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := content_stems(memory.text))]
@@ -65,7 +68,9 @@ async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory])
         return
     chosen: dict[str, list[str]] = {}
     for record in await scan_all(store, scope, TURN):
-        if not is_unlearned(record) and (record.id in heard_in or _says(record, values)):
+        if is_unlearned(record) or (TURN, record.id) in spared:
+            continue
+        if record.id in heard_in or _says(record, values):
             chosen.setdefault(record.key or "", []).append(record.id)
     for conversation, turns in chosen.items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
@@ -87,11 +92,16 @@ def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
 
 
 class Erasing:
-    """Erasures of one user."""
+    """Erasures of one user.
 
-    def __init__(self, parts: Parts, scope: Scope) -> None:
+    `spared` records, as (kind, id), stay as they are where they repeat what is forgotten, and so does what
+    others see; None: nothing stays.
+    """
+
+    def __init__(self, parts: Parts, scope: Scope, *, spared: Collection[Name] | None = None) -> None:
         self._parts = parts
         self._scope = scope
+        self._spared = spared
 
     async def requested(self, **given: Any) -> Receipt:
         """Erase what the arguments of `UserMemory.forget` select, and sign the receipt if there is a key."""
@@ -237,7 +247,7 @@ class Erasing:
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:
             # before the erasure: a worker that learns from these turns must read again
-            await unlearn_turns(self._parts.store, self._scope, memories)
+            await unlearn_turns(self._parts.store, self._scope, memories, self._spared or ())
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
         learned = await self._learned_in(conversation) if conversation is not None else 0
@@ -251,7 +261,8 @@ class Erasing:
             if changes is not None and (memories or whole or parts):
                 gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
                 kept = gone.kept
-                changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
+                rewritten = [each for each in gone.changes if name_of(each) not in (self._spared or ())]
+                changes += [*await self._memories(memories), *await self._quoting(), *rewritten]
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
@@ -294,6 +305,8 @@ class Erasing:
 
     async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for what others see of `memories`."""
+        if self._spared is not None:
+            return []
         return _drops(await shared_of(self._parts.store, self._scope, memories))
 
     async def _gone(self, drops: Sequence[Drop]) -> list[Erased]:

@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import Sweeper
-from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
+from echoic.memory.records import (
+    CONVERSATION,
+    INDEXED_ITEM,
+    ITEM,
+    MEMORY,
+    RESULT,
+    TURN,
+    conversation_of,
+    memory_of,
+    scan_all,
+    turn_of,
+)
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.types import Scope
+from echoic.types import Memory, Scope
 
 log = logging.getLogger(__name__)
 
@@ -112,31 +123,45 @@ class Retention(Sweeper):
 
         if await is_held(self._parts.store, scope):
             return 0
-        erasing = Erasing(self._parts, scope)
-        conversations = await self._too_old(scope, "conversations", CONVERSATION, _touched)
-        memories = await self._too_old(scope, "memories", MEMORY, _said)
-        for name in conversations:
-            await erasing.forget(None, name, None)
-        for name in memories:
-            await erasing.forget(None, None, name)
-        return len(conversations) + len(memories)
+        conversations, _ = await self._by_age(scope, "conversations", CONVERSATION)
+        old, recent = await self._by_age(scope, "memories", MEMORY)
+        for record in conversations:
+            await Erasing(self._parts, scope).forget(None, record.id, None)
+        if old:
+            memories = [memory_of(record) for record in old]
+            erasing = Erasing(self._parts, scope, spared=await self._spared(scope, memories, recent))
+            await erasing.forget(None, None, None, memories=memories)
+        return len(conversations) + len(old)
 
-    async def _too_old(
-        self, scope: Scope, name: str, kind: str, when: Callable[[Record], datetime]
-    ) -> list[str]:
+    async def _by_age(self, scope: Scope, name: str, kind: str) -> tuple[list[Record], list[Record]]:
+        """The records of a kind that are older than the limit on `name`, and the others."""
         kept_for = self._rules.kept_for(scope.deployment, name)
         if kept_for is None:
-            return []
+            return [], []
         before = self._parts.clock() - kept_for
-        return [
-            record.id for record in await scan_all(self._parts.store, scope, kind) if when(record) < before
-        ]
+        records = await scan_all(self._parts.store, scope, kind)
+        return [r for r in records if _touched(r) < before], [r for r in records if _touched(r) >= before]
+
+    async def _spared(
+        self, scope: Scope, old: Sequence[Memory], recent: Sequence[Record]
+    ) -> set[tuple[str, str]]:
+        """What is not too old, and the turns that recent versions of the same keys were learned from."""
+        keys = {memory.key for memory in old} - {None}
+        versions = [memory for memory in map(memory_of, recent) if memory.key in keys]
+        spared = {(TURN, turn) for memory in versions for turn in memory.source}
+        for kind in (MEMORY, TURN, CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
+            _, younger = await self._by_age(scope, "memories", kind)
+            spared |= {(kind, record.id) for record in younger}
+        return spared
 
 
 def _touched(record: Record) -> datetime:
-    return conversation_of(record).updated_at
-
-
-def _said(record: Record) -> datetime:
-    memory = memory_of(record)
-    return memory.last_said_at or memory.valid_from
+    """When a record was said or changed last."""
+    if record.kind == CONVERSATION:
+        return conversation_of(record).updated_at
+    if record.kind == TURN:
+        return turn_of(record).said_at
+    if record.kind == MEMORY:
+        memory = memory_of(record)
+        return memory.last_said_at or memory.valid_from
+    return datetime.fromisoformat(record.data["at" if record.kind == RESULT else "updated_at"])
