@@ -49,3 +49,16 @@ def test_the_log_is_exported_with_its_signed_end_and_pruned(echoic, tmp_path):
     assert echoic("audit", "prune", "--before", "2100-01-01", "--json").json["count"] == len(lines) - 1
     assert echoic("audit", "list", "--json").json["data"][-1]["did"] == "prune"
     assert echoic("audit", "verify").code == 0
+
+
+def test_a_backup_and_a_copy_are_logged_before_they_are_made(echoic, tmp_path):
+    echoic("set", "pet", "a goat", "--user", "ana")
+    assert echoic("--audit", "backup", "all.db").code == 0
+    assert (
+        echoic("--audit", "copy", f"sqlite:///{tmp_path}/echoic.db", f"sqlite:///{tmp_path}/to.db").code == 0
+    )
+    listed = echoic("audit", "list", "--json").json["data"]
+    told = [(e["why"], e["did"], e["kind"], e["deployment"], e["scope"]) for e in listed]
+    assert told == [
+        (f"echoic {what}", "export", "everything", "default", "everyone") for what in ("backup", "copy")
+    ]

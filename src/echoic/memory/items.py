@@ -137,6 +137,8 @@ class Items:
             raise InvalidInput(_NOT_SEARCHABLE.format(kind=brief(self.kind)))
         asked = SearchOptions(limit, deadline_ms).checked()
         recaller = self._parts.recaller
+        if self._parts.audit is not None:  # a search reads past the observed store
+            self._parts.audit.note("read", self._scope, self._record_kind)
         found, outcome = await recaller.search_items(self._scope, self._key, checked_query(text), asked)
         items = tuple(replace(_item(record), relevance=relevance) for record, relevance in found)
         return FoundItems(items=items, outcome=outcome)
