@@ -88,10 +88,17 @@ async def test_the_background_does_it(tmp_path, clock, monkeypatch):
 async def test_what_is_on_hold_is_destroyed_by_nothing_until_it_is_released(tmp_path, clock):
     async with service_at(tmp_path, clock, "conversations=90") as service:
         ana = await talk(service, "old", "the quokka is on the roof")
+        notes = ana.items("notes")
+        await notes.set("one", "the bilby is in the barn")
         await ana.hold()
         clock.days = 91
         assert await service.enforce_retention() == 0
-        for destroy in (ana.forget(), ana.forget(conversation="old"), ana.forget(since=START)):
+        for destroy in (
+            ana.forget(),
+            ana.forget(conversation="old"),
+            ana.forget(since=START),
+            notes.delete("one"),
+        ):
             with pytest.raises(NotAllowed, match="on hold"):
                 await destroy
         with pytest.raises(NotAllowed, match="proof of who"):

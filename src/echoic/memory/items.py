@@ -108,7 +108,14 @@ class Items:
         return _item(known[0]) if known else None
 
     async def delete(self, *names: str) -> None:
-        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes."""
+        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes.
+
+        Raises:
+            NotAllowed: the user's data is on legal hold.
+        """
+        from echoic.memory.retention import refuse_held
+
+        await refuse_held(self._parts.store, self._scope)
         drops = [Drop(kind=self._record_kind, id=self._id(name)) for name in names]
         await self._parts.store.write(self._scope, drops)
 
