@@ -15,6 +15,8 @@ from typing import Any, Final, get_args
 from echoic.errors import InvalidInput
 
 MAX_KEY_CHARACTERS = 256
+RESERVED: Final = "echoic."
+"""How the names of deployments begin that hold Echoic's own records."""
 MAX_TEXT_BYTES = 32 * 1024
 """The largest value or utterance, in bytes of UTF-8. Longer texts belong in documents, not in memory."""
 MAX_SEARCHED_CHARACTERS: Final = 2000

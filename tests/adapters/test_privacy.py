@@ -214,6 +214,17 @@ async def test_a_call_that_must_not_be_kept_is_not_kept_of_whoever_the_caller_tu
     assert call.sid not in kept
 
 
+async def test_on_legal_hold_a_call_that_must_not_be_kept_is_kept_no_further_by_any_process(line):
+    phone = await line(forgets)
+    call = await phone.call()
+    await call.say("I live in Wexcombe.")
+    await phone.memory().hold()
+    await call.say("Olvida esta llamada.")
+    opened = await phone.memory().conversation(phone.phone.known(call.sid).recorder.name, begin=False)
+    assert opened.verdict == "off the record"
+    await call.hang_up()
+
+
 async def test_a_call_that_may_be_kept_after_all_is_kept_from_then_on(line):
     phone = await line(forgets)
     call = await phone.call()

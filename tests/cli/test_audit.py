@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 
 def test_accesses_by_commands_are_listed_and_verified(echoic, tmp_path):
@@ -39,6 +40,21 @@ def test_a_receipt_is_verified_and_a_changed_one_is_not(echoic, tmp_path):
     assert echoic("audit", "verify", "--receipt", "receipt.json").code == 64
 
 
+def test_a_receipt_with_other_counts_and_another_signed_statement_are_no_receipt(echoic, tmp_path):
+    echoic("set", "pet", "a goat", "--audit")
+    told = echoic("forget", "--all", "--yes", "--json").json["data"]
+    over_http = {re.sub(r"_(.)", lambda found: found[1].upper(), name): value for name, value in told.items()}
+    file = tmp_path / "receipt.json"
+    for receipt, name in ((told, "bytes_searched"), (over_http, "bytesSearched")):
+        file.write_text(json.dumps(receipt))
+        assert echoic("audit", "verify", "--receipt", "receipt.json").code == 0
+        for changed in ({"memories": 7}, {name: 7}):
+            file.write_text(json.dumps(receipt | changed))
+            assert "was changed" in echoic("audit", "verify", "--receipt", "receipt.json").err
+    assert echoic("audit", "export", "log.jsonl").code == 0
+    assert "no receipt" in echoic("audit", "verify", "--receipt", "log.jsonl.signed").err
+
+
 def test_the_log_is_exported_with_its_signed_end_and_pruned(echoic, tmp_path):
     echoic("set", "pet", "a goat", "--audit")
     assert echoic("audit", "export", "log.jsonl").code == 0
@@ -49,3 +65,16 @@ def test_the_log_is_exported_with_its_signed_end_and_pruned(echoic, tmp_path):
     assert echoic("audit", "prune", "--before", "2100-01-01", "--json").json["count"] == len(lines) - 1
     assert echoic("audit", "list", "--json").json["data"][-1]["did"] == "prune"
     assert echoic("audit", "verify").code == 0
+
+
+def test_a_backup_and_a_copy_are_logged_before_they_are_made(echoic, tmp_path):
+    echoic("set", "pet", "a goat", "--user", "ana")
+    assert echoic("--audit", "backup", "all.db").code == 0
+    assert (
+        echoic("--audit", "copy", f"sqlite:///{tmp_path}/echoic.db", f"sqlite:///{tmp_path}/to.db").code == 0
+    )
+    listed = echoic("audit", "list", "--json").json["data"]
+    told = [(e["why"], e["did"], e["kind"], e["deployment"], e["scope"]) for e in listed]
+    assert told == [
+        (f"echoic {what}", "export", "everything", "default", "everyone") for what in ("backup", "copy")
+    ]

@@ -43,7 +43,7 @@ from echoic.integrations.tools import TOOLS
 from echoic.memory.assurance import SENSITIVITIES
 from echoic.server import MemoryServer, ServerSettings, create_app, uvicorn_config
 from echoic.server.credentials import IdentityTokens
-from echoic.server.settings import AuthorizationServer
+from echoic.server.settings import AccountIssuer, AuthorizationServer
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
 SECRET = "of these tests, and long enough for HS256"
@@ -417,6 +417,24 @@ async def test_a_token_that_is_not_for_here_or_not_of_the_issuer_is_refused(guar
     }
     assert statuses == dict.fromkeys(bad, 401)
     assert (await guarded.post({"Authorization": f"Bearer {issuer.token()}"})).status_code == 200
+
+
+@pytest.mark.parametrize("issuer_of_both", [False, True])
+async def test_tokens_of_the_sign_in_are_taken_beside_those_of_the_authorization_server(
+    issuer, tmp_path, issuer_of_both
+):
+    sign_in = issuer if issuer_of_both else Issuer(tmp_path / "sign_in.json")
+    name = ISSUER if issuer_of_both else "https://login.example.com"
+    given = AuthorizationServer(issuer=ISSUER, jwks_file=issuer.path, resource=RESOURCE)
+    accounts = AccountIssuer(issuer=name, audience="echoic-memory", jwks_file=sign_in.path)
+    memory = echoic.open("memory://", embedder="lexical")
+    async with serving(memory, mcp_authorization=given, accounts=accounts) as here:
+        for token, status in (
+            (issuer.token(), 200),
+            (sign_in.token(iss=name, aud="echoic-memory"), 200),
+            (sign_in.token(iss=name, aud="another"), 401),
+        ):
+            assert (await here.post({"Authorization": f"Bearer {token}"})).status_code == status
 
 
 async def test_keys_that_were_changed_count_from_the_next_token_on(guarded, issuer):

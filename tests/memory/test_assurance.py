@@ -293,3 +293,25 @@ def test_health_money_addresses_and_credentials_are_sensitive(text):
 )
 def test_the_rest_is_not(text):
     assert not is_sensitive(text)
+
+
+async def test_off_the_record_destroys_nothing_above_the_callers_level(memory):
+    """What was said in a call that the caller began is theirs to take back, whatever it was."""
+    ana = memory.user("ana")
+    old = await ana.conversation("old")
+    await old.append(Turn(speaker="user", text="I have diabetes."))
+    attested = ana.at("attested")
+    again = await attested.conversation("old")
+    with pytest.raises(NotAllowed):
+        await again.off_the_record()
+    await again.append(Turn(speaker="user", text="Don't remember this call."))
+    assert [turn.text for turn in await old.turns()] == ["I have diabetes."]
+    assert again.verdict == "off the record"
+    new = await attested.conversation("new")
+    await new.append(Turn(speaker="user", text="I have asthma and diabetes."))
+    await (await attested.conversation("new", begin=False)).off_the_record()
+    assert await (await ana.conversation("new", begin=False)).turns() == []
+    await ana.conversation("open")
+    await (await ana.conversation("open")).append(Turn(speaker="user", text="I like the aisle."))
+    await (await attested.conversation("open")).off_the_record()
+    assert await ana.find_conversation("open") is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import echoic
+from echoic.memory import export
 from echoic.memory.compliance import ChainedLog
 from echoic.stores.base import latest
 from echoic.types import Scope, Turn
@@ -119,6 +122,80 @@ async def test_nothing_is_exported_or_erased_that_cannot_be_logged(tmp_path):
             await ana.forget()
         path.rmdir()
         assert await ana.get("pet")
+
+
+async def test_an_entry_of_an_export_or_erasure_is_on_disk_before_it_happens(tmp_path, monkeypatch):
+    synced, done = [], []
+    fsync = os.fsync
+
+    def counted(fd):
+        synced.append(os.fstat(fd).st_ino)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    async with opened(tmp_path) as memory:
+        ana = memory.user("ana")
+        await ana.set("pet", "a goat")
+        path = tmp_path / "e.db.compliance" / "audit.jsonl"
+        exported, erase = export.export_scope, memory._parts.compliance.erase
+
+        async def exporting(*given):
+            done.append(synced.count(path.stat().st_ino))
+            return await exported(*given)
+
+        async def erasing(*given):
+            done.append(synced.count(path.stat().st_ino))
+            return await erase(*given)
+
+        monkeypatch.setattr(export, "export_scope", exporting)
+        monkeypatch.setattr(memory._parts.compliance, "erase", erasing)
+        await ana.export()
+        await ana.forget(key="pet")
+    assert done[:2] == [1, 2]
+
+
+async def test_every_export_and_every_erasure_is_logged(tmp_path):
+    async with opened(tmp_path) as memory:
+        ana = memory.user("ana")
+        for role in ("staff", None):
+            with echoic.acting("nurse 12", "handover", role=role) if role else contextlib.nullcontext():
+                for _ in range(2):
+                    await ana.set("pet", "a goat")
+                    await ana.export()
+                    await ana.forget(key="pet")
+    done = [entry["did"] for entry in logged(tmp_path)]
+    assert done.count("export") == 4
+    assert done.count("erase") >= 4
+
+
+async def test_a_search_of_items_is_logged(tmp_path):
+    async with opened(tmp_path) as memory:
+        notes = memory.user("ana").items("notes", searchable=True)
+        await notes.set("one", {}, text="The heron is back.")
+        with echoic.acting("nurse 12", "handover"):
+            await notes.search("heron")
+    found = [entry for entry in logged(tmp_path) if entry["who"] == "nurse 12"]
+    assert [(entry["did"], entry["kind"]) for entry in found] == [("read", "indexed-item")]
+
+
+async def test_a_beginning_that_was_cut_off_is_noticed_unless_it_was_removed_by_age(tmp_path):
+    async with opened(tmp_path) as memory:
+        for key in ("pet", "seat"):
+            await memory.user("ana").set(key, "a goat")
+            await memory.user("ana").forget(key=key)
+    for name in ("erasures.jsonl", "audit.jsonl"):
+        log = ChainedLog(tmp_path / "e.db.compliance" / name)
+        whole = log.path.read_bytes()
+        log.path.write_bytes(b"".join(whole.splitlines(keepends=True)[1:]))
+        with pytest.raises(echoic.StoreCorrupt, match="before line 2 are missing"):
+            log.entries()
+        log.path.write_bytes(whole)
+    at = log.entries()[2]["at"]
+    removed = log.remove_before(at, {"at": at, "did": "prune"})
+    assert log.entries()[0]["n"] == removed + 1
+    log.path.write_bytes(b"".join(log.path.read_bytes().splitlines(keepends=True)[1:]))
+    with pytest.raises(echoic.StoreCorrupt, match="are missing"):
+        log.entries()
 
 
 async def test_an_audit_log_needs_a_folder():

@@ -12,6 +12,7 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.memory import retention
 from echoic.memory.retention import rules_from
 from echoic.memory.service import MemoryService
+from echoic.memory.sharing import GLOBAL_KINDS
 from echoic.stores import store_of
 from echoic.types import Turn
 
@@ -111,10 +112,17 @@ async def test_the_background_does_it(tmp_path, clock, monkeypatch):
 async def test_what_is_on_hold_is_destroyed_by_nothing_until_it_is_released(tmp_path, clock):
     async with service_at(tmp_path, clock, "conversations=90") as service:
         ana = await talk(service, "old", "the quokka is on the roof")
+        notes = ana.items("notes")
+        await notes.set("one", "the bilby is in the barn")
         await ana.hold()
         clock.days = 91
         assert await service.enforce_retention() == 0
-        for destroy in (ana.forget(), ana.forget(conversation="old"), ana.forget(since=START)):
+        for destroy in (
+            ana.forget(),
+            ana.forget(conversation="old"),
+            ana.forget(since=START),
+            notes.delete("one"),
+        ):
             with pytest.raises(NotAllowed, match="on hold"):
                 await destroy
         with pytest.raises(NotAllowed, match="proof of who"):
@@ -139,3 +147,46 @@ async def test_without_a_rule_everything_stays(tmp_path, clock):
 def test_a_rule_that_cannot_be_meant_is_refused(given):
     with pytest.raises(InvalidInput, match="number of days above 0"):
         rules_from(given)
+
+
+async def test_what_was_said_again_stays_where_the_older_version_is_destroyed(tmp_path, clock):
+    async with service_at(tmp_path, clock, "memories=30") as service:
+        for day, words in (
+            (0, "I live in Leeds."),
+            (10, "I moved, I live in York now."),
+            (20, "I live in Leeds again now, near my sister Ann."),
+        ):
+            clock.days = day
+            ana = await talk(service, f"day {day}", words)
+            await service.distil()
+        clock.days = 31
+        assert await service.enforce_retention() >= 1
+        task = await ana.task("day 20")
+        assert [turn.text for turn in task.turns] == ["I live in Leeds again now, near my sister Ann."]
+        assert "Leeds" not in (await ana.task("day 0")).turns[0].text
+        assert (await ana.get("home")).text == "Leeds"
+        assert "York" in (await ana.task("day 10")).turns[0].text
+
+
+async def test_what_a_user_made_global_since_is_another_memory(tmp_path, clock):
+    store = store_of(f"sqlite:///{tmp_path}/echoic.db")
+    open_ = "The store is open Monday to Friday, ten to five."
+    sharing = {"global_writes": "auto", "global_kinds": GLOBAL_KINDS}
+    async with MemoryService(
+        store, LexicalEmbedder(), clock=clock, keep_for="memories=30", **sharing
+    ) as service:
+        ana = service.user("ana")
+        first = await ana.set("opening_hours", "We open at nine.", visibility="private")
+        clock.days = 29
+        shared = await ana.set("opening_hours", open_)
+        assert shared.visibility == "global"
+        assert shared.id != first.id
+        clock.days = 31
+        assert await service.enforce_retention() == 1
+        assert (await ana.get("opening_hours")).text == open_
+        clock.days = 32
+        again = await ana.set("opening_hours", "We open at ten.", visibility="private")
+        clock.days = 33
+        shared = await ana.set("opening_hours", open_)
+        await ana.forget(id=again.id)
+        assert (await ana.get("opening_hours")).text == open_

@@ -1147,3 +1147,12 @@ async def test_what_is_revoked_for_longer_while_the_expired_go_stays_revoked(url
         await revocations.revoke("bob's", start + timedelta(days=1))
         assert await revocations.revoked("ana's")
         assert await revocations.revoked("bob's")
+
+
+async def test_deployments_of_echoics_own_are_nobodys(memory):
+    for deployment in ("echoic.erasures", "echoic.encryption", "echoic.x"):
+        with pytest.raises(InvalidInput, match="reserved"):
+            memory.user("default", deployment)
+        with pytest.raises(InvalidInput, match="reserved"):
+            memory.keys(deployment)
+    assert memory.user("ana", "echoic").scope.deployment == "echoic"

@@ -8,7 +8,9 @@ import time
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.utils import der_to_raw_signature, raw_to_der_signature
 
 import echoic
 from echoic.server import ServerSettings, create_app
@@ -17,6 +19,7 @@ from server.conftest import SECRET
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 ISSUER, AUDIENCE = "https://login.example.com/", "echoic-memory"
+CURVE = ec.SECP256R1()
 ALGORITHMS = {
     "RS256": (jwt.algorithms.RSAAlgorithm, lambda: rsa.generate_private_key(65537, 2048)),
     "ES256": (jwt.algorithms.ECAlgorithm, lambda: ec.generate_private_key(ec.SECP256R1())),
@@ -186,6 +189,23 @@ async def test_a_revoked_token_stays_refused_for_as_long_as_it_would_have_been_g
             (ends,) = {r.data["until"] for r in await revoked(server)}
             assert ends.startswith("9999"), "an issuer says how long its tokens are good, and may say more"
             assert await status(server, token) == 401
+
+
+async def test_a_revoked_token_without_an_id_is_refused_however_its_signature_is_written(start, login):
+    async with start(url="memory://", accounts=login.issuer) as server:
+        for name in ("ES256", "RS256"):
+            token = login.token(name, sub=f"of {name}")
+            await server.client.post("/api/identity/revoke", headers=bearer(token))
+            spellings = [token, token + "=="]
+            if name == "ES256":
+                head, _, signature = token.rpartition(".")
+                r, s = decode_dss_signature(
+                    raw_to_der_signature(jwt.utils.base64url_decode(signature), CURVE)
+                )
+                order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+                other = der_to_raw_signature(encode_dss_signature(r, order - s), CURVE)
+                spellings.append(f"{head}.{jwt.utils.base64url_encode(other).decode()}")
+            assert [await status(server, one) for one in spellings] == [401] * len(spellings)
 
 
 async def revoked(server):

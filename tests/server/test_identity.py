@@ -284,6 +284,20 @@ async def test_a_revocation_names_nobody_and_goes_when_the_token_would_have(own)
     assert record.id in {one.id for one in kept}
 
 
+@pytest.mark.parametrize("by", ["itself", "id"])
+async def test_a_revocation_outlasts_a_token_from_before_lifetimes_were_shortened(start, operator, by):
+    from echoic.memory.deployment_keys import REVOCATION
+
+    minted = IdentityTokens(settings_of(token_lifetime_s=9000)).mint("default")
+    async with start(url="memory://", token_lifetime_s=60) as server:
+        headers = {"Authorization": f"Bearer {minted.token}"}
+        path = "/api/identity/revoke" if by == "itself" else f"/api/tokens/{minted.principal.token_id}/revoke"
+        answer = await server.client.post(path, headers=headers if by == "itself" else operator)
+        assert answer.is_success
+        (record,) = await server.memory._parts.store.scan(Scope("default", None), REVOCATION)
+        assert datetime.fromisoformat(record.data["until"]) >= minted.principal.expires_at
+
+
 async def test_where_it_cannot_be_seen_whether_a_token_was_revoked_nobody_is_let_in(own, monkeypatch):
     from echoic.errors import StoreUnavailable
 

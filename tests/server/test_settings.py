@@ -199,3 +199,9 @@ def test_an_origin_that_no_browser_sends_is_refused(origin):
 )
 def test_an_origin_is_taken_as_browsers_send_it(written, sent):
     assert ServerSettings(secret="x" * 32, allowed_origins=(written,)).allowed_origins == (sent,)
+
+
+def test_no_deployment_of_echoics_own_is_served():
+    assert not ServerSettings(secret=secrets.token_hex(16)).serves("echoic.encryption")
+    with pytest.raises(InvalidInput, match="default_deployment"):
+        ServerSettings(secret=secrets.token_hex(16), default_deployment="echoic.erasures")

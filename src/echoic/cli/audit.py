@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -184,9 +185,9 @@ def _verified(path: Path, compliance: Compliance) -> Mapping[str, Any]:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        given = given.get("data", given)
-        given = given.get("signed", given)
+        told = json.loads(path.read_text(encoding="utf-8"))
+        told = told.get("data", told)
+        given = told.get("signed", told)
         text, signature = given["statement"], b64decode(given["signature"], validate=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(f"{str(path)!r} holds no signed receipt") from error
@@ -196,4 +197,14 @@ def _verified(path: Path, compliance: Compliance) -> Mapping[str, Any]:
     except InvalidSignature as error:
         raise InvalidInput("this receipt was changed, or signed with another key") from error
     statement: Mapping[str, Any] = json.loads(text)
+    if statement.get("type") != "echoic.erasure-receipt":
+        raise InvalidInput("this statement is signed, and is no receipt of an erasure")
+    beside = {_snake(name): value for name, value in told.items()}
+    if any(beside[name] != value for name, value in statement.items() if name in beside):
+        raise InvalidInput("this receipt was changed: what it counts is not what was signed")
     return statement
+
+
+def _snake(name: str) -> str:
+    """A field's name over HTTP, such as "bytesSearched", as it was signed."""
+    return re.sub(r"(?=[A-Z])", "_", name).lower()

@@ -254,11 +254,34 @@ def copy_command(ctx: click.Context, source: str, target: str) -> int:
 
     async def work(settings: Settings, output: Output) -> CommandResult:
         _check(settings, source, target)
+        await _note_export(settings, source)
         with output.progress("copying") as progress:
             done = await _copied(settings, source, target, progress)
         return _result(done, output)
 
     return run_apart(ctx, work)
+
+
+async def _note_export(settings: Settings, url: str) -> None:
+    """Log that everything in the store at `url` is exported, before it is; raises as the log does."""
+    if not settings.audit:
+        return
+    from echoic.factory import compliance_folder
+    from echoic.memory.audit import AuditLog
+    from echoic.memory.compliance import MARKS, Compliance
+    from echoic.memory.export import opened
+    from echoic.stores import store_from
+    from echoic.types import Scope
+
+    folder = settings.compliance or compliance_folder(url)
+    if folder is None:
+        raise InvalidInput("an audit log needs a compliance folder: name one with --compliance")
+    log = AuditLog(Compliance(folder))
+    async with opened(partial(store_from, url), embedder_at(settings).own_spec) as (store, _):
+        deployments = {scope.deployment for scope in await store.scopes()} - {MARKS.deployment}
+        for deployment in sorted(deployments):
+            log.note("export", Scope(deployment, None), "everything")
+    await log.flush()
 
 
 async def _copied(settings: Settings, source: str, target: str, progress: ProgressReport) -> CopiedMemory:
@@ -404,6 +427,7 @@ def backup_command(ctx: click.Context, file: Path) -> int:
 
         _check_place(settings)
         source = partial(store_from, settings.store)
+        await _note_export(settings, settings.store)
         with output.progress("backing up") as progress:
             done = await back_up(source, file, embedder_at(settings).own_spec, progress=progress)
         output.say(f"backed up {done.records} records of {done.scopes} users and deployments to {file}")

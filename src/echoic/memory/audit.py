@@ -3,7 +3,7 @@ Append-only.
 
 It is written at the store, which every access passes, so no surface can bypass it. It holds no content: users
 are pseudonyms, and a record is named by its kind only. Code that acts for somebody says so with `acting`;
-inside it each kind is logged once.
+inside it reads and writes of each kind are logged once, and every erasure and export.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class AuditLog:
         self._compliance = compliance
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="echoic-audit")
         self._waiting: list[dict[str, Any]] = []
+        self._unsynced = False
+        """Whether something was written that may not be on disk yet."""
         self._recently: dict[tuple[str, str, Scope, str], float] = {}
         self.failure: str | None = None
         """Why the log cannot be written at the moment; None if it can."""
@@ -89,7 +91,9 @@ class AuditLog:
         if scope.user is None and did == "read":
             return
         actor, what, job = _actor.get(), (did, scope, kind), _job.get()
-        if actor is None:
+        if did in {"erase", "export"}:
+            pass
+        elif actor is None:
             now = time.monotonic()
             if now - self._recently.get((job, *what), -_AGAIN_S) < _AGAIN_S:
                 return
@@ -125,15 +129,17 @@ class AuditLog:
 
     def _write(self, durable: bool) -> StoreError | None:
         entries, self._waiting = self._waiting, []
-        if not entries:
+        if not entries and not (durable and self._unsynced):
             return None
         told = []
         try:
+            self._compliance.key()  # which creates the folder
             for entry in entries:
                 scope = entry["scope"]
                 whom = "everyone" if scope.user is None else self._compliance.pseudonym(scope)
                 told.append({**entry, "scope": whom})
             self.log.append(*told, durable=durable)
+            self._unsynced = not durable
         except StoreError as error:
             self._waiting = entries + self._waiting
             if self.failure is None:

@@ -5,8 +5,9 @@ scopes and ids, so that a restored backup can be erased again. Receipts are sign
 `key`. The folder lies beside a store, never in it, and is not part of a backup.
 
 A `ChainedLog` is an append-only file of JSON lines, each with the hash of the line before it, shared by
-processes. A changed, removed or inserted line breaks the chain at that line. The removal of the last lines is
-detected only by comparing with a hash kept elsewhere.
+processes. A changed, removed or inserted line breaks the chain at that line. The first lines may be missing
+only where a later entry says that they were removed by age. The removal of the last lines is detected only by
+comparing with a hash kept elsewhere.
 """
 
 from __future__ import annotations
@@ -142,6 +143,13 @@ class ChainedLog:
                 )
             found.append(entry)
             before = sha256(line).hexdigest()
+        if found and found[0]["n"] != 1:
+            removals = [entry.get("first", found[0]["n"]) for entry in found if "removed" in entry]
+            if removals[-1:] != [found[0]["n"]]:
+                raise StoreCorrupt(
+                    f"{str(self.path)!r}: the lines before line {found[0]['n']} are missing, and no entry "
+                    "says that they were removed by age"
+                )
         return found, before or BEGIN
 
     def page(self, after: int, limit: int, deployment: str) -> list[dict[str, Any]]:
@@ -216,7 +224,8 @@ class ChainedLog:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self.path)
-            self._append(({**note, "removed": keep},), durable=True)
+            removal = {**note, "removed": keep, "first": entries[keep]["n"]}
+            self._append((removal,), durable=True)
         return keep
 
 

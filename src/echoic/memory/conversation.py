@@ -15,6 +15,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
+from echoic.memory.assurance import PROVE
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import REASONS, SPOKEN, Verdict, close_answer, read_answers, verdict, write_answer
 from echoic.memory.records import (
@@ -149,7 +150,8 @@ class OpenConversation:
         The call can go on; the choice applies in every process.
 
         Raises:
-            NotAllowed: the user's data is on legal hold and stays; nothing more is stored.
+            NotAllowed: the user's data is on legal hold, or what was kept is above the level of this handle
+                and was said before it; nothing more is stored.
             StoreUnavailable: some of it may still be stored; call this again.
         """
         return await self._off_the_record(None)
@@ -162,11 +164,26 @@ class OpenConversation:
         self.verdict = "off the record"
         self._parts.pending.take(self._scope, self.id)
         await refuse_held(self._parts.store, self._scope)
+        if await self._withholds():
+            raise NotAllowed(f"what was kept of this conversation stays: {PROVE}")
         receipt = await Erasing(self._parts, self._scope).forget_call(self.id)
         compliance = self._parts.compliance
         if compliance is None:
             return receipt
         return await compliance.receipt(self._scope, "conversation", receipt)
+
+    async def _withholds(self) -> bool:
+        """Whether something that would be destroyed is withheld from the holder of this handle.
+
+        What a caller said in a conversation that they began is theirs to take back.
+        """
+        from echoic.memory.erasure import Erasing
+
+        if self._seen is self._parts.store or self._parts.pending.has_begun(self._scope, self.id):
+            return False
+        kept = await Erasing(self._parts, self._scope).said_in(self.id)
+        seen = [await self._seen.read(self._scope, one.kind, [one.id]) for one in kept]
+        return not all(seen)
 
     async def remember(self) -> None:
         """Note that the user agreed: waiting turns are stored, and those that follow.
@@ -241,7 +258,7 @@ class OpenConversation:
             elif answer and self.silent:
                 await self._remember(said_at)
         except NotAllowed:
-            log.warning("a call is not kept any more; what was kept of it is on hold, and stays")
+            log.warning("a call is not kept any more; what was kept of it is on hold or withheld, and stays")
         except BaseException:
             self.verdict = before  # the turn was appended again
             raise
@@ -403,6 +420,8 @@ class OpenConversation:
             await self._parts.store.write(self._scope, [Put.over(None, record_of_conversation(new))])
         except WriteConflict:
             return
+        if self._seen is not self._parts.store:
+            self._parts.pending.note_begun(self._scope, self.id)
 
     async def _is_unkept(self) -> bool:
         return self.silent or await self._look() != "keep"

@@ -48,16 +48,19 @@ from echoic.memory.records import (
 )
 from echoic.memory.retraction import derived_from, named, shared_of
 from echoic.memory.service_context import Parts
+from echoic.stores.apply import Name, name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 
-async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory]) -> None:
+async def unlearn_turns(
+    store: Store, scope: Scope, forgotten: Sequence[Memory], spared: Collection[Name] = ()
+) -> None:
     """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
 
     Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
-    learned from such a turn either.
+    learned from such a turn either. `spared` turns stay as they are.
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := content_stems(memory.text))]
@@ -65,7 +68,9 @@ async def unlearn_turns(store: Store, scope: Scope, forgotten: Sequence[Memory])
         return
     chosen: dict[str, list[str]] = {}
     for record in await scan_all(store, scope, TURN):
-        if not is_unlearned(record) and (record.id in heard_in or _says(record, values)):
+        if is_unlearned(record) or (TURN, record.id) in spared:
+            continue
+        if record.id in heard_in or _says(record, values):
             chosen.setdefault(record.key or "", []).append(record.id)
     for conversation, turns in chosen.items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
@@ -87,11 +92,16 @@ def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
 
 
 class Erasing:
-    """Erasures of one user."""
+    """Erasures of one user.
 
-    def __init__(self, parts: Parts, scope: Scope) -> None:
+    `spared` records, as (kind, id), stay as they are where they repeat what is forgotten, and so does what
+    others see; None: nothing stays.
+    """
+
+    def __init__(self, parts: Parts, scope: Scope, *, spared: Collection[Name] | None = None) -> None:
         self._parts = parts
         self._scope = scope
+        self._spared = spared
 
     async def requested(self, **given: Any) -> Receipt:
         """Erase what the arguments of `UserMemory.forget` select, and sign the receipt if there is a key."""
@@ -124,12 +134,8 @@ class Erasing:
         *,
         names: Sequence[str] = (),
         memories: Sequence[Memory] = (),
-        record_only: bool = False,
     ) -> Receipt:
-        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two.
-
-        `record_only`: the words of the memory stay wherever else they are.
-        """
+        """See `UserMemory.forget`; `names`: several ids; `memories`: those alone, where ids may name two."""
         if name is not None and (key is not None or conversation is not None):
             raise InvalidInput("forget takes an id alone: call it again for the key or the conversation")
         if asked is not None and not (key is conversation is name is None):
@@ -138,11 +144,7 @@ class Erasing:
         names = (name,) if name is not None else names
         what = "id" if names or memories or asked is not None else what if key is None else "key"
         with self._parts.telemetry.operation("erase", self._scope) as doing:
-            if record_only:
-                drops = [Drop(kind=MEMORY, id=name) for name in names]
-                receipt = _receipt([await self._parts.store.erase(self._scope, drops)], {})
-            else:
-                receipt = await self._forget(key, conversation, names, asked, memories)
+            receipt = await self._forget(key, conversation, names, asked, memories)
             doing.count = receipt.records
             doing.record = next((one for one in (name, asked, key) if one is not None), None)
             doing.attributes = {"what": what, "vectors": receipt.vectors, "verified": int(receipt.verified)}
@@ -177,6 +179,13 @@ class Erasing:
         # the conversation first: workers that distil it then write nothing more
         gone = await self.forget(None, conversation, None)
         return _total([gone, await self.forget_learned([record.id for record in turns])])
+
+    async def said_in(self, conversation: str) -> list[Record]:
+        """What was said in a conversation or learned from it alone, which `forget_call` destroys."""
+        said = [record for record in await self._of(conversation) if record.kind in SAID]
+        turns = {record.id for record in said if record.kind == TURN}
+        memories = await scan_all(self._parts.store, self._scope, MEMORY)
+        return said + [r for r in memories if (source := memory_of(r).source) and turns.issuperset(source)]
 
     async def forget_span(self, since: datetime | None, until: datetime | None) -> Receipt:
         """Forget what was said or stored from `since` on and before `until`; see `UserMemory.forget`."""
@@ -238,7 +247,7 @@ class Erasing:
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:
             # before the erasure: a worker that learns from these turns must read again
-            await unlearn_turns(self._parts.store, self._scope, memories)
+            await unlearn_turns(self._parts.store, self._scope, memories, self._spared or ())
         lines = await lines_of(self._parts.store, self._scope) if everything else []
         self._parts.recaller.forget()
         learned = await self._learned_in(conversation) if conversation is not None else 0
@@ -252,7 +261,8 @@ class Erasing:
             if changes is not None and (memories or whole or parts):
                 gone = await destroyed(self._parts.store, self._scope, memories, whole, parts)
                 kept = gone.kept
-                changes += [*await self._memories(memories), *await self._quoting(), *gone.changes]
+                rewritten = [each for each in gone.changes if name_of(each) not in (self._spared or ())]
+                changes += [*await self._memories(memories), *await self._quoting(), *rewritten]
                 changes = _each_once(changes)
             return None if changes == [] else await self._parts.store.erase(self._scope, changes)
 
@@ -295,6 +305,8 @@ class Erasing:
 
     async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for what others see of `memories`."""
+        if self._spared is not None:
+            return []
         return _drops(await shared_of(self._parts.store, self._scope, memories))
 
     async def _gone(self, drops: Sequence[Drop]) -> list[Erased]:

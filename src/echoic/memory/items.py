@@ -108,7 +108,14 @@ class Items:
         return _item(known[0]) if known else None
 
     async def delete(self, *names: str) -> None:
-        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes."""
+        """Remove the items under `names`; missing ones are ignored. `forget` destroys their bytes.
+
+        Raises:
+            NotAllowed: the user's data is on legal hold.
+        """
+        from echoic.memory.retention import refuse_held
+
+        await refuse_held(self._parts.store, self._scope)
         drops = [Drop(kind=self._record_kind, id=self._id(name)) for name in names]
         await self._parts.store.write(self._scope, drops)
 
@@ -137,6 +144,8 @@ class Items:
             raise InvalidInput(_NOT_SEARCHABLE.format(kind=brief(self.kind)))
         asked = SearchOptions(limit, deadline_ms).checked()
         recaller = self._parts.recaller
+        if self._parts.audit is not None:  # a search reads past the observed store
+            self._parts.audit.note("read", self._scope, self._record_kind)
         found, outcome = await recaller.search_items(self._scope, self._key, checked_query(text), asked)
         items = tuple(replace(_item(record), relevance=relevance) for record, relevance in found)
         return FoundItems(items=items, outcome=outcome)

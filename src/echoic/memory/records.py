@@ -427,7 +427,9 @@ class Ledger:
         if found and found.memory.current and _same(found.memory, memory):
             return found.memory
         number = found.number + 1 if found else 1
-        new = replace(memory, id=memory_id(key, memory.author or "", str(number)))
+        # what a user makes global is another memory than their own under the key
+        whose = ["global"] if self.scope.user is None and memory.author else []
+        new = replace(memory, id=memory_id(key, memory.author or "", str(number), *whose))
         if found and found.memory.current:
             new = replace(new, supersedes=found.memory.id)
             self._end(found, memory.valid_from, superseded_by=new.id)

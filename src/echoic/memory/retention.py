@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import Sweeper
-from echoic.memory.records import CONVERSATION, MEMORY, conversation_of, memory_of, scan_all
+from echoic.memory.records import (
+    CONVERSATION,
+    INDEXED_ITEM,
+    ITEM,
+    MEMORY,
+    RESULT,
+    TURN,
+    conversation_of,
+    memory_of,
+    scan_all,
+    turn_of,
+)
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.text.analysis import fold
-from echoic.types import Scope
+from echoic.types import Memory, Scope
 
 log = logging.getLogger(__name__)
 
@@ -113,42 +123,45 @@ class Retention(Sweeper):
 
         if await is_held(self._parts.store, scope):
             return 0
-        erasing = Erasing(self._parts, scope)
-        conversations, _ = await self._too_old(scope, "conversations", CONVERSATION, _touched)
-        memories, rest = await self._too_old(scope, "memories", MEMORY, _said)
-        fresh = {_value(record) for record in rest if record.key is not None}
+        conversations, _ = await self._by_age(scope, "conversations", CONVERSATION)
+        old, recent = await self._by_age(scope, "memories", MEMORY)
         for record in conversations:
-            await erasing.forget(None, record.id, None)
-        for record in memories:
-            if _value(record) in fresh:  # said again since: its words stay, this version of it goes
-                await erasing.forget(None, None, record.id, record_only=True)
-            else:
-                await erasing.forget(None, None, record.id)
-        return len(conversations) + len(memories)
+            await Erasing(self._parts, scope).forget(None, record.id, None)
+        if old:
+            memories = [memory_of(record) for record in old]
+            erasing = Erasing(self._parts, scope, spared=await self._spared(scope, memories, recent))
+            await erasing.forget(None, None, None, memories=memories)
+        return len(conversations) + len(old)
 
-    async def _too_old(
-        self, scope: Scope, name: str, kind: str, when: Callable[[Record], datetime]
-    ) -> tuple[list[Record], list[Record]]:
-        """The records of a kind that are too old, and the others."""
+    async def _by_age(self, scope: Scope, name: str, kind: str) -> tuple[list[Record], list[Record]]:
+        """The records of a kind that are older than the limit on `name`, and the others."""
         kept_for = self._rules.kept_for(scope.deployment, name)
         if kept_for is None:
             return [], []
         before = self._parts.clock() - kept_for
-        old: list[Record] = []
-        rest: list[Record] = []
-        for record in await scan_all(self._parts.store, scope, kind):
-            (old if when(record) < before else rest).append(record)
-        return old, rest
+        records = await scan_all(self._parts.store, scope, kind)
+        return [r for r in records if _touched(r) < before], [r for r in records if _touched(r) >= before]
+
+    async def _spared(
+        self, scope: Scope, old: Sequence[Memory], recent: Sequence[Record]
+    ) -> set[tuple[str, str]]:
+        """What is not too old, and the turns that recent versions of the same keys were learned from."""
+        keys = {memory.key for memory in old} - {None}
+        versions = [memory for memory in map(memory_of, recent) if memory.key in keys]
+        spared = {(TURN, turn) for memory in versions for turn in memory.source}
+        for kind in (MEMORY, TURN, CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
+            _, younger = await self._by_age(scope, "memories", kind)
+            spared |= {(kind, record.id) for record in younger}
+        return spared
 
 
 def _touched(record: Record) -> datetime:
-    return conversation_of(record).updated_at
-
-
-def _value(record: Record) -> tuple[str | None, str]:
-    return record.key, fold(memory_of(record).text)
-
-
-def _said(record: Record) -> datetime:
-    memory = memory_of(record)
-    return memory.last_said_at or memory.valid_from
+    """When a record was said or changed last."""
+    if record.kind == CONVERSATION:
+        return conversation_of(record).updated_at
+    if record.kind == TURN:
+        return turn_of(record).said_at
+    if record.kind == MEMORY:
+        memory = memory_of(record)
+        return memory.last_said_at or memory.valid_from
+    return datetime.fromisoformat(record.data["at" if record.kind == RESULT else "updated_at"])

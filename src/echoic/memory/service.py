@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
 
+from echoic.checks import RESERVED
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
@@ -354,7 +355,7 @@ class MemoryService:
         Raises:
             InvalidInput: `user` or `deployment` is empty or cannot be stored exactly.
         """
-        return UserMemory(self._parts, Scope(deployment, user), level)
+        return UserMemory(self._parts, _scope(deployment, user), level)
 
     async def enforce_retention(self, deployment: str | None = None) -> int:
         """Destroy now what is older than `keep_for`, as the background work does; returns how many items.
@@ -383,7 +384,7 @@ class MemoryService:
         """The memories that callers proposed to be global, to approve or reject. For operators."""
         from echoic.memory.proposals import Proposals
 
-        return Proposals(self._parts.store, Scope(deployment, None), self._parts.clock)
+        return Proposals(self._parts.store, _scope(deployment, None), self._parts.clock)
 
     def global_facts(self, deployment: str = "default") -> GlobalFacts:
         """The global facts of a deployment, to write, list and withdraw. For operators."""
@@ -392,7 +393,7 @@ class MemoryService:
         parts = self._parts
         return GlobalFacts(
             parts.store,
-            Scope(deployment, None),
+            _scope(deployment, None),
             parts.clock,
             write_filter=parts.write_filter,
             background=parts.background,
@@ -402,13 +403,13 @@ class MemoryService:
         """The revoked tokens of a deployment. For code that issues tokens."""
         from echoic.memory.deployment_keys import Revocations
 
-        return Revocations(self._parts.store, Scope(deployment, None), self._parts.clock)
+        return Revocations(self._parts.store, _scope(deployment, None), self._parts.clock)
 
     def keys(self, deployment: str = "default") -> DeploymentKeys:
         """The keys of a deployment, each with a role. For operators."""
         from echoic.memory.deployment_keys import DeploymentKeys
 
-        return DeploymentKeys(self._parts.store, Scope(deployment, None), self._parts.clock)
+        return DeploymentKeys(self._parts.store, _scope(deployment, None), self._parts.clock)
 
     def experience(
         self, agent: str, deployment: str = "default", *, words: Collection[str] = ()
@@ -419,7 +420,7 @@ class MemoryService:
         """
         from echoic.memory.experience import AgentExperience
 
-        everyone = Scope(deployment, None)
+        everyone = _scope(deployment, None)
         return AgentExperience(
             self._parts.store,
             everyone,
@@ -433,7 +434,7 @@ class MemoryService:
         """The agents that have lessons from this deployment's users. For operators."""
         from echoic.memory.experience import agents_with_lessons
 
-        return await agents_with_lessons(self._parts.store, Scope(deployment, None))
+        return await agents_with_lessons(self._parts.store, _scope(deployment, None))
 
     async def conversations(
         self,
@@ -455,7 +456,7 @@ class MemoryService:
         chosen = ConversationFilter(agent=agent, status=status, since=since, until=until)
         if user is None:
             return await read_all_conversations(self._parts.store, deployment, chosen)
-        scope = Scope(deployment, checked_name(user, "user"))
+        scope = _scope(deployment, checked_name(user, "user"))
         return [(user, found) for found in await read_conversations(self._parts.store, scope, chosen)]
 
     async def newest_conversations(
@@ -562,6 +563,14 @@ class MemoryService:
             "semantic": embedder.semantic,
             "embedding_failure": self._parts.background.failure,
         }
+
+
+def _scope(deployment: str, user: str | None) -> Scope:
+    """The scope of a user, or of everyone if None; InvalidInput for a deployment of Echoic's own."""
+    scope = Scope(deployment, user)
+    if deployment.startswith(RESERVED):
+        raise InvalidInput(f"names of deployments that begin with {RESERVED!r} are reserved")
+    return scope
 
 
 def _audit(compliance: Compliance | None) -> AuditLog:

@@ -228,7 +228,9 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
     async def recognised(request: Request) -> UserMemory:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        verify = issued.verify if issued is not None and issued.is_one(token) else None
+        verify = None
+        if issued is not None and issued.is_one(token) and (ours.accounts is None or issued.is_own(token)):
+            verify = issued.verify
         try:
             principal = await recognise(served, request, token, verify=verify)
         except problems.Refused as refused:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from echoic.adapters.connections import Limits
+from echoic.checks import RESERVED
 from echoic.errors import InvalidInput, brief
 from echoic.types import checked_name
 
@@ -191,7 +192,8 @@ class ServerSettings:
 
     def serves(self, deployment: str) -> bool:
         """Whether `deployment` is served."""
-        return self.deployments is None or deployment in self.deployments
+        named = self.deployments is None or deployment in self.deployments
+        return named and not deployment.startswith(RESERVED)
 
 
 def _host(host: str) -> None:

@@ -356,8 +356,10 @@ class CallerSession:
             StoreUnavailable: some of it may still be stored.
         """
         self.unkept = True
-        await self._call.recorder.drop()
-        await self._off_the_record()
+        try:
+            await self._call.recorder.drop()
+        finally:  # the choice counts on legal hold too, where what was kept stays
+            await self._off_the_record()
 
     async def _off_the_record(self) -> None:
         """Store the choice where another process looks for it; a guest who is not held is new to it."""

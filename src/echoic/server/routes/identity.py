@@ -6,7 +6,7 @@ none; then a link code is never redeemed.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Header, Request, Response
@@ -276,7 +276,8 @@ async def revoke_identity(caller: AsCaller, shared: Shared, request: Request, re
     """
     if named := request.headers.get(CALLER_HEADER):
         shared.cookies.drop(request, response, named)
-    return await _revoke(shared, caller.principal.deployment, caller.principal.token_id)
+    until = max(caller.principal.expires_at, shared.tokens.last_expiry())
+    return await _revoke(shared, caller.principal.deployment, caller.principal.token_id, until)
 
 
 @router.post(
@@ -290,11 +291,12 @@ async def revoke_token(shared: Shared, deployment: OperatedDeployment, token_id:
     """From now on, the token with this id, such as a lost one, is refused. An unknown id is not an error, so
     the answer does not reveal which ids exist.
     """
-    return await _revoke(shared, deployment, token_id)
+    # the id does not say when its token expires: lifetimes may have been longer
+    return await _revoke(shared, deployment, token_id, datetime.max.replace(tzinfo=UTC))
 
 
-async def _revoke(shared: Shared, deployment: str, token_id: str) -> Revoked:
-    await shared.memory.revocations(deployment).revoke(token_id, shared.tokens.last_expiry())
+async def _revoke(shared: Shared, deployment: str, token_id: str, until: datetime) -> Revoked:
+    await shared.memory.revocations(deployment).revoke(token_id, until)
     return Revoked(revoked=token_id)
 
 
