@@ -290,7 +290,7 @@ async def test_a_partial_that_cannot_be_searched_for_fails_nobody(ana):
 class Gate:
     """A searcher whose searches wait to be let go, by text."""
 
-    sessions = ()
+    sessions, level = (), "account"
 
     def __init__(self):
         self.asked: list[str] = []
@@ -403,7 +403,7 @@ async def test_a_store_that_cannot_be_looked_at_meanwhile_does_not_end_listening
 
         class Away:
             search = searcher.search
-            sessions = ()
+            sessions, level = (), "account"
 
             async def partitions(self):
                 nonlocal failures
@@ -614,7 +614,7 @@ async def test_while_the_embedder_is_down_words_answer_and_nothing_of_it_is_take
 class Held:
     """Finds nothing, and each text only when it is let."""
 
-    sessions = ()
+    sessions, level = (), "account"
 
     def __init__(self, *texts):
         self.let_go = {text: asyncio.Event() for text in texts}
