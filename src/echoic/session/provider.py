@@ -39,6 +39,7 @@ from pydantic_ai.realtime import (
     RealtimeTurnCompleteEvent,
     ReconnectPolicy,
 )
+from pydantic_ai.realtime._openai_protocol import resolve_base_turn_detection
 
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
@@ -53,11 +54,8 @@ log = logging.getLogger(__name__)
 
 RECONNECT: Final[ReconnectPolicy] = {"max_attempts": 5, "base_delay": 0.2, "max_delay": 5.0}
 """A call survives a network outage of a few seconds."""
-_MANUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "openai": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
-    "azure": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
-}
-"""By provider, settings to detect the end of a turn but reply only when asked."""
+_MANUAL: Final = frozenset({"openai", "azure"})
+"""Providers that can detect the end of a turn but reply only when asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +97,31 @@ class ProviderProfile:
         """The profile of the same model on a WebRTC call, where the provider knows where playback stopped."""
         return replace(self, carries_audio=False, can_cut=False)
 
-    def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
-        """Model settings for opening a session; `given` takes precedence.
+    def settings(
+        self,
+        given: RealtimeModelSettings | None,
+        *,
+        recall_first: bool,
+        own: RealtimeModelSettings | None = None,
+    ) -> RealtimeModelSettings:
+        """Model settings for opening a session; `given` takes precedence, then the model's `own`.
 
-        If `recall_first`, the model waits to be asked for a reply, if it can.
+        If `recall_first`, the model waits to be asked for a reply, if it can and detects turns.
         """
         merged: dict[str, Any] = {"reconnect": RECONNECT}
         if recall_first and self.asked_to_reply:
-            merged |= _MANUAL[self.provider]
+            detection = _detection({**(own or {}), **(given or {})})
+            if detection is not None:
+                merged["openai_turn_detection"] = {**detection, "create_response": False}
         merged |= given or {}
         return cast("RealtimeModelSettings", merged)
+
+
+def _detection(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How OpenAI and Azure detect turns with these settings, as PydanticAI reads them; None: not at all."""
+    if "openai_turn_detection" in settings:
+        return cast("Mapping[str, Any] | None", settings["openai_turn_detection"])
+    return resolve_base_turn_detection(settings.get("turn_detection", True))
 
 
 def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
