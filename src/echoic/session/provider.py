@@ -74,7 +74,7 @@ class ProviderProfile:
     reports_speech: bool
     """Whether it reports that the caller began to speak; otherwise it reports interruptions."""
     takes_notes: bool
-    """Whether it accepts a note while it speaks; otherwise notes wait for the end of its turn."""
+    """Whether it accepts a note while it generates a reply, which a note would end otherwise."""
     carries_audio: bool = True
     """Whether audio goes through the session; otherwise directly between provider and caller."""
 
@@ -211,6 +211,8 @@ class ProviderSession:
         """What the caller typed while the connection was down."""
         self.speaking = False
         """Whether the model is in a turn."""
+        self.reply_is_due = False
+        """Whether something was said or requested that no complete turn of the model has answered yet."""
         self.ended: asyncio.Event = asyncio.Event()
         self.error: BaseException | None = None
         """Why it ended unasked, if it did."""
@@ -267,13 +269,18 @@ class ProviderSession:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def tell_changes(self) -> None:
-        """Tell the model now what changed in its memory, unless it is speaking.
+        """Tell the model now what changed in its memory, unless it is speaking or a note would end its reply.
 
         That also happens after each response, but a change learned just after one would miss the next
         response.
         """
-        if self.is_open and not self.speaking and self.setup.memory is not None:
+        if self.is_open and not (self.speaking or self.holds_notes) and self.setup.memory is not None:
             await self.setup.memory.tell(self.session)
+
+    @property
+    def holds_notes(self) -> bool:
+        """Whether notes wait for the end of the model's turn, since one would end its reply."""
+        return not self.setup.profile.takes_notes and (self.speaking or self.reply_is_due)
 
     def is_asked(self) -> bool:
         """Whether PydanticAI itself asked, after a reconnect, for a reply that the old connection had not
