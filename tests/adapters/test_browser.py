@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic import InvalidInput
-from echoic.adapters.browser import PageSettings
+from echoic.adapters.browser import PageSettings, answered
 from echoic.adapters.browser.call import BrowserCall
 from echoic.adapters.browser.socket import REPLACED, WAITING, Allowance, CallSocket, read, told, written
-from echoic.session import Event
+from echoic.session import Event, SessionSettings
 
 
 class Socket:
@@ -194,3 +197,20 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
         await serving[2]
     assert last.codes == [1000]
     assert json.loads(last.got[-1])["type"] == "closed"
+
+
+async def test_a_webrtc_offer_is_answered_with_the_models_own_turn_detection(monkeypatch):
+    provider = OpenAIProvider(base_url="http://127.0.0.1:1", api_key="k")
+    detection = {"type": "semantic_vad", "eagerness": "low"}
+    model = OpenAIRealtimeModel(
+        "gpt-realtime", provider=provider, settings={"openai_turn_detection": detection}
+    )
+    asked = []
+
+    async def answer(_sdp, *, model_settings):
+        asked.append(model_settings)
+        return SimpleNamespace(sdp="v=0", session=SimpleNamespace(session_id="call"))
+
+    monkeypatch.setattr(model, "answer_webrtc_offer", answer)
+    assert await answered(model, "v=0", SessionSettings()) == ("v=0", "call")
+    assert asked[0]["openai_turn_detection"] == {**detection, "create_response": False}

@@ -18,6 +18,7 @@ from echoic.memory.assurance import LEVELS, TABLE, is_sensitive, table_from
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.records import MEMORY, TURN, scan_all
 from echoic.memory.user import UserMemory
+from echoic.session.turn_recall import CallRecall
 from echoic.stores.base import latest
 from echoic.types import Turn
 
@@ -248,6 +249,26 @@ async def test_an_attested_caller_is_told_that_there_is_more_and_a_stranger_is_n
     seen.step_up("proved")
     assert await seen.get("sensitive_pet") is not None
     assert await seen.forget(key="sensitive_pet")
+
+
+@pytest.mark.parametrize("level", ["attested", "unattested", "account"])
+async def test_what_a_model_is_given_says_that_there_is_more_to_an_attested_caller_alone(service, level):
+    ana = service.user("ana")
+    theirs = ana.at(level)
+    ahead = CallRecall(theirs, "now", lambda: "", deadline_ms=60_000)
+    ahead.partial("insulin")
+    hooks = HostedWebhooks(service, lambda _: "ana", "default", level)
+    told = {
+        "search_memory": await tools.call(theirs, "search_memory", {"query": "insulin"}),
+        "get_memory": await tools.call(theirs, "get_memory", {"key": "sensitive_pet"}),
+        "documents": await hooks.documents(theirs, "insulin"),
+        "memory_for": await CallMemory(theirs, deadline_ms=60_000).memory_for("insulin"),
+        "in a turn": await (await ahead.in_turn("insulin")).recall("insulin", limit=3),
+    }
+    hints = {
+        name for name, what in told.items() if "once they prove" in str(what) or "withheld=True" in str(what)
+    }
+    assert hints == (set(told) if level == "attested" else set())
 
 
 async def test_a_deployment_changes_the_table_in_one_setting(tmp_path):

@@ -300,7 +300,7 @@ async def test_of_a_partial_of_any_length_the_end_is_searched_for(ana, text):
 class Gate:
     """A searcher whose searches wait to be let go, by text."""
 
-    sessions = ()
+    sessions, level = (), "account"
 
     def __init__(self):
         self.asked: list[str] = []
@@ -413,7 +413,7 @@ async def test_a_store_that_cannot_be_looked_at_meanwhile_does_not_end_listening
 
         class Away:
             search = searcher.search
-            sessions = ()
+            sessions, level = (), "account"
 
             async def partitions(self):
                 nonlocal failures
@@ -624,7 +624,7 @@ async def test_while_the_embedder_is_down_words_answer_and_nothing_of_it_is_take
 class Held:
     """Finds nothing, and each text only when it is let."""
 
-    sessions = ()
+    sessions, level = (), "account"
 
     def __init__(self, *texts):
         self.let_go = {text: asyncio.Event() for text in texts}

@@ -61,6 +61,15 @@ def prompts(request):
     return "\n".join(m["content"] or "" for m in request["messages"] if m["role"] in {"system", "developer"})
 
 
+async def test_what_is_said_beside_a_secret_is_learned(talking, provider):
+    provider.says = lambda _request: Spoken(words=("Lisbon it is.",))
+    ana = await talking.identity()
+    *_, (last, said) = await stream(talking, ana, "I moved to Lisbon and my PIN is 4821.")
+    assert last == "said"
+    assert said["heard"]["text"] == "I moved to Lisbon and my PIN is [PIN]."
+    assert [(m["key"], m["text"]) for m in said["stored"]] == [("home", "Lisbon")]
+
+
 async def test_an_answer_comes_word_by_word_and_whole_and_what_was_said_is_learned(talking, provider):
     provider.says = lambda _request: Spoken(words=("Haifa, ", "by the ", "sea."))
     ana = await talking.identity()

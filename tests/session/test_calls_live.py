@@ -11,7 +11,7 @@ from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession, turn_collector
 from echoic.session.agents import CallContext
 from echoic.session.provider_connections import ProviderConnections
-from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, ClientSends, Pause, Says, Script, ToolCall, UserSays
 from session.conftest import BY_ONE_PROVIDER, Stored
 
 
@@ -335,6 +335,35 @@ async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_respon
     assert told, "the block was told"
     last_answer = max(spoken)
     assert min(told) < last_answer
+
+
+async def test_no_note_comes_between_a_question_and_the_answer_that_it_would_cut_off(
+    memory, serve, phone, eventually
+):
+    """Gemini stops generating at any content, also before the first audio."""
+    script = Script(
+        UserSays("my name is Pavel", after_ms=300),
+        Pause(1),
+        Says("nice to meet you"),
+        ClientSends("client_content", lambda event: "Pavel" in str(event.body)),
+        open_ended=True,
+    )
+    async with serve("gemini", script) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[robin()], model=model)
+        async with session, phone(session):
+            await eventually(lambda: session.live.provider.said)
+            await session.inject("The office closes at six.")
+            await eventually(lambda: server.sessions[0].script_over)
+            await eventually(lambda: "closes at six" in str(server.sessions[0].record.received()))
+            events = server.sessions[0].record.events
+    over = next(place for place, event in enumerate(events) if event.kind == "serverContent.turnComplete")
+    told = [
+        place
+        for place, event in enumerate(events)
+        if event.by == "client" and ("closes at six" in str(event.body) or "Pavel" in str(event.body))
+    ]
+    assert len(told) == 2
+    assert min(told) > over
 
 
 async def test_the_call_of_a_user_who_is_already_on_two_is_refused(memory, serve):

@@ -38,6 +38,14 @@ async def test_a_frame_counts_as_played_when_the_next_is_asked_for():
     assert not said.settled
 
 
+async def test_a_frame_holds_whole_samples_at_every_rate():
+    playback = Playback(frame_ms=15)
+    said = Utterance("t", "agent", SpeechTrace(22_050), ended=True)
+    playback.feed(said, bytes(4410))
+    frames = await pull(playback.media(), 3)
+    assert [len(frame.pcm) % 2 for frame in frames] == [0, 0, 0]
+
+
 async def test_all_that_is_fed_comes_out_once_and_in_order_however_it_is_cut_into_chunks():
     playback = Playback()
     first, spoken = utterance()

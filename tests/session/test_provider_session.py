@@ -9,6 +9,32 @@ from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.provider import ProviderSession
 from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
 
+SLOW = {"type": "semantic_vad", "eagerness": "low"}
+NOISY = {"sensitivity": "low", "silence_duration_ms": 900}
+
+
+QUIET = {"type": "server_vad", "silence_duration_ms": 900, "create_response": False}
+
+
+@pytest.mark.parametrize(
+    ("whose", "own", "sent"),
+    [
+        ("model", {}, {"type": "server_vad", "create_response": False}),
+        ("model", {"openai_turn_detection": SLOW}, {**SLOW, "create_response": False}),
+        ("model", {"openai_turn_detection": None}, None),
+        *((whose, {"turn_detection": NOISY}, QUIET) for whose in ("model", "agent")),
+        *((whose, {"turn_detection": False}, None) for whose in ("model", "agent")),
+    ],
+)
+async def test_turns_are_detected_as_the_models_settings_say(memory, serve, whose, own, sent):
+    async with serve("openai", Script(open_ended=True)) as (server, model):
+        model.settings = own if whose == "model" else None
+        robin = VoiceAgent(name="robin", settings=own if whose == "agent" else None)
+        async with VoiceSession(memory, user="ana", agents=[robin], model=model) as session:
+            assert session.live.provider.setup.waits_to_be_asked is (sent is not None)
+            detection = server.sessions[0].settings["audio"]["input"]["turn_detection"]
+    assert detection is None if sent is None else sent.items() <= detection.items()
+
 
 def test_what_tells_changed_instructions_is_still_there():
     assert inspect.iscoroutinefunction(RealtimeSession._refresh_instructions)

@@ -265,6 +265,19 @@ async def test_what_was_packed_of_something_that_changed_meanwhile_is_not_handed
     await recall.aclose()
 
 
+async def test_what_was_found_before_the_caller_proved_who_they_are_is_looked_up_again(memory):
+    ana = memory.user("ana", level="attested")
+    await memory.user("ana").remember("The user takes insulin.")
+    recall = CallRecall(ana, "c", lambda: "", deadline_ms=60_000)
+    asked = "what do I know about insulin"
+    assert "takes insulin" not in (await recall.final(asked)).text
+    recall.partial(asked)
+    await asyncio.gather(*recall._listening._running)
+    ana.step_up("proved")
+    assert "takes insulin" in (await recall.final(asked)).text
+    await recall.aclose()
+
+
 async def test_what_the_model_was_given_while_the_caller_spoke_is_not_given_again(memory, eventually):
     ana = memory.user("ana")
     dog = await ana.remember("The user's dog is called Rex.")

@@ -140,6 +140,18 @@ def test_pauses_are_found_wherever_chunks_are_cut():
     assert found == [[(800.0, 800.0 + PAUSE_MS)]] * 4
 
 
+def test_pauses_are_found_where_10_ms_are_no_whole_number_of_samples():
+    pcm = (
+        speech("one two", rate_hz=22_050, word_ms=400).pcm
+        + silence(500, 22_050)
+        + speech("three", rate_hz=22_050, word_ms=400).pcm
+    )
+    trace = SpeechTrace(22_050)
+    for start in range(0, len(pcm), 4410):
+        trace.listened(pcm[start : start + 4410])
+    assert trace.pauses == [(pytest.approx(800, abs=15), pytest.approx(1300, abs=15))]
+
+
 def test_words_come_in_order_and_within_the_audio_whatever_arrives():
     rng = random.Random(8)
     for _ in range(200):

@@ -202,6 +202,16 @@ async def test_content_that_does_not_end_the_turn_waits(gemini_server):
     assert texts == ["The dog is Rex.", "what is my dog called", "Hello"]
 
 
+async def test_content_that_does_not_end_the_turn_interrupts_what_is_generated(gemini_server):
+    said = Says("one two three four five six", pace=1)
+    async with gemini_server(Script(said, open_ended=True)) as server, connected(server) as session:
+        await ask(session, "count")
+        await until(session, lambda m: m.server_content and m.server_content.model_turn)
+        part = types.Content(role="user", parts=[types.Part(text="The dog is Rex.")])
+        await session.send_client_content(turns=part, turn_complete=False)
+        await until(session, lambda m: m.server_content and m.server_content.interrupted)
+
+
 async def test_initial_history_is_not_answered(gemini_server):
     history = {"initial_history_in_client_content": True}
     async with (

@@ -32,6 +32,7 @@ from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
 from echoic.memory.keyless.intents import Steps, learn
 from echoic.memory.user import UserMemory
+from echoic.secrets import MARKER
 from echoic.types import Turn, checked_text
 
 if TYPE_CHECKING:
@@ -293,5 +294,6 @@ class Talker:
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:
     turns = await conversation.turns()
     new = [turn for turn in turns if turn.speaker == "user" and turn.id not in known]
-    # something else may have been said meanwhile; of a long text, the last turn is answered
-    return next((turn for turn in reversed(new) if turn.text.strip() and text.endswith(turn.text)), None)
+    # something else may have been said meanwhile; a long text is stored in parts, a secret as a marker
+    mine = (turn for turn in reversed(new) if text.endswith(turn.text) or MARKER.search(turn.text))
+    return next((turn for turn in mine if turn.text.strip()), None)

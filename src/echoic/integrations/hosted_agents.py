@@ -32,6 +32,7 @@ from echoic.memory.records import PHONE_LINE, scan_all
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
+from echoic.prompt.block import WITHHELD
 from echoic.types import Turn
 
 log = logging.getLogger(__name__)
@@ -115,11 +116,12 @@ class HostedWebhooks:
         except EchoicError as error:
             log.warning("memory could not be searched for a call: %s", type(error).__name__)
             return [{"content": UNREAD, "similarity": 1.0}]
-        return [
+        found = [
             {"content": hit.text, "similarity": hit.relevance, "uuid": each.id}
             for hit in recall.hits
             if (each := hit.memory or hit.turn) is not None
         ]
+        return [*found, *([{"content": WITHHELD, "similarity": 1.0}] if recall.withheld else [])]
 
     async def keep(self, user: UserMemory | None, conversation: str, turns: Iterable[Turn | None]) -> None:
         """Store the turns of a finished call; answers 503 if the store fails, so that the platform delivers

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from echoic.errors import EchoicError, InvalidInput, NotAllowed, NotKept, QuotaExceeded, brief
+from echoic.prompt.block import WITHHELD
 
 if TYPE_CHECKING:
     from echoic.memory.user import UserMemory
@@ -61,12 +62,14 @@ def _object(properties: Schema, required: tuple[str, ...] | None = None) -> Sche
 async def _search(user: UserMemory, given: Mapping[str, Any]) -> tuple[Answer, dict[str, Any]]:
     recall = await user.recall(given["query"], limit=given.get("limit", 10), deadline_ms=DEADLINE_MS)
     found = [told for hit in recall.hits for told in _told(hit)]
-    return {"outcome": recall.outcome, "note": DATA, "memories": found}, {"recall": recall}
+    note = f"{DATA} {WITHHELD}" if recall.withheld else DATA
+    return {"outcome": recall.outcome, "note": note, "memories": found}, {"recall": recall}
 
 
 async def _get(user: UserMemory, given: Mapping[str, Any]) -> tuple[Answer, dict[str, Any]]:
     known = await user.get(given["key"])
-    return {"note": DATA, "memory": _memory(known) if known else None}, {"memory": known}
+    note = f"{DATA} {WITHHELD}" if known is None and await user.withholds() else DATA
+    return {"note": note, "memory": _memory(known) if known else None}, {"memory": known}
 
 
 async def _set(user: UserMemory, given: Mapping[str, Any]) -> tuple[Answer, dict[str, Any]]:

@@ -53,6 +53,7 @@ class InterimSearches:
     find: Callable[[str, SearchOptions], Awaitable[Recall]]
     asked: SearchOptions
     partitions_of_user: Callable[[], Awaitable[list[Partition | None]]]
+    level_of_user: Callable[[], str]
 
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
@@ -68,6 +69,11 @@ class InterimSearches:
     def sessions(self) -> frozenset[int]:
         """The numbers of the conversations that are left out, so that their turns change nothing."""
         return self.asked.sessions
+
+    @property
+    def level(self) -> str:
+        """The assurance level at which is searched now."""
+        return self.level_of_user()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +112,7 @@ class _FoundForText:
     meaning: Query
     recall: Recall
     state: _State
-    """The partitions searched, with their revisions."""
+    """The assurance level, and the partitions searched with their revisions."""
     stable: bool
     """Whether the previous search, which differed only in function words, found the same in the same order.
     """
@@ -381,8 +387,8 @@ class Speculation:
         return None
 
     async def _state(self) -> _State:
-        sessions = self._searcher.sessions
-        return tuple(_state_of(at, sessions) for at in await self._searcher.partitions())
+        level, sessions = self._searcher.level, self._searcher.sessions
+        return level, *(_state_of(at, sessions) for at in await self._searcher.partitions())
 
     def _count(self, **more: int) -> None:
         now = self.statistics

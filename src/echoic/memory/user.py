@@ -309,7 +309,7 @@ class UserMemory:
 
         asked = SearchOptions(limit, None, False, timezone, min_relevance, besides).checked()
         looked_in = partial(self._parts.recaller.partitions, self.scope)
-        return Speculation(InterimSearches(self._search, asked, looked_in))
+        return Speculation(InterimSearches(self._search, asked, looked_in, lambda: self.level))
 
     async def brief(
         self,

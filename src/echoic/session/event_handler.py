@@ -187,7 +187,7 @@ class EventHandler:
 
     def prompted(self) -> None:
         """The model was asked to say something: its next turn answers that."""
-        self._asked = True
+        self._asked = self._live.provider.reply_is_due = True
         self._open[self._live.provider.name] = None
 
     def _reply_begins(self) -> None:
@@ -207,6 +207,7 @@ class EventHandler:
         self._explained = True
         if not self._words_are_due:
             self._open[provider.name] = said
+            provider.reply_is_due = True
         self._words_are_due = False
         self._caller_begins()
 
@@ -416,10 +417,11 @@ class EventHandler:
             if not provider.pending_tools():
                 self._open.pop(provider.name, None)
             self._replying, self._words_are_due = False, not self._explained
+            provider.reply_is_due = self._asked
             notes, provider.notes = provider.notes, []
             if notes:
                 live.spawn(_tell_all(provider, notes))
-            live.spawn(provider.setup.refresh())
+            live.spawn(_refreshed(provider))
             live.dirty.set()
             self._on_pause()
         elif isinstance(event, RealtimeSessionReconnectEvent):
@@ -447,6 +449,11 @@ async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
             await _tell(provider, note)
     except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
         log.warning("a note could not be handed over: %s", type(error).__name__)
+
+
+async def _refreshed(provider: ProviderSession) -> None:
+    await provider.setup.refresh()
+    await provider.tell_changes()
 
 
 async def _send_typed(provider: ProviderSession) -> None:

@@ -256,7 +256,7 @@ class Playback:
 
     def _hand_out(self) -> bytes:
         utterance, pcm = self._waiting.popleft()
-        size = SAMPLE_BYTES * utterance.trace.rate_hz * self._frame_ms // 1000
+        size = utterance.trace.rate_hz * self._frame_ms // 1000 * SAMPLE_BYTES  # whole samples
         frame, rest = pcm[:size], pcm[size:]
         if rest:
             self._waiting.appendleft((utterance, rest))

@@ -39,6 +39,7 @@ from pydantic_ai.realtime import (
     RealtimeTurnCompleteEvent,
     ReconnectPolicy,
 )
+from pydantic_ai.realtime._openai_protocol import resolve_base_turn_detection
 
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
@@ -53,11 +54,8 @@ log = logging.getLogger(__name__)
 
 RECONNECT: Final[ReconnectPolicy] = {"max_attempts": 5, "base_delay": 0.2, "max_delay": 5.0}
 """A call survives a network outage of a few seconds."""
-_MANUAL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "openai": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
-    "azure": {"openai_turn_detection": {"type": "server_vad", "create_response": False}},
-}
-"""By provider, settings to detect the end of a turn but reply only when asked."""
+_MANUAL: Final = frozenset({"openai", "azure"})
+"""Providers that can detect the end of a turn but reply only when asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +74,7 @@ class ProviderProfile:
     reports_speech: bool
     """Whether it reports that the caller began to speak; otherwise it reports interruptions."""
     takes_notes: bool
-    """Whether it accepts a note while it speaks; otherwise notes wait for the end of its turn."""
+    """Whether it accepts a note while it generates a reply, which a note would end otherwise."""
     carries_audio: bool = True
     """Whether audio goes through the session; otherwise directly between provider and caller."""
 
@@ -99,16 +97,31 @@ class ProviderProfile:
         """The profile of the same model on a WebRTC call, where the provider knows where playback stopped."""
         return replace(self, carries_audio=False, can_cut=False)
 
-    def settings(self, given: RealtimeModelSettings | None, *, recall_first: bool) -> RealtimeModelSettings:
-        """Model settings for opening a session; `given` takes precedence.
+    def settings(
+        self,
+        given: RealtimeModelSettings | None,
+        *,
+        recall_first: bool,
+        own: RealtimeModelSettings | None = None,
+    ) -> RealtimeModelSettings:
+        """Model settings for opening a session; `given` takes precedence, then the model's `own`.
 
-        If `recall_first`, the model waits to be asked for a reply, if it can.
+        If `recall_first`, the model waits to be asked for a reply, if it can and detects turns.
         """
         merged: dict[str, Any] = {"reconnect": RECONNECT}
         if recall_first and self.asked_to_reply:
-            merged |= _MANUAL[self.provider]
+            detection = _detection({**(own or {}), **(given or {})})
+            if detection is not None:
+                merged["openai_turn_detection"] = {**detection, "create_response": False}
         merged |= given or {}
         return cast("RealtimeModelSettings", merged)
+
+
+def _detection(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """How OpenAI and Azure detect turns with these settings, as PydanticAI reads them; None: not at all."""
+    if "openai_turn_detection" in settings:
+        return cast("Mapping[str, Any] | None", settings["openai_turn_detection"])
+    return resolve_base_turn_detection(settings.get("turn_detection", True))
 
 
 def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
@@ -198,6 +211,8 @@ class ProviderSession:
         """What the caller typed while the connection was down."""
         self.speaking = False
         """Whether the model is in a turn."""
+        self.reply_is_due = False
+        """Whether something was said or requested that no complete turn of the model has answered yet."""
         self.ended: asyncio.Event = asyncio.Event()
         self.error: BaseException | None = None
         """Why it ended unasked, if it did."""
@@ -254,13 +269,18 @@ class ProviderSession:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def tell_changes(self) -> None:
-        """Tell the model now what changed in its memory, unless it is speaking.
+        """Tell the model now what changed in its memory, unless it is speaking or a note would end its reply.
 
         That also happens after each response, but a change learned just after one would miss the next
         response.
         """
-        if self.is_open and not self.speaking and self.setup.memory is not None:
+        if self.is_open and not (self.speaking or self.holds_notes) and self.setup.memory is not None:
             await self.setup.memory.tell(self.session)
+
+    @property
+    def holds_notes(self) -> bool:
+        """Whether notes wait for the end of the model's turn, since one would end its reply."""
+        return not self.setup.profile.takes_notes and (self.speaking or self.reply_is_due)
 
     def is_asked(self) -> bool:
         """Whether PydanticAI itself asked, after a reconnect, for a reply that the old connection had not

@@ -121,7 +121,9 @@ class ProviderConnections:
             assert isinstance(playback, RemotePlayback)
             model, profile = observed(model, playback.take_event), profile.beside()
         told, behind = ([], history) if call is not None and call.knows else (list(history), ())
-        settings = profile.settings(agent.settings, recall_first=session.settings.recalls_first)
+        settings = profile.settings(
+            agent.settings, recall_first=session.settings.recalls_first, own=model.settings
+        )
         memory, more = self._capabilities(agent)
         tool_guard = ToolGuard(
             timeout_s=agent.tool_timeout_s, on_restart=session.host.restarted if session.host else None

@@ -441,7 +441,7 @@ class SpeechTrace:
 
     def listened(self, pcm: bytes) -> None:
         """Find the pauses in a chunk of audio. Takes about 20 µs."""
-        size = 2 * self.rate_hz * _FRAME_MS // 1000
+        size = self.rate_hz * _FRAME_MS // 1000 * 2  # whole samples
         pcm = self._rest + pcm
         whole = len(pcm) // size * size
         self._rest = pcm[whole:]

@@ -220,9 +220,9 @@ class CallRecall:
     async def _pack(self, recall: Recall, fates: dict[int, Fate]) -> Packed | None:
         """The part of `recall` that the model does not have yet, packed; None if it has everything."""
         new = tuple(hit for place, hit in enumerate(_each(recall)) if place not in fates)
-        if not new:
+        if not new and (recall.hits or not recall.withheld):
             return None
-        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut)
+        asked = Recall(hits=new, outcome=recall.outcome, cut=recall.cut, withheld=recall.withheld)
         return await self._memory.pack(asked, budget_tokens=BUDGET_TOKENS)
 
     def _fates(self, hits: Collection[Hit]) -> dict[int, Fate]:
@@ -248,7 +248,7 @@ class CallRecall:
                 fates[place] = "repeated" if packed.merged > 0 and packed.left_out == 0 else "over_budget"
         if self._given is not None:
             self._shown |= shown
-        return packed.text if shown else ""
+        return packed.text if shown or (recall.withheld and not recall.hits) else ""
 
 
 def _each(recall: Recall) -> tuple[Hit, ...]:
@@ -304,7 +304,7 @@ class MemoryInTurn(UserMemory):
         plain = limit <= BLOCK_HITS and unset and left_out == here and _bare(text) == self._moment
         if self.ahead is not None and plain:
             found, self.ahead = self.ahead, None
-            self._noted = Recall(hits=found.hits[:limit], outcome=found.outcome)
+            self._noted = Recall(hits=found.hits[:limit], outcome=found.outcome, withheld=found.withheld)
             return self._noted
         began = time.perf_counter()
         recall = await super().recall(text, limit=limit, besides=left_out if plain else besides, **options)

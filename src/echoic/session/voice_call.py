@@ -402,7 +402,7 @@ class VoiceSession:
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply; see `CallContext.inject_system_message`."""
         provider = self._at().live.provider
-        if provider.speaking and not provider.setup.profile.takes_notes:
+        if provider.holds_notes:
             provider.notes.append(SystemPromptPart(text))
         else:
             await provider.session.send(SystemPromptPart(text), respond=False)

@@ -330,10 +330,10 @@ async def answered(model: RealtimeModel, sdp: str, settings: SessionSettings) ->
     """
     if not sdp.startswith("v=0") or len(sdp) > MAX_SDP_CHARACTERS:
         raise InvalidInput("the body must be a WebRTC offer, as RTCPeerConnection.createOffer makes it")
-    first = settings.recalls_first
+    first, profile = settings.recalls_first, ProviderProfile.of(model)
     try:
         answer = await model.answer_webrtc_offer(
-            sdp, model_settings=ProviderProfile.of(model).settings(None, recall_first=first)
+            sdp, model_settings=profile.settings(None, recall_first=first, own=model.settings)
         )
     except ModelHTTPError as error:
         if error.status_code in _FROM_THE_PAGE:

@@ -294,13 +294,12 @@ class GeminiSession(Session):
     def _take_content(self, given: types.LiveClientContent) -> None:
         for turn in given.turns or []:
             self.context.append(turn.model_dump(mode="json", exclude_none=True))
-        if not given.turn_complete:
-            return
         if self._history_awaited:
-            self._history_awaited = False
+            self._history_awaited = not given.turn_complete
             return
-        self.interrupt()
-        self._ask()
+        self.interrupt()  # whether it ends a turn or not: "a message here will interrupt any generation"
+        if given.turn_complete:
+            self._ask()
 
     def _take_results(self, given: types.LiveClientToolResponse) -> None:
         for result in given.function_responses or []:
