@@ -354,7 +354,7 @@ class Recaller:
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
         query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
-        read, waiting = await self._search(query, places, spans, asked)
+        read, waiting = await self._search(query, places, ready.scope, spans, asked)
         every = asked.min_relevance == 0
         hits = told(
             read,
@@ -489,17 +489,19 @@ class Recaller:
     async def _search(
         self,
         query_for: Callable[..., Query],
-        places: dict[Scope, Partition],
+        places: Mapping[Scope, Partition],
+        own: Scope,
         spans: Spans,
         asked: SearchOptions,
     ) -> tuple[tuple[Hit, ...], int]:
         """The hits, and how many rows have no vector yet."""
         if not places:
             return (), 0
-        # most global scopes are empty and need not be ranked
-        known = {at: partition for at, partition in places.items() if partition.size} or places
+        # most global scopes are empty and need not be ranked; the first is the caller's own, even if empty
+        known = {own: places.get(own) or Partition()}
+        known |= {at: partition for at, partition in places.items() if partition.size}
         scopes, partitions = tuple(known), tuple(known.values())
-        looked_in = rooted(spans, partitions)
+        looked_in = rooted(spans, partitions, asked.sessions)
         past = asked.include_past or spans.past
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         limit = asked.looked_at
@@ -508,12 +510,22 @@ class Recaller:
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
-        rows = chosen(found, query, partitions, looked_in, limit=limit, min_relevance=asked.min_relevance)
+        rows = chosen(
+            found,
+            query,
+            partitions,
+            looked_in,
+            limit=limit,
+            min_relevance=asked.min_relevance,
+            without=asked.sessions,
+        )
         return await self._read(scopes, rows), waiting
 
     async def _are_calls(self, places: Mapping[Scope, Partition]) -> bool:
         """Whether an agent takes part in any conversation here, under whatever name."""
         for at, partition in places.items():
+            if not partition.size:
+                continue
             revision, with_agent = partition.scratch.get(_CALLS, (None, False))
             if revision != partition.revision:
                 revision = (
