@@ -607,6 +607,22 @@ async def test_before_the_move_is_before_the_day_it_was_spoken_of(ana):
     assert after.index(marta) < after.index(henk)
 
 
+async def test_a_question_that_is_appended_before_it_is_asked_does_not_say_when_its_event_was(ana):
+    await talk(
+        ana,
+        ("2026-02-10T09:00:00+00:00", "user", "My landlord is called Henk."),
+        ("2026-06-01T09:00:00+00:00", "user", "The move went well."),
+        ("2026-09-10T09:00:00+00:00", "user", "My landlord is called Marta."),
+    )
+    asked = "What was my landlord called before the move?"
+    before, hits = await ana._times.read(ana.scope, asked), await ana.query(asked)
+    call = await ana.conversation("now")
+    await call.append(Turn(speaker="user", text=asked, said_at=NOW), learn=False)
+    assert before.ranges
+    assert (await ana._times.read(ana.scope, asked, besides="now")) == before
+    assert await ana.query(asked, besides="now") == hits
+
+
 async def test_what_held_before_an_event_answers_what_was_before_it(ana, at):
     for month, town in ((1, "Oslo"), (3, "Rome"), (6, "Boston")):
         at[0] = datetime(2026, month, 1, 9, tzinfo=UTC)

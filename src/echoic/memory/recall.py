@@ -288,10 +288,12 @@ class Recaller:
         return self._embedder.spec.model.startswith("local:all-MiniLM-L6-v2:")
 
     async def recall(
-        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
+        self, scope: Scope, text: str, *, limit: int, besides: str | Collection[str] | None = None
     ) -> Recall:
-        """Everything found for `text`, relevant or not, without resolving times: used to look up events."""
-        asked = SearchOptions(limit, deadline_ms, include_past, min_relevance=0.0)
+        """Everything found for `text`, past or not, relevant or not, without resolving times: used to look up
+        events.
+        """
+        asked = SearchOptions(limit, include_past=True, min_relevance=0.0, besides=besides)
         return await self.search(scope, text, asked)
 
     async def search(
@@ -310,7 +312,7 @@ class Recaller:
             until = Deadline(asked.deadline_ms)
             asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
-            reading = times.read(scope, text, asked.timezone) if times is not None else None
+            reading = times.read(scope, text, asked.timezone, asked.besides) if times is not None else None
             spans = NOTHING if reading is None else await until.run(reading)
             made, outcome = await self._wait(works, until)
             return await self._found(
