@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from echoic.partition import Flag, Partition, number_of
 from echoic.ranking.indexing import AGENT, USER
 from echoic.ranking.query import Query
 from echoic.ranking.rank import RankedRow
-from echoic.ranking.relevance import TIMED, is_phatic
+from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
@@ -42,6 +42,8 @@ _SAME: Final = 0.6
 """Share of a question's words from which another question asks the same."""
 _ACKNOWLEDGED: Final = content_stems("noted written saved remembered understood confirmed okay got thanks")
 
+Found = TypeVar("Found", RankedRow, Hit)
+
 
 def chosen(
     found: Sequence[RankedRow],
@@ -62,7 +64,8 @@ def chosen(
         kept = filled(found, query, partitions, spans, without)[:limit]
     else:
         kept = _with_versions(found, partitions, limit)
-    return as_stored(relevant(kept, min_relevance), partitions)
+    floor = found[0].floor if found else SILENCE
+    return as_stored(relevant(kept, min_relevance, floor), partitions)
 
 
 def told(
@@ -216,14 +219,14 @@ def _held(memory: Memory, spans: Spans) -> bool:
     return any(begins <= last and (ends is None or ends > first) for first, last in spans.ranges)
 
 
-def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
+def relevant(found: Sequence[Found], min_relevance: float | None, floor: float) -> list[Found]:
     """Those of `found`, best first, whose relevance is at least `min_relevance`.
 
-    None is the default: all of them, or nothing if the best one is below its `floor`. Of several right
-    answers the last ones may score low.
+    None is the default: all of them, or nothing if the best one is below `floor`. Of several right answers
+    the last ones may score low.
     """
     if min_relevance is None:
-        return list(found) if any(one.relevance >= one.floor for one in found) else []
+        return list(found) if any(one.relevance >= floor for one in found) else []
     return [one for one in found if one.relevance >= min_relevance]
 
 
