@@ -235,6 +235,32 @@ async def test_a_recall_of_a_higher_level_is_packed_without_what_is_withheld(ser
         assert words_in(packed.text) <= allowed(TABLE[level]), level
 
 
+async def test_what_is_withheld_takes_no_place_from_what_may_be_told(service):
+    bob = service.user("bob")
+    for number in range(30):
+        await bob.remember(f"My sister Marta has diabetes, says doctor {number}.")
+    await bob.remember("Marta is my sister.")
+    await service.settle()
+    assert "diabetes" in str((await bob.recall("Does my sister Marta have diabetes?", limit=3)).hits)
+    told = await bob.at("attested").recall("Does my sister Marta have diabetes?", limit=3)
+    assert [hit.text for hit in told.hits] == ["Marta is my sister."]
+    assert told.withheld
+
+
+async def test_what_is_withheld_does_not_lift_what_answers_nothing_above_the_floor(service):
+    bob = service.user("bob")
+    for said in ("My doctor in Porto prescribed insulin for diabetes.", "Is the meeting in Porto?"):
+        call = await bob.conversation()
+        await call.append(Turn(speaker="user", text=said), learn=False)
+    await service.settle()
+    asked = "Which doctor prescribed insulin for my diabetes in Porto?"
+    assert len((await bob.recall(asked)).hits) == 2
+    told = await bob.at("attested").recall(asked)
+    assert told.hits == ()
+    assert told.withheld
+    assert (await bob.at("attested").recall(asked, min_relevance=0)).hits
+
+
 async def test_an_attested_caller_is_told_that_there_is_more_and_a_stranger_is_not(service):
     ana = service.user("ana")
     assert (await ana.at("attested").recall("insulin", min_relevance=0)).withheld

@@ -7,16 +7,19 @@ import subprocess
 import sys
 import textwrap
 import threading
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 import echoic
 from echoic import Turn
+from echoic.memory import mentions
 from echoic.memory import recall as recalling
 from echoic.memory.extraction.reconciliation import Reading
 from echoic.memory.extraction.rule_reader import RuleExtractor
 from echoic.partition import distinct
+from echoic.types import Memory
 
 TURNS = 120
 
@@ -50,6 +53,57 @@ async def test_a_memory_of_5000_turns_is_ranked_beside_the_loop_and_finds_the_sa
         assert [thread is not here for thread in threads] == [beside] * len(threads)
     assert answers[0] == answers[1]
     assert answers[0][0]
+
+
+@pytest.mark.parametrize("destroyed", [True, False])
+async def test_what_says_a_memory_is_looked_for_beside_the_loop(monkeypatch, destroyed):
+    threads, here = [], threading.current_thread()
+
+    class Seen(mentions.TextPassage):
+        def __init__(self, *given):
+            threads.append(threading.current_thread())
+            super().__init__(*given)
+
+    async with echoic.open("memory://", embedder="lexical") as service:
+        ana = service.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(speaker="user", text="My sister Marta came.", id="said"), learn=False)
+        await call.store("the visit", "Marta, her sister, came.")
+        await ana.set("sister", "Marta", visibility="private")
+        await ana.remember("Her sister Marta came on Monday.")
+        monkeypatch.setattr(mentions, "TextPassage", Seen)
+        await (ana.forget(key="sister") if destroyed else ana.delete("sister"))
+    assert threads
+    assert here not in threads
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("sister", "Marta", "Marta came, and she left, "),
+        ("sister", "Marta", "Marta came. My sister left. "),
+        ("sister", "Marta", "Marta "),
+        ("sister", "Marta", "sister, Marta, "),
+        ("age", "42", "well, you know, so "),
+    ],
+)
+def test_what_says_a_memory_is_found_in_a_long_turn_in_time_that_grows_with_it(monkeypatch, key, value, said):
+    read = [0]
+
+    class Counting(mentions.ClaimToken):
+        def __getattribute__(self, name):
+            read[0] += 1
+            return object.__getattribute__(self, name)
+
+    monkeypatch.setattr(mentions, "ClaimToken", Counting)
+    counts = []
+    for size in (250, 1000):
+        at = datetime.now(UTC)
+        turn = Turn(speaker="user", text=(said * size)[: 4 * size], id="t", conversation="c", said_at=at)
+        read[0] = 0
+        mentions.said_in([turn], [Memory(id="", key=key, text=value, valid_from=at, source=("t",))])
+        counts.append(read[0])
+    assert counts[1] < 6 * counts[0], counts
 
 
 @pytest.mark.parametrize("asked", ["recall", "brief"])

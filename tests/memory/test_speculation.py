@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from echoic.checks import MAX_SEARCHED_CHARACTERS
 from echoic.embedding import embedder_from
 from echoic.embedding.base import CachedEmbedder
 from echoic.errors import EmbedderUnavailable
+from echoic.memory import speculation
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import PATIENCE_S, REFRESH_S, Speculation
 from echoic.partition import Partition
@@ -292,6 +293,29 @@ async def test_of_a_partial_of_any_length_the_end_is_searched_for(ana, text):
         assert len(listening._heard) <= MAX_SEARCHED_CHARACTERS
         await settled(listening)
         assert listening._answering(listening._heard) is not None
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_what_was_found_for_a_time_is_searched_for_again_on_another_day(monkeypatch, ended):
+    now, asked = [datetime(2026, 11, 18, 12, tzinfo=UTC)], "what did I say yesterday"
+    parts = store_from("memory://"), embedder_from("lexical")
+    async with MemoryService(*parts, clock=lambda: now[0]) as service:
+        user = service.user("ana")
+        call = await user.conversation("call")
+        for day in (17, 18):
+            said = f"Water the ferns, day {day}."
+            at = datetime(2026, 11, day, 9, tzinfo=UTC)
+            await call.append(Turn(speaker="user", text=said, said_at=at), learn=False)
+        await service.settle()
+        async with user.listen(limit=1) as listening:
+            listening.partial(asked)
+            await settled(listening)
+            if ended:
+                assert (await listening.final(asked)).hits[0].text == "Water the ferns, day 17."
+            else:  # the caller fell silent
+                monkeypatch.setattr(speculation, "_WATCHED_S", -1.0)
+            now[0] += timedelta(days=1)
+            assert (await listening.final(asked)).hits[0].text == "Water the ferns, day 18."
 
 
 # -- with searches that end when they are told to

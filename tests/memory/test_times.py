@@ -28,7 +28,7 @@ from echoic.temporal import (
     spans_of_phrase,
     zone_of,
 )
-from echoic.temporal.rules import FEASTS, RULES
+from echoic.temporal.rules import DAY, FEASTS, RULES
 from scale import many
 
 LISBON, NEW_YORK = ZoneInfo("Europe/Lisbon"), ZoneInfo("America/New_York")
@@ -498,6 +498,41 @@ async def test_what_was_said_on_a_day_is_found_by_the_day_alone(ana):
     assert texts(await ana.query("what did you tell me yesterday", limit=1)) == ["Rest it for a while."]
 
 
+async def test_what_was_said_on_a_day_is_found_however_much_was_said_in_a_call_that_is_left_out(ana):
+    chat, phone = await ana.conversation("chat"), await ana.conversation("phone")
+    for call, count in ((chat, 60), (phone, 1)):
+        said = [Turn(speaker="user", text=f"Wipe shelf {n}.", said_at=NOW - DAY / 24) for n in range(count)]
+        await call.append(*said, learn=False)
+    recall = await ana.recall("What did I say today?", besides="chat", limit=5)
+    assert [hit.turn.conversation for hit in recall.hits] == ["phone"]
+
+
+async def test_what_is_said_in_a_call_that_is_left_out_does_not_settle_which_year_is_meant(ana):
+    await talk(
+        ana,
+        ("2024-09-10T09:00:00+00:00", "user", "I had lunch with Paula and Al."),
+        ("2023-11-10T09:00:00+00:00", "user", "I had lunch with Paula and Jo."),
+    )
+    asked = "Who did I have lunch with in November?"
+    before = [(hit.text, hit.score) for hit in await ana.query(asked, besides="now")]
+    call = await ana.conversation("now")
+    await call.append(Turn(speaker="user", text=asked, said_at=NOW), learn=False)
+    assert [(hit.text, hit.score) for hit in await ana.query(asked, besides="now")] == before
+
+
+@pytest.mark.parametrize("own", ["Wipe the shelf.", None])
+async def test_what_others_made_known_today_is_not_what_the_user_said(at, own):
+    service = MemoryService(store_from("memory://"), embedder_from("lexical"), clock=lambda: at[0])
+    async with service:
+        await service.global_facts().set("opening_hours", "We open at nine.")
+        user = service.user("ana")
+        if own:
+            call = await user.conversation("call")
+            await call.append(Turn(speaker="user", text=own, said_at=NOW), learn=False)
+        assert texts(await user.query("What did I say today?")) == ([own] if own else [])
+        assert texts(await user.query("When do you open?")) == ["We open at nine."]
+
+
 async def test_of_two_that_say_the_same_the_time_decides(ana):
     for number, month in enumerate((3, 5, 8)):
         await talk(
@@ -570,6 +605,22 @@ async def test_before_the_move_is_before_the_day_it_was_spoken_of(ana):
     henk, marta = "My landlord is called Henk.", "My landlord is called Marta."
     assert before.index(henk) < before.index(marta)
     assert after.index(marta) < after.index(henk)
+
+
+async def test_a_question_that_is_appended_before_it_is_asked_does_not_say_when_its_event_was(ana):
+    await talk(
+        ana,
+        ("2026-02-10T09:00:00+00:00", "user", "My landlord is called Henk."),
+        ("2026-06-01T09:00:00+00:00", "user", "The move went well."),
+        ("2026-09-10T09:00:00+00:00", "user", "My landlord is called Marta."),
+    )
+    asked = "What was my landlord called before the move?"
+    before, hits = await ana._times.read(ana.scope, asked), await ana.query(asked)
+    call = await ana.conversation("now")
+    await call.append(Turn(speaker="user", text=asked, said_at=NOW), learn=False)
+    assert before.ranges
+    assert (await ana._times.read(ana.scope, asked, besides="now")) == before
+    assert await ana.query(asked, besides="now") == hits
 
 
 async def test_what_held_before_an_event_answers_what_was_before_it(ana, at):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.partition import Partition, Segment
-from echoic.ranking import entry_of_memory, entry_of_turn, query_of, rank
+from echoic.ranking import entry_of_memory, entry_of_turn, fuzzy, query_of, rank
 from echoic.ranking.fuzzy import Lexicon, edits_allowed
 from echoic.text.analysis import content_words, word_of
 
@@ -63,6 +63,22 @@ def test_closeness_is_less_the_farther_a_word_is(partition, turn):
     assert near("necklace", held) == {"neckline": 0.5}  # "necklaces" has the same stem: an exact word
     assert near("caitlin", held) == {"kaitlyn's": 0.7}
     assert near("kaetlyn's", held) == {"kaitlyn's": 0.8}
+
+
+@pytest.mark.parametrize("said", ["We ate noodles at 鳥貴族's", "At 鳥貴族's we ate noodles"])
+def test_a_possessive_of_a_script_without_spaces_is_no_word(partition, turn, said):
+    held = partition([turn(said)])
+    assert near("noodels", held) == {"noodles": 0.8}
+    assert [hit.row for hit in rank(query_of("Where did Kaitlin eat noodels?"), [held])] == [0]
+
+
+def test_a_lexicon_whose_update_failed_is_whole_after_the_next(partition, turn, monkeypatch):
+    held = partition([turn("We ate noodles")])
+    with monkeypatch.context() as patched:
+        patched.setattr(fuzzy, "_letters_of", lambda texts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            near("noodels", held)
+    assert near("noodels", held) == {"noodles": 0.8}
 
 
 def test_sound_alone_is_not_enough_for_ordinary_words(partition, memory):

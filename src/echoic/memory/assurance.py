@@ -109,7 +109,7 @@ class Visibility:
 
     def recall(self, recall: Recall) -> Recall:
         """`recall` without what the caller may not be told."""
-        hits = tuple(each for hit in recall.hits for each in self._shown(hit))
+        hits = tuple(each for hit in recall.hits for each in self.shown(hit))
         if hits == recall.hits:
             return recall
         return replace(recall, hits=hits, pipeline=(), withheld=self.hints)
@@ -127,7 +127,7 @@ class Visibility:
         if not self.is_whole:
             raise NotAllowed(f"{what}: {PROVE}")
 
-    def _shown(self, hit: Hit) -> Sequence[Hit]:
+    def shown(self, hit: Hit) -> Sequence[Hit]:
         """The part of a hit that may be told: all of it, some of its memories, or nothing."""
         if hit.scope.user is None:
             return [hit]

@@ -6,6 +6,7 @@ store removes the bytes.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -455,8 +456,24 @@ async def destroyed(
 
     `whole` are ids of turns to forget entirely; `parts`, by turn, spans of its heard words to forget.
     """
-    records = {record.id: record for record in await scan_all(store, scope, TURN)}
-    turns = [turn_of(record) for record in records.values()]
+    records = await scan_all(store, scope, TURN)
+    # in a thread, since it reads every word; a record changed meanwhile conflicts, and all is read again
+    found, redacting = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
+    for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
+        found.changes += await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
+    found.changes += await _derived(store, scope, memories, redacting)
+    return found
+
+
+def _in_turns(
+    scanned: Sequence[Record],
+    memories: Sequence[Memory],
+    whole: Collection[str],
+    parts: Mapping[str, Sequence[Span]],
+) -> tuple[Destroyed, _Redacting]:
+    """The changes to turns, and what removes the same words from other records."""
+    records = {record.id: record for record in scanned}
+    turns = [turn_of(record) for record in scanned]
     heard = said_in(turns, memories)
     # the part that an agent did not get to say is stored too
     unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
@@ -477,11 +494,7 @@ async def destroyed(
             left |= {turn.text: new.text, turn.heard_text: new.heard_text}
         else:
             found.kept += mentioned_in(turn, memories)
-    redacting = _Redacting(memories, {old: new for old, new in left.items() if old})
-    for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
-        found.changes += redacting.changes(await scan_all(store, scope, kind))
-    found.changes += await _derived(store, scope, memories, redacting)
-    return found
+    return found, _Redacting(memories, {old: new for old, new in left.items() if old})
 
 
 def _without(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> Turn:

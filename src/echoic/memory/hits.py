@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from echoic.partition import Flag, Partition, number_of
 from echoic.ranking.indexing import AGENT, USER
 from echoic.ranking.query import Query
 from echoic.ranking.rank import RankedRow
-from echoic.ranking.relevance import TIMED, is_phatic
+from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
@@ -42,6 +42,8 @@ _SAME: Final = 0.6
 """Share of a question's words from which another question asks the same."""
 _ACKNOWLEDGED: Final = content_stems("noted written saved remembered understood confirmed okay got thanks")
 
+Found = TypeVar("Found", RankedRow, Hit)
+
 
 def chosen(
     found: Sequence[RankedRow],
@@ -51,16 +53,19 @@ def chosen(
     *,
     limit: int,
     min_relevance: float | None,
+    without: Collection[int] = (),
 ) -> list[RankedRow]:
     """The rows of `found` whose records are worth reading, with their positions in the store.
 
-    At most `limit`, not counting other versions of the same memory.
+    At most `limit`, not counting other versions of the same memory. `partitions` begin with the caller's own;
+    `without` are numbers of sessions whose turns are left out.
     """
     if spans.bare:
-        kept = filled(found, query, partitions, spans, limit)
+        kept = filled(found, query, partitions, spans, without)[:limit]
     else:
         kept = _with_versions(found, partitions, limit)
-    return as_stored(relevant(kept, min_relevance), partitions)
+    floor = found[0].floor if found else SILENCE
+    return as_stored(relevant(kept, min_relevance, floor), partitions)
 
 
 def told(
@@ -96,14 +101,18 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
 
 
 def filled(
-    found: Sequence[RankedRow], query: Query, partitions: Sequence[Partition], spans: Spans, limit: int
+    found: Sequence[RankedRow],
+    query: Query,
+    partitions: Sequence[Partition],
+    spans: Spans,
+    without: Collection[int],
 ) -> list[RankedRow]:
-    """`found`, preceded by what the person in question said in the time ranges; at most `limit` rows.
+    """`found`, preceded by what the person in question said in the time ranges.
 
     A question such as "what did I say last Tuesday" shares no words with its answers, so ranking finds
     little; the rows themselves record when they were said.
     """
-    said = _said(query, partitions, spans)
+    said = _said(query, partitions, spans, without)
     inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
     known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
@@ -113,45 +122,49 @@ def filled(
         if (place, row) not in known
     ]
     outside = [one for one in found if not _any_of(one, said)]
-    return [*inside, *more, *outside][:limit]
+    return [*inside, *more, *outside]
 
 
 def _any_of(one: RankedRow, said: Mapping[tuple[int, int], None]) -> bool:
     return any((one.place, row) in said for row in (one.row, *one.beside))
 
 
-def rooted(spans: Spans, partitions: Sequence[Partition]) -> Spans:
+def rooted(spans: Spans, partitions: Sequence[Partition], without: Collection[int]) -> Spans:
     """`spans` without ranges guessed from a date without a year, if nothing was said in them.
 
-    Then the question's own words mean that date in every year.
+    Then the question's own words mean that date in every year. Turns of the sessions `without` do not count.
     """
-    if not spans.loose or any(_in_ranges(partition, spans).any() for partition in partitions):
+    if not spans.loose or any(_in_ranges(partition, spans, without).any() for partition in partitions):
         return spans
     return replace(spans, ranges=(), bare=False)
 
 
-def _said(query: Query, partitions: Sequence[Partition], spans: Spans) -> dict[tuple[int, int], None]:
+def _said(
+    query: Query, partitions: Sequence[Partition], spans: Spans, without: Collection[int]
+) -> dict[tuple[int, int], None]:
     """(partition, row) of what the person in question said in the ranges, oldest first."""
     said: list[tuple[int, int, int]] = []
     for place, partition in enumerate(partitions):
         with partition.lock:
-            rows = np.flatnonzero(_eligible(query, partition, spans))
+            rows = np.flatnonzero(_eligible(query, partition, spans, without, own=place == 0))
             moments = partition.rows["said_at"][rows]
             said += [(int(at), place, int(row)) for row, at in zip(rows, moments, strict=True)]
     return dict.fromkeys((place, row) for _, place, row in sorted(said))
 
 
-def _eligible(query: Query, partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+def _eligible(
+    query: Query, partition: Partition, spans: Spans, without: Collection[int], *, own: bool
+) -> NDArray[np.bool_]:
     rows = partition.rows
     hidden = Flag.UNHEARD if query.include_past else Flag.UNHEARD | Flag.PAST
     eligible: NDArray[np.bool_] = (rows["kind"] != 0) & (rows["flags"] & int(hidden) == 0)
-    eligible &= _in_ranges(partition, spans)
+    eligible &= _in_ranges(partition, spans, without)
     role = _whose(query)
-    theirs = rows["speaker"] == number_of(role)
-    if role == USER:
-        theirs |= rows["kind"] == MEMORY
-    # among people called by their names nobody is "user"
-    return eligible & theirs if role and (eligible & theirs).any() else eligible
+    if role is None:
+        return eligible
+    theirs = eligible & (rows["speaker"] == number_of(role))
+    # among people called by their names nobody is "user"; what is global or shared, others said
+    return eligible if own and not theirs.any() else theirs
 
 
 def _whose(query: Query) -> str | None:
@@ -161,12 +174,12 @@ def _whose(query: Query) -> str | None:
     return {"i": USER, "you": AGENT, "we": None}.get(subject, query.role)
 
 
-def _in_ranges(partition: Partition, spans: Spans) -> NDArray[np.bool_]:
+def _in_ranges(partition: Partition, spans: Spans, without: Collection[int]) -> NDArray[np.bool_]:
     said_at, inside = partition.rows["said_at"], np.zeros(partition.size, np.bool_)
     for first, last in spans.ranges:
         inside |= (said_at >= first) & (said_at <= last)
     inside &= partition.rows["kind"] != 0
-    return inside
+    return inside & ~partition.turns_of(without) if without else inside
 
 
 def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
@@ -206,14 +219,14 @@ def _held(memory: Memory, spans: Spans) -> bool:
     return any(begins <= last and (ends is None or ends > first) for first, last in spans.ranges)
 
 
-def relevant(found: Sequence[RankedRow], min_relevance: float | None) -> list[RankedRow]:
+def relevant(found: Sequence[Found], min_relevance: float | None, floor: float) -> list[Found]:
     """Those of `found`, best first, whose relevance is at least `min_relevance`.
 
-    None is the default: all of them, or nothing if the best one is below its `floor`. Of several right
-    answers the last ones may score low.
+    None is the default: all of them, or nothing if the best one is below `floor`. Of several right answers
+    the last ones may score low.
     """
     if min_relevance is None:
-        return list(found) if any(one.relevance >= one.floor for one in found) else []
+        return list(found) if any(one.relevance >= floor for one in found) else []
     return [one for one in found if one.relevance >= min_relevance]
 
 

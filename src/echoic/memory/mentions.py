@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from echoic.english import listen
@@ -205,6 +206,8 @@ _SELF: Final = frozenset(
     " user's name's".split()
 )
 
+_START, _END = attrgetter("start"), attrgetter("end")
+
 
 class TextPassage:
     """One text being searched."""
@@ -215,6 +218,7 @@ class TextPassage:
         self.gaps = self.text != text
         self.speaker = speaker
         self._breaks: dict[re.Pattern[str], list[Span]] = {}
+        self._occurrences: dict[Claim, list[Span]] = {}
         self.words = cut_up(text)
         self.cased = any(c.isupper() for c in text) and not text.isupper()
 
@@ -229,7 +233,12 @@ class TextPassage:
         return frozenset(word.stem for word in self.words)
 
     def occurrences(self, claim: Claim) -> list[Span]:
-        """Every place where the value of `claim` occurs."""
+        """Every place where the value of `claim` occurs, in order."""
+        if claim not in self._occurrences:
+            self._occurrences[claim] = self._occurring(claim)
+        return self._occurrences[claim]
+
+    def _occurring(self, claim: Claim) -> list[Span]:
         if _UNSPACED.search(claim.text):
             folded = fold(self.text)
             if len(folded) != len(self.text):
@@ -265,7 +274,7 @@ class TextPassage:
         return self._between(_SENTENCE_END, at, at)
 
     def clause(self, at: Span, kept: Sequence[Span] = ()) -> Span:
-        """The clause around `at`; separators inside `kept` do not count ("fish and chips")."""
+        """The clause around `at`; separators inside `kept`, in order, do not count ("fish and chips")."""
         return self._between(_BREAK, at, self.sentence(at), kept)
 
     def _breaks_of(self, breaks: re.Pattern[str]) -> list[Span]:
@@ -278,7 +287,8 @@ class TextPassage:
         found = self._breaks_of(breaks)
 
         def divides(place: int) -> bool:
-            return not any(a < found[place][1] and found[place][0] < b for a, b in kept)
+            last_kept = bisect_left(kept, found[place][1], key=itemgetter(0)) - 1
+            return last_kept < 0 or kept[last_kept][1] <= found[place][0]
 
         # the nearest on either side: this runs for each word, and must not read the whole text each time
         before = range(bisect_right(found, at[0], key=lambda span: span[1]) - 1, -1, -1)
@@ -297,8 +307,8 @@ class TextPassage:
         """The clauses of a sentence."""
         at = within[0]
         while at < within[1]:
-            word = next((word for word in self.words if word.start >= at and word.end <= within[1]), None)
-            if word is None:
+            place = bisect_left(self.words, at, key=_START)
+            if place == len(self.words) or (word := self.words[place]).end > within[1]:
                 return
             clause = self.clause((word.start, word.end))
             yield clause
@@ -306,12 +316,15 @@ class TextPassage:
 
     def within(self, span: Span) -> list[ClaimToken]:
         """The words of `span`."""
-        return [word for word in self.words if span[0] <= word.start and word.end <= span[1]]
+        first = bisect_left(self.words, span[0], key=_START)
+        return self.words[first : bisect_right(self.words, span[1], key=_END)]
 
     def is_about(self, span: Span, claim: Claim) -> bool:
         """Whether `span` is about the subject of `claim`, and nobody else's."""
         words = self.within(span)
-        at = [one for one in self.occurrences(claim) if span[0] <= one[0] < span[1]]
+        occurring = self.occurrences(claim)
+        first, after = (bisect_left(occurring, place, key=itemgetter(0)) for place in span)
+        at = occurring[first:after]
         value = {word.stem for one in at for word in self.within(one)}
         if not {word.stem for word in words} & (claim.subject - value):
             return False
@@ -443,13 +456,17 @@ def _valued(
     at = passage.occurrences(claim)
     found: list[Span] = []
     others: list[Span] = []
-    for one in at:
-        clause, sentence = passage.clause(one, at), passage.sentence(one)
+    # by sentence, the words of the subject if it is about that; a long turn may be one sentence or clause
+    about: dict[Span, list[ClaimToken]] = {}
+    for clause, sentence in dict.fromkeys((passage.clause(one, at), passage.sentence(one)) for one in at):
         if claim.telling or passage.hears(clause, claim) or passage.is_about(clause, claim):
             found.append(clause)
         elif not passage.is_anothers(clause, claim):
-            if passage.is_about(sentence, claim) and not _divided(passage, sentence, claim):
-                found.append(_reaching(passage, sentence, clause, claim.subject))
+            if sentence not in about:
+                means = passage.is_about(sentence, claim) and not _divided(passage, sentence, claim)
+                about[sentence] = [w for w in passage.within(sentence) if w.stem in claim.subject and means]
+            if about[sentence]:
+                found.append(_reaching(passage, clause, about[sentence]))
             else:
                 others.append(clause)
     if not found and not at and claim.key and claim.key in _RULED:
@@ -493,10 +510,11 @@ def _divided(passage: TextPassage, sentence: Span, claim: Claim) -> bool:
     return any(listen(passage.text[first:last]) for first, last in about)
 
 
-def _reaching(passage: TextPassage, sentence: Span, clause: Span, subject: frozenset[str]) -> Span:
-    """The clause, extended to the nearest word of the subject."""
-    words = [word for word in passage.within(sentence) if word.stem in subject]
-    nearest = min(words, key=lambda word: min(abs(word.start - clause[1]), abs(word.end - clause[0])))
+def _reaching(passage: TextPassage, clause: Span, words: Sequence[ClaimToken]) -> Span:
+    """The clause, extended to the nearest of `words`, which are in order."""
+    first, after = bisect_left(words, clause[0], key=_END), bisect_right(words, clause[1], key=_START)
+    near = words[max(first - 1, 0) : after + 1]
+    nearest = min(near, key=lambda word: min(abs(word.start - clause[1]), abs(word.end - clause[0])))
     around = passage.clause((nearest.start, nearest.end))
     return min(clause[0], around[0]), max(clause[1], around[1])
 

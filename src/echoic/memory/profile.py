@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
@@ -17,7 +17,6 @@ from echoic.temporal import (
     LOOKED_AT,
     NOTHING,
     ZONE_KEYS,
-    NamedEvent,
     Spans,
     may_mean_time,
     moment_of,
@@ -338,7 +337,7 @@ class Searches(Protocol):
     """A search that does not resolve times."""
 
     async def recall(
-        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
+        self, scope: Scope, text: str, *, limit: int, besides: str | Collection[str] | None
     ) -> Recall:
         """See `Recaller.recall`."""
         ...
@@ -353,13 +352,19 @@ class TimeReader:
         self._clock = clock
         self._last: tzinfo = UTC
 
-    async def read(self, scope: Scope, text: str, zone: str | tzinfo | None = None) -> Spans:
+    async def read(
+        self,
+        scope: Scope,
+        text: str,
+        zone: str | tzinfo | None = None,
+        besides: str | Collection[str] | None = None,
+    ) -> Spans:
         """The time ranges in `text`, relative to now; a named event becomes a range if it is unambiguous.
 
-        Events are looked up in the user's own and in global memory. `zone` None uses the user's zone, else
-        the global one, else UTC. If the store cannot be read, the last known zone is assumed, or UTC, and
-        `Spans.assumed` says so; days are then off by some hours at most. Only looking up an event raises
-        StoreUnavailable.
+        Events are looked up in the user's own and in global memory, without the ids `besides`. `zone` None
+        uses the user's zone, else the global one, else UTC. If the store cannot be read, the last known zone
+        is assumed, or UTC, and `Spans.assumed` says so; days are then off by some hours at most. Only looking
+        up an event raises StoreUnavailable.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
@@ -371,7 +376,12 @@ class TimeReader:
             known, assumed = self._last, True
         spans = spans_of_phrase(text, now, known)
         spans = replace(spans, assumed=assumed and bool(spans.ranges or spans.event))
-        return spans if spans.event is None else await self._found(scope, spans, spans.event, now, known)
+        if spans.event is None:
+            return spans
+        recall = await self._searches.recall(scope, spans.event.text, limit=LOOKED_AT, besides=besides)
+        moment = moment_of(spans.event, recall.hits)
+        span = None if moment is None else span_around(spans.event, moment, now, known)
+        return spans if span is None else replace(spans, ranges=(span,))
 
     async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
         """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
@@ -379,16 +389,6 @@ class TimeReader:
             return zone
         self._last = await remembered_zone(self._store, scope) or UTC
         return self._last
-
-    async def _found(
-        self, scope: Scope, spans: Spans, event: NamedEvent, now: datetime, zone: tzinfo
-    ) -> Spans:
-        recall = await self._searches.recall(
-            scope, event.text, limit=LOOKED_AT, deadline_ms=None, include_past=True
-        )
-        moment = moment_of(event, recall.hits)
-        span = None if moment is None else span_around(event, moment, now, zone)
-        return spans if span is None else replace(spans, ranges=(span,))
 
 
 async def _given(zone: str | tzinfo | None) -> tzinfo | None:

@@ -20,17 +20,19 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hits import as_stored, chosen, hit_of, rooted, told
+from echoic.memory.hits import as_stored, chosen, hit_of, relevant, rooted, told
 from echoic.memory.records import CONVERSATION, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
+from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
 from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
+    from echoic.memory.assurance import Visibility
     from echoic.memory.profile import TimeReader
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,8 @@ MAX_LIMIT = 1000
 """The most hits of one search."""
 _LEFT_OUT = 25
 """Hits read beyond the limit if some are left out."""
+_LOOKED_THROUGH = 200
+"""Hits read at most where what the caller may not be told is left out; that may rank first, too."""
 _NARROWED = 200
 """Rows that each search in a database returns for a scope too large to load."""
 _INLINE_ROWS = 4_000
@@ -116,6 +120,8 @@ class SearchOptions:
     besides: str | Collection[str] | None = None
     meanwhile: str | None = None
     """Another text whose vector, if known, is used when that of the query is late."""
+    visible: Visibility | None = None
+    """What the caller may be told, if not everything."""
 
     def checked(self) -> Self:
         """These options; raises InvalidInput if one is not valid."""
@@ -142,7 +148,7 @@ class SearchOptions:
 
     @property
     def looked_at(self) -> int:
-        """How many hits to read: more if some are left out, which may rank first."""
+        """How many hits to use: more if some are left out, which may rank first."""
         return min(self.limit + _LEFT_OUT, MAX_LIMIT) if self.left_out else self.limit
 
 
@@ -288,10 +294,12 @@ class Recaller:
         return self._embedder.spec.model.startswith("local:all-MiniLM-L6-v2:")
 
     async def recall(
-        self, scope: Scope, text: str, *, limit: int, deadline_ms: float | None, include_past: bool
+        self, scope: Scope, text: str, *, limit: int, besides: str | Collection[str] | None = None
     ) -> Recall:
-        """Everything found for `text`, relevant or not, without resolving times: used to look up events."""
-        asked = SearchOptions(limit, deadline_ms, include_past, min_relevance=0.0)
+        """Everything found for `text`, past or not, relevant or not, without resolving times: used to look up
+        events.
+        """
+        asked = SearchOptions(limit, include_past=True, min_relevance=0.0, besides=besides)
         return await self.search(scope, text, asked)
 
     async def search(
@@ -310,7 +318,7 @@ class Recaller:
             until = Deadline(asked.deadline_ms)
             asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
-            reading = times.read(scope, text, asked.timezone) if times is not None else None
+            reading = times.read(scope, text, asked.timezone, asked.besides) if times is not None else None
             spans = NOTHING if reading is None else await until.run(reading)
             made, outcome = await self._wait(works, until)
             return await self._found(
@@ -354,7 +362,7 @@ class Recaller:
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
         query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
-        read, waiting = await self._search(query, places, spans, asked)
+        read, waiting, withheld = await self._search(query, places, ready.scope, spans, asked)
         every = asked.min_relevance == 0
         hits = told(
             read,
@@ -376,7 +384,8 @@ class Recaller:
             hits=hits[: asked.limit],
             outcome="deadline" if until.missed else outcome,
             cut=cut,
-            pipeline=self._done(ready, asked.limit, closely=exact is not None),
+            pipeline=() if withheld else self._done(ready, asked.limit, closely=exact is not None),
+            withheld=withheld and asked.visible is not None and asked.visible.hints,
         )
 
     def _cut(self, ready: _Ready, *, newest: bool, vector: bool, waiting: int) -> tuple[Cut, ...]:
@@ -489,31 +498,55 @@ class Recaller:
     async def _search(
         self,
         query_for: Callable[..., Query],
-        places: dict[Scope, Partition],
+        places: Mapping[Scope, Partition],
+        own: Scope,
         spans: Spans,
         asked: SearchOptions,
-    ) -> tuple[tuple[Hit, ...], int]:
-        """The hits, and how many rows have no vector yet."""
+    ) -> tuple[Sequence[Hit], int, bool]:
+        """The hits, how many rows have no vector yet, and whether hits were withheld."""
         if not places:
-            return (), 0
-        # most global scopes are empty and need not be ranked
-        known = {at: partition for at, partition in places.items() if partition.size} or places
+            return (), 0, False
+        # most global scopes are empty and need not be ranked; the first is the caller's own, even if empty
+        known = {own: places.get(own) or Partition()}
+        known |= {at: partition for at, partition in places.items() if partition.size}
         scopes, partitions = tuple(known), tuple(known.values())
-        looked_in = rooted(spans, partitions)
+        looked_in = rooted(spans, partitions, asked.sessions)
         past = asked.include_past or spans.past
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
-        limit = asked.looked_at
+        visible, limit = asked.visible, asked.looked_at
+        least = asked.min_relevance
+        if visible is not None:  # the floor is that of what may be told
+            limit, least = max(limit, _LOOKED_THROUGH), 0.0
         # past versions rank far behind current ones: leave room until they are reordered
         room = limit + 20 if spans.past else limit
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
-        rows = chosen(found, query, partitions, looked_in, limit=limit, min_relevance=asked.min_relevance)
-        return await self._read(scopes, rows), waiting
+        rows = chosen(
+            found,
+            query,
+            partitions,
+            looked_in,
+            limit=limit,
+            min_relevance=least,
+            without=asked.sessions,
+        )
+        if visible is None:
+            return await self._read(scopes, rows), waiting, False
+        floor, hits, shown = found[0].floor if found else SILENCE, list[Hit](), list[Hit]()
+        while rows and len(shown) < asked.looked_at:
+            hits += await self._read(scopes, rows[: asked.looked_at])
+            rows = rows[asked.looked_at :]
+            shown = [part for hit in hits for part in visible.shown(hit)]
+        best = relevant(hits[: asked.looked_at], asked.min_relevance, floor)
+        withheld = any([*visible.shown(hit)] != [hit] for hit in best)
+        return relevant(shown, asked.min_relevance, floor), waiting, withheld
 
     async def _are_calls(self, places: Mapping[Scope, Partition]) -> bool:
         """Whether an agent takes part in any conversation here, under whatever name."""
         for at, partition in places.items():
+            if not partition.size:
+                continue
             revision, with_agent = partition.scratch.get(_CALLS, (None, False))
             if revision != partition.revision:
                 revision = (

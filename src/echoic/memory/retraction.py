@@ -6,6 +6,7 @@ recalled. Summaries, and memories with the same words, are retracted too.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -96,7 +97,8 @@ async def _in_turns(
     turns = [turn_of(record) for record in records.values()]
     after = next((at + 1 for at, turn in enumerate(turns) if turn.id == until), len(turns))
     stays = {*spared, *(turn.id for turn in turns[after:] if turn.speaker != AGENT)}
-    found: dict[str, list[Span]] = said_in(turns, memories)
+    # in a thread, since it reads every word; a turn changed meanwhile conflicts, and all is read again
+    found = await asyncio.to_thread(said_in, turns, memories)
     for turn in turns:
         if turn.id in whole:
             found[turn.id] = [(0, len(turn.heard_text))]
@@ -117,8 +119,14 @@ def _hidden(record: Record, spans: Sequence[Span], *, unlearned: bool) -> Put:
 
 
 async def _in_summaries(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Put]:
+    records = await scan_all(store, scope, CONVERSATION)
+    return await asyncio.to_thread(_retold, records, memories)
+
+
+def _retold(records: Sequence[Record], memories: Sequence[Memory]) -> list[Put]:
+    """The conversations whose summary says one of `memories`, without it."""
     changes = []
-    for record in await scan_all(store, scope, CONVERSATION):
+    for record in records:
         conversation = conversation_of(record)
         told = {"summary": conversation.summary, "recall_key": conversation.recall_key}
         left = {
@@ -146,11 +154,10 @@ async def derived_from(store: Store, scope: Scope, memories: Sequence[Memory]) -
         return []
     names, keys = {memory.id for memory in memories}, {memory.key for memory in memories} - {None}
     others = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-    return [
-        other
-        for other in others
-        if other.id not in names and other.key not in keys and said_in_text(told_by(other), memories)
-    ]
+    others = [other for other in others if other.id not in names and other.key not in keys]
+    return await asyncio.to_thread(
+        lambda: [other for other in others if said_in_text(told_by(other), memories)]
+    )
 
 
 def told_by(memory: Memory) -> str:

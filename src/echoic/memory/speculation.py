@@ -217,6 +217,8 @@ class Speculation:
         clock = asyncio.get_running_loop().time
         begun, until, heard = clock(), Deadline(deadline_ms), self._heard
         self._waiting = []
+        if begun > self._heard_at + _WATCHED_S:
+            self._drop_times()
         known = await self._fresh(self._answering(_spoken(text)), until)
         recall = known.recall if known else await self._asked(_spoken(text), until)
         for other in _readings(alternatives):
@@ -227,6 +229,7 @@ class Speculation:
         self.statistics = replace(self.statistics, added_delay_ms=1000 * (clock() - begun))
         if self._heard == heard:  # otherwise a new utterance has begun
             self._heard, self._last = "", None
+            self._drop_times()
         return recall
 
     async def peek(self) -> Recall | None:
@@ -339,6 +342,11 @@ class Speculation:
                 self._waiting = [text]
                 self._count(refreshed=1)
                 self._advance()
+
+    def _drop_times(self) -> None:
+        """Drop results that depend on the day and the time zone: both may change between utterances."""
+        for text in [text for text, known in self._known.items() if known.meaning.text]:
+            del self._known[text]
 
     def _stop_watching(self) -> None:
         if self._watching is not None:

@@ -51,10 +51,10 @@ class _Spelled:
         self._lengths: NDArray[np.int32] = np.zeros(0, np.int32)
 
     def extend(self, texts: list[str]) -> None:
-        self.texts += texts
         letters, lengths = _letters_of(texts)
         self._letters = np.concatenate([self._letters, letters])
         self._lengths = np.concatenate([self._lengths, lengths])
+        self.texts += texts
 
     def near(self, text: str, edits: int) -> list[int]:
         """Indices of every string within `edits` of `text`, and of some others.
@@ -130,13 +130,14 @@ class Lexicon:
         if self._taken == len(vocabulary.terms):
             return
         new = list(islice(vocabulary.terms, self._taken, None))
-        self._taken += len(new)
         self._known.clear()
-        self._names.update((word, speaker_of_facet(word)) for word in new if word.startswith(SPEAKER_FACET))
-        words = [word for word in new if word[0] not in _FACETS]
-        self._words += words
-        self._spelled.extend([_bare(word) for word in words])
         self._codes.extend(list(islice(vocabulary.sounds, len(self._codes.texts), None)))
+        self._names.update((word, speaker_of_facet(word)) for word in new if word.startswith(SPEAKER_FACET))
+        # of a word in a script without spaces, "'s" may be left alone
+        words = [word for word in new if word[0] not in _FACETS and _bare(word)]
+        self._spelled.extend([_bare(word) for word in words])
+        self._words += words
+        self._taken += len(new)  # last: after a failure all is tried again
 
     def near(self, word: Word, *, name: bool = False) -> dict[str, float]:
         """Words that may have been meant by `word`, with their closeness; without `word` itself and its stem.
