@@ -191,7 +191,7 @@ class Playback:
                 await self._news.wait()
 
     def reconnected(self) -> None:
-        """Report that the connection to the provider was restored; nothing changes where audio passes here."""
+        """Report that the provider is connected again; nothing changes where audio passes here."""
 
     async def wait_idle(self) -> None:
         """Wait until nothing is left to be played."""
