@@ -9,7 +9,7 @@ from pydantic_ai.exceptions import ModelHTTPError
 
 from echoic import InvalidInput
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges
-from echoic_loopback.realtime import Calls, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
 
 OFFER = "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:1\r\na=sctp-port:5000\r\n"
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
@@ -151,6 +151,26 @@ async def test_another_agent_takes_over_where_the_call_is(memory, serve, eventua
         ("user", "my name is Pavel"),
         ("agent", "thank you Pavel"),
     ]
+
+
+async def test_a_reply_whose_end_was_missed_during_a_reconnect_counts_as_played(memory, serve, eventually):
+    text = "one two three four five six seven eight nine ten"
+    slow = VoiceAgent(name="robin", settings={"reconnect": {"max_attempts": 5, "base_delay": 1.5}})
+    script = Script(
+        UserSays("count for me"),
+        Says(text, word_ms=100),
+        _once_played(300),
+        Drop(),
+        Pause(4),
+        open_ended=True,
+    )
+    async with (
+        serve("openai", script) as (_, model),
+        beside(memory, model, await dialled(model), agents=[slow]) as session,
+    ):
+        await eventually(lambda: session.recorder.kept == 2, 15)
+        assert session.live.playback.idle
+    assert await turns_of(memory) == [("user", "count for me"), ("agent", text)]
 
 
 async def test_another_process_takes_its_place_beside_the_same_call(memory, serve, eventually):

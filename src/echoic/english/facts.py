@@ -13,6 +13,7 @@ from typing import Final
 from echoic.english import names, places, spoken_values
 from echoic.english.lexicon import (
     AUXILIARIES,
+    FIRMS,
     FUNCTION,
     GIVEN,
     PLACES,
@@ -183,7 +184,7 @@ def home_since(spot: Spot) -> RuleReading | None:
 def moved_to(spot: Spot) -> RuleReading | None:
     """After "I moved to": the last place, if there were several moves.
 
-    An unknown one may be a new bank or supplier of energy ("we've moved to Octopus"), except after "up to".
+    One that is also a bank or a supplier is not sure ("we've moved to Octopus"), except after "up to".
     """
     said = spot.said
     found = home(spot)
@@ -195,13 +196,12 @@ def moved_to(spot: Spot) -> RuleReading | None:
     if found is None:
         return None
     [heard] = found.heard
-    sure = spot.match.group().endswith(_WAYS) or not _TOWNS.isdisjoint(fold(heard.text).split())
+    sure = spot.match.group().endswith(_WAYS) or _SUPPLIERS.isdisjoint(fold(heard.text).split())
     heard = replace(heard, ends=("address",), confidence=heard.confidence if sure else INFERRED)
     return RuleReading((heard,), found.end)
 
 
-# Not in PLACES, since many are surnames too, which `sharing` must not take for places.
-_TOWNS: Final = PLACES | words("facts.towns")
+_SUPPLIERS: Final = (words("facts.suppliers") | FIRMS) - PLACES
 _WAYS: Final = tuple(f"{way} to " for way in "back over out down up".split())
 
 

@@ -427,6 +427,7 @@ class EventHandler:
         elif isinstance(event, RealtimeSessionReconnectEvent):
             self._on_state("reconnecting")
             self._on_state("active")
+            live.playback.reconnected()
             begun, self._replying = self._replying, False
             self._untranscribed.pop(provider.name, None)
             if provider.name in self._talking:  # the end of what they were saying is never reported

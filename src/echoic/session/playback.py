@@ -190,6 +190,9 @@ class Playback:
             else:
                 await self._news.wait()
 
+    def reconnected(self) -> None:
+        """Report that the provider is connected again; nothing changes where audio passes here."""
+
     async def wait_idle(self) -> None:
         """Wait until nothing is left to be played."""
         while not self.idle:

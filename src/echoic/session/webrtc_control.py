@@ -194,6 +194,13 @@ class RemotePlayback(Playback):
         elif sound is None or not sound.begun:
             asyncio.get_running_loop().call_later(_SILENT_S, self._given_up, utterance)
 
+    def reconnected(self) -> None:
+        """Settle what is playing when it should be over: its end may have been reported meanwhile."""
+        for said in self._utterances.values():
+            if not said.settled and self.progress(said):
+                rest_s = (self._length_ms(said) - self.progress(said)) / 1000
+                asyncio.get_running_loop().call_later(rest_s, self._assumed_played, said)
+
     def progress(self, utterance: Utterance) -> float:
         """Milliseconds of the item played by now."""
         sound = self._sound_of(utterance)
@@ -276,6 +283,12 @@ class RemotePlayback(Playback):
     def _cut_at(self, said: Utterance, ms: float) -> None:
         said.cut, said.elsewhere = True, False
         said.played_bytes = _bytes(said, ms)
+
+    def _assumed_played(self, said: Utterance) -> None:
+        if said.elsewhere and not said.cut:
+            said.trace.audio_bytes = said.played_bytes = _bytes(said, self._length_ms(said))
+            said.elsewhere = False
+            self.moved.set()
 
     def _given_up(self, said: Utterance) -> None:
         sound = self._sound_of(said)
