@@ -8,6 +8,7 @@ information or no row has it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag, number_of
-from echoic.ranking.bm25 import word_scores
+from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
 from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
@@ -96,7 +97,9 @@ class Channels(dict[str, Floats]):
         """Whether a user speaks with an agent. Without turns, neither is true."""
         # corrected here, so that all channels use the corrected words
         names = {number: name for place in places for number, name in place.names.items()}
-        self.query = query = heard_right(query, names)
+        # in a call the only name may be the caller's, whom the question seldom names: what was said is meant
+        said = None if self.among_people else partial(is_said, places)
+        self.query = query = heard_right(query, names, said)
         called = {word for _, word in query.called}
         self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
         """The words of the question, folded and as heard, that call speakers by name."""
