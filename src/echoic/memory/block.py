@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from echoic.errors import InvalidInput
 from echoic.memory.experience import AgentExperience
 from echoic.memory.profile import profile_and_sources
-from echoic.memory.recall import SearchOptions
+from echoic.memory.recall import Deadline, SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
@@ -201,9 +201,18 @@ def hits_for(question: str, budget_tokens: int) -> int:
 
 
 async def packed(
-    parts: Parts, scope: Scope, recall: Recall, budget_tokens: int, zone: Callable[[], Awaitable[tzinfo]]
+    parts: Parts,
+    scope: Scope,
+    recall: Recall,
+    budget_tokens: int,
+    *,
+    zone: Callable[[], Awaitable[tzinfo]],
+    until: Deadline,
+    left_out: Collection[str],
 ) -> Packed:
     """`recall`, packed with the neighbours of its turns; days are told in the time zone that `zone` returns.
+
+    Neighbours that are late, or whose ids are in `left_out`, are not shown.
 
     Raises:
         InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
@@ -213,15 +222,15 @@ async def packed(
     places = parts.recaller.shares.places(scope)
     if not all(hit.scope in places for hit in recall.hits):
         raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
-    around = await _around(parts.store, recall.hits)
+    around = await until.run(_around(parts.store, recall.hits, left_out)) or {}
     count = counter_of(parts.embedder)
     return pack_answer(
         recall, budget_tokens, count=count, now=parts.clock(), zone=await zone(), around=around
     )
 
 
-async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
-    """The turns directly before and after each turn among `hits`."""
+async def _around(store: Store, hits: Sequence[Hit], left_out: Collection[str]) -> dict[str, Around]:
+    """The turns directly before and after each turn among `hits`, without those in `left_out`."""
     found: dict[str, Around] = {}
     for scope in dict.fromkeys(hit.scope for hit in hits if hit.turn is not None):
         ids = [hit.turn.id for hit in hits if hit.turn is not None and hit.scope == scope]
@@ -229,7 +238,8 @@ async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
         near = {seq for record in records for seq in (*_before(record), *_after(record)) if seq >= 0}
         rows = {row.seq: row for row in await store.rows(scope, sorted(near))}
         for record in records:
-            before, after = (_nearest(record, rows, side) for side in (_before(record), _after(record)))
+            near_by = [_nearest(record, rows, side) for side in (_before(record), _after(record))]
+            before, after = (None if turn is None or turn.id in left_out else turn for turn in near_by)
             found[record.id] = Around(place=record.seq, before=before, after=after)
     return found
 
