@@ -355,6 +355,8 @@ async def test_the_moment_calls_to_mind_what_did_not_fit_and_changes_nothing_els
     found = parsed(plain)
     assert '- "cello_teacher": "Mr Lind on Thursdays"' in found["now"]
     assert not set(found["now"]) & set(found["memories"])
+    long = "so and then " * 300 + "when is the cello lesson?"  # a question is at the end
+    assert parsed(await ana.block(moment=long, budget_tokens=400))["now"] == found["now"]
     silent = await ana.block(moment="zzz", budget_tokens=400)
     assert plain.text.startswith(silent.text)
     assert parsed(await ana.block(moment="   ")) == parsed(await ana.block())

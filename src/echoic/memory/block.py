@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import tzinfo
 from typing import Final, Protocol
 
+from echoic.checks import searchable
 from echoic.errors import InvalidInput
 from echoic.memory.experience import AgentExperience
 from echoic.memory.profile import profile_and_sources
@@ -48,8 +49,6 @@ from echoic.types import (
 )
 
 DEFAULT_BUDGET_TOKENS: Final = 600
-_MOMENT_CHARACTERS: Final = 2000
-"""Characters of the user's last words that a recall reads."""
 _HITS: Final = 8
 _SOURCES: Final = 200
 """Newest memories whose turns are read to find which agent heard them; older ones count as heard by another
@@ -119,23 +118,25 @@ class BlockMaker:
             memory for memory in memories if memory.id not in used and memory.id not in options.left_out
         ]
         conversations = await self._user.conversations()
-        asked = moment is not None and bool(moment.strip())
+        said = searchable(moment or "")
         count = counter_of(self._parts.embedder)
         wishes = await self._user.directives(for_agent=agent, for_conversation=conversation)
         drafts = [
             experience_draft(await self._experience(agent)),
             profile_draft(profile),
             directives_draft(wishes, asks_first=await self._user.asks_first(conversation)),
-            memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
+            memories_draft(
+                others, of_agent=await self._heard_by(agent, others, conversations), moment=bool(said)
+            ),
             conversations_draft([c for c in conversations if c.recall_key]),
             *([withheld_draft()] if await self._user.withholds() else []),
         ]
         block = pack(OPENING, drafts, budget_tokens, count)
-        if not asked or not block.sections:
+        if not said or not block.sections:
             return block
         # memories created since the rest was read are left out here: the next block lists them
         known = {memory.id for memory in others}
-        now, outcome = await self._now(moment or "", block, known, options)
+        now, outcome = await self._now(said, block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
 
     async def _experience(self, agent: str | None) -> Experience:
@@ -170,7 +171,7 @@ class BlockMaker:
     ) -> tuple[Draft, Outcome]:
         """Hits for the current turn that the block does not contain yet, and the search's outcome."""
         recall = await self._user.recall(
-            moment[:_MOMENT_CHARACTERS],
+            moment,
             limit=_HITS,
             deadline_ms=options.deadline_ms,
             min_relevance=options.min_relevance,
