@@ -85,10 +85,13 @@ def dates_in(text: str) -> tuple[NamedDate, ...]:
 
 
 def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """First and last millisecond (Unix, UTC) of each date; of one without a year, in each of `years`."""
+    """First and last millisecond (Unix, UTC) of each date; of one without a year, in each of `years`.
+
+    Of `years` the last 200 count.
+    """
     found = []
     for named in dates:
-        for year in [named.year] if named.year is not None else list(years)[:_MAX_YEARS]:
+        for year in [named.year] if named.year is not None else years[-_MAX_YEARS:]:
             first, after = _bounds(year, named.month, named.day)
             found.append((milliseconds(first), milliseconds(after) - 1))
     return tuple(found)
