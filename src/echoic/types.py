@@ -41,7 +41,8 @@ Cut = Literal["own", "global", "shared", "newest", "vector", "date", "unembedded
 - "own", "global", "shared": these memories were not loaded in time.
 - "newest": the store could not be asked for new records.
 - "vector": the query was not embedded, in time or at all.
-- "date": the time named in the query was not parsed, or was parsed in an assumed time zone.
+- "date": the time named in the query was not parsed, or was parsed in an assumed time zone; or it is all that
+  is asked for ("what did I say today?"), of a memory so large that the database searches it.
 - "unembedded": many memories have no vector yet, as after an import or a change of the model, and were
   searched by their words alone.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from echoic import InvalidInput, Turn
 from echoic.memory.block import LIST_HITS, hits_for
 from echoic.prompt.answer import NOTHING_KNOWN
+from echoic.stores.in_memory import InMemoryStore
 
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
@@ -45,6 +47,47 @@ async def test_neighbours_are_of_the_same_conversation_only(memory):
     made = await ana.brief("turquoise", budget_tokens=200)
     assert "Turquoise" in made.text
     assert "fence" not in made.text
+
+
+async def test_a_turn_that_is_left_out_is_no_neighbour_either(memory):
+    ana = memory.user("ana")
+    await talk(
+        ana,
+        "train",
+        ("agent", "Where on the train would you like to sit?"),
+        ("user", "The quiet coach, by the window."),
+    )
+    made = await ana.brief("which coach was it, the quiet one?", besides="train:0")
+    assert "The quiet coach" in made.text
+    assert "Where on the train" not in made.text
+
+
+@pytest.mark.parametrize("url", ["memory://"])
+async def test_a_brief_keeps_its_deadline_while_the_store_hangs(memory, monkeypatch):
+    ana = memory.user("ana")
+    await ana.set("timezone", "Hawaii")
+    await talk(
+        ana,
+        "train",
+        ("agent", "Where on the train would you like to sit?"),
+        ("user", "The quiet coach, by the window."),
+    )
+    await memory.settle()
+    asked = "which coach was it, the quiet one?"
+    assert "Where on the train" in (await ana.brief(asked, deadline_ms=60_000)).text
+
+    async def hanging(*given, **options):
+        await asyncio.Event().wait()
+
+    for verb in ("read", "scan"):
+        monkeypatch.setattr(InMemoryStore, verb, hanging)
+    async with asyncio.timeout(30):
+        made = await ana.brief(asked, deadline_ms=200)
+    assert "The quiet coach" in made.text
+    assert "Where on the train" not in made.text
+    assert "3 May 2026" in made.text, "days are told in the zone known last"
+    with pytest.raises(InvalidInput):
+        await ana.brief(asked, deadline_ms="soon")
 
 
 async def test_a_memory_stands_for_the_turn_it_was_learned_from(memory):

@@ -90,6 +90,15 @@ async def test_where_the_database_finds_nothing_because_nothing_has_its_vector_t
     assert (await ana.recall("zeppelin")).outcome == "complete"
 
 
+async def test_a_question_for_nothing_but_a_time_says_that_a_large_scope_cannot_answer_it(large):
+    memory, _ = large
+    recall = await memory.user("ana").recall("What did I say today?")
+    assert (recall.outcome, recall.cut, recall.hits) == ("unavailable", ("date",), ())
+    assert (await memory.user("ana").recall("theremin today?")).outcome == "complete"
+    recall = await memory.user("bob").recall("What did I say today?")
+    assert (recall.outcome, [hit.text for hit in recall.hits]) == ("complete", ["Plays the oboe"])
+
+
 async def test_who_listens_loads_no_more_than_who_asks_and_finds_what_was_written_meanwhile(large):
     memory, store = large
     ana = memory.user("ana")

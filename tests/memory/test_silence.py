@@ -225,3 +225,16 @@ async def test_a_conversation_with_an_agent_is_a_call_whatever_its_speakers_are_
     await (await ana.conversation("later", agent="Robin")).append(Turn(speaker="Ana", text="Hello, Robin."))
     assert (await ana.recall("Where is my spare blanket?", min_relevance=0)).hits
     assert floors[-1] == SILENCE, "one call among them"
+
+
+async def test_what_a_caller_asks_for_is_not_taken_for_their_name_where_it_was_said(memory):
+    found = []
+    for name in ("ana", "x7"):
+        user = memory.user(name)
+        call = await user.conversation("before")
+        await call.append(Turn(speaker="user", text="I flew to India in May."), learn=False)
+        await user.remember("The user drinks green tea.")
+        await memory.settle()
+        found.append([(hit.text, hit.relevance) for hit in await user.query("Have I been to India?")])
+    assert found[0][0][0] == "I flew to India in May."
+    assert found[0] == found[1]

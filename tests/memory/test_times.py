@@ -246,6 +246,20 @@ def test_hours_ago_are_counted_through_the_change_of_clocks():
     assert abs(middle - (now - timedelta(hours=2))) < timedelta(minutes=1)
 
 
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("what did I say three days ago", day("2026-03-28")),
+        ("what did I say two weeks ago", day("2026-03-14", "2026-03-20")),
+        ("what did I say a month ago", day("2026-02-13", "2026-03-15")),
+        ("what did I say in the last three days", ("2026-03-28 00:00", "2026-03-31 00:29")),
+        ("what did I say a couple of days ago", day("2026-03-28", "2026-03-29")),
+    ],
+)
+def test_days_ago_are_those_of_the_calendar_after_a_change_of_clocks(text, span):
+    assert ranges(text, LISBON, datetime(2026, 3, 31, 0, 30, tzinfo=LISBON)) == [span]
+
+
 def test_what_names_its_year_counts_and_what_goes_by_the_clock_does_not():
     asked = "What did Joanna finish last Friday on 23 January, 2022?"
     assert ranges(asked) == [day("2022-01-23")]

@@ -78,3 +78,14 @@ def test_a_name_put_right_says_whose_words_are_asked_for(talk):
 def test_two_names_that_are_equally_near_are_not_chosen_between(partition, turn):
     both = partition([turn("hello", "Jon"), turn("hi", "Jan", minute=1)])
     assert heard("what did june say", both) == {}
+
+
+def test_in_a_call_a_word_that_was_said_is_not_taken_for_the_caller(partition, turn, memory):
+    def meant(asked, *rows):
+        return dict(Channels(query_of(asked), [Candidates.of(partition(rows))], 0.1).query.meant)
+
+    kept = [memory("The user likes tea.", author="ana"), turn("I flew to India in May.", minute=1)]
+    assert meant("Have I been to India?", *kept) == {}
+    assert meant("Have I been to India?", kept[0], turn("I flew to Rome in May.", minute=1)) == {
+        "india": "ana"
+    }

@@ -90,6 +90,12 @@ def test_a_month_without_a_year_is_looked_for_in_each_year_there_is(partition, t
     assert found[1] < 0.01
 
 
+def test_a_row_of_long_ago_takes_no_year_from_a_date_without_one(partition, turn):
+    said = [datetime(1, 1, 3, tzinfo=UTC), datetime(2023, 5, 30, tzinfo=UTC)]
+    found = rows("date", "What did I plan in May?", partition([turn_at(turn, at) for at in said]))[0]
+    assert found[1] == 1
+
+
 def test_spans_worked_out_by_the_caller_stand_in_for_dates_in_the_text(partition, turn):
     moment = datetime(2023, 5, 3, 12, tzinfo=UTC)
     ms = int(moment.timestamp() * 1000)

@@ -15,6 +15,7 @@ from echoic.stores import store_from
 from echoic.stores.base import Change, Drop, segments_around
 from echoic.stores.mongodb import MongoDBStore
 from echoic.stores.mongodb.load import pipelines
+from echoic.stores.mongodb.schema import model_fields
 from echoic.testing.store_histories import (
     ANA,
     OTHER_SPEC,
@@ -214,6 +215,15 @@ class TestNarrowing:
         vector = unit(55, OTHER_SPEC.dimensions)
         small = await store.narrow(ANA, "", vector, limit=1, include_past=False)
         assert found_in(small, "", vector, 1) == [55]
+
+    async def test_a_scope_that_another_process_indexes_again_is_loaded(self, store: MongoDBStore) -> None:
+        await filled(store, ANA, 200)
+        assert store._live is not None
+        of_another = {"$set": model_fields(OTHER_SPEC)}
+        await store._live.connection.collections.scopes.update_many({}, of_another)
+        found = await store.narrow(ANA, text_of(55), None, limit=1, include_past=False)
+        assert found.origin is None
+        assert found_in(found, text_of(55), None, 1) == [55]
 
     @mongodb_server.stand_in_only
     async def test_until_the_indexes_are_built_scopes_are_loaded(self) -> None:

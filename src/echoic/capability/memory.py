@@ -246,6 +246,9 @@ class CallerMemory(MemoryCapability):
     """`MemoryCapability` in one run, for one user. Made by `MemoryCapability.for_run`."""
 
     memory: UserMemory
+    tells_between_tools: bool = True
+    """Whether a realtime session is told of changes also before it goes on after tools, where a note would
+    end the reply of some providers. Otherwise only `tell` does."""
     _asks: bool = field(default=False, init=False, repr=False)
     """Whether the user wants to be asked before a conversation is stored."""
     _run: RunContext[Any] | None = field(default=None, init=False, repr=False)
@@ -409,7 +412,7 @@ class CallerMemory(MemoryCapability):
             await self._keep_result(result)
 
     async def _tell_session(self, ctx: RunContext[Any]) -> None:
-        if ctx.realtime_session is not None:
+        if ctx.realtime_session is not None and self.tells_between_tools:
             await self.tell(ctx.realtime_session)
 
     async def _open(self) -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import tzinfo
 from typing import Final, Protocol
 
+from echoic.checks import searchable
 from echoic.errors import InvalidInput
 from echoic.memory.experience import AgentExperience
 from echoic.memory.profile import profile_and_sources
-from echoic.memory.recall import SearchOptions
+from echoic.memory.recall import Deadline, SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
 from echoic.memory.sharing import LESSON
@@ -48,8 +49,6 @@ from echoic.types import (
 )
 
 DEFAULT_BUDGET_TOKENS: Final = 600
-_MOMENT_CHARACTERS: Final = 2000
-"""Characters of the user's last words that a recall reads."""
 _HITS: Final = 8
 _SOURCES: Final = 200
 """Newest memories whose turns are read to find which agent heard them; older ones count as heard by another
@@ -119,23 +118,25 @@ class BlockMaker:
             memory for memory in memories if memory.id not in used and memory.id not in options.left_out
         ]
         conversations = await self._user.conversations()
-        asked = moment is not None and bool(moment.strip())
+        said = searchable(moment or "")
         count = counter_of(self._parts.embedder)
         wishes = await self._user.directives(for_agent=agent, for_conversation=conversation)
         drafts = [
             experience_draft(await self._experience(agent)),
             profile_draft(profile),
             directives_draft(wishes, asks_first=await self._user.asks_first(conversation)),
-            memories_draft(others, of_agent=await self._heard_by(agent, others, conversations), moment=asked),
+            memories_draft(
+                others, of_agent=await self._heard_by(agent, others, conversations), moment=bool(said)
+            ),
             conversations_draft([c for c in conversations if c.recall_key]),
             *([withheld_draft()] if await self._user.withholds() else []),
         ]
         block = pack(OPENING, drafts, budget_tokens, count)
-        if not asked or not block.sections:
+        if not said or not block.sections:
             return block
         # memories created since the rest was read are left out here: the next block lists them
         known = {memory.id for memory in others}
-        now, outcome = await self._now(moment or "", block, known, options)
+        now, outcome = await self._now(said, block, known, options)
         return replace(pack(OPENING, [*drafts, now], budget_tokens, count), outcome=outcome)
 
     async def _experience(self, agent: str | None) -> Experience:
@@ -170,7 +171,7 @@ class BlockMaker:
     ) -> tuple[Draft, Outcome]:
         """Hits for the current turn that the block does not contain yet, and the search's outcome."""
         recall = await self._user.recall(
-            moment[:_MOMENT_CHARACTERS],
+            moment,
             limit=_HITS,
             deadline_ms=options.deadline_ms,
             min_relevance=options.min_relevance,
@@ -201,9 +202,18 @@ def hits_for(question: str, budget_tokens: int) -> int:
 
 
 async def packed(
-    parts: Parts, scope: Scope, recall: Recall, budget_tokens: int, zone: Callable[[], Awaitable[tzinfo]]
+    parts: Parts,
+    scope: Scope,
+    recall: Recall,
+    budget_tokens: int,
+    *,
+    zone: Callable[[], Awaitable[tzinfo]],
+    until: Deadline,
+    left_out: Collection[str],
 ) -> Packed:
     """`recall`, packed with the neighbours of its turns; days are told in the time zone that `zone` returns.
+
+    Neighbours that are late, or whose ids are in `left_out`, are not shown.
 
     Raises:
         InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
@@ -213,15 +223,15 @@ async def packed(
     places = parts.recaller.shares.places(scope)
     if not all(hit.scope in places for hit in recall.hits):
         raise InvalidInput("a hit of this recall belongs to another user: pack it with theirs")
-    around = await _around(parts.store, recall.hits)
+    around = await until.run(_around(parts.store, recall.hits, left_out)) or {}
     count = counter_of(parts.embedder)
     return pack_answer(
         recall, budget_tokens, count=count, now=parts.clock(), zone=await zone(), around=around
     )
 
 
-async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
-    """The turns directly before and after each turn among `hits`."""
+async def _around(store: Store, hits: Sequence[Hit], left_out: Collection[str]) -> dict[str, Around]:
+    """The turns directly before and after each turn among `hits`, without those in `left_out`."""
     found: dict[str, Around] = {}
     for scope in dict.fromkeys(hit.scope for hit in hits if hit.turn is not None):
         ids = [hit.turn.id for hit in hits if hit.turn is not None and hit.scope == scope]
@@ -229,7 +239,8 @@ async def _around(store: Store, hits: Sequence[Hit]) -> dict[str, Around]:
         near = {seq for record in records for seq in (*_before(record), *_after(record)) if seq >= 0}
         rows = {row.seq: row for row in await store.rows(scope, sorted(near))}
         for record in records:
-            before, after = (_nearest(record, rows, side) for side in (_before(record), _after(record)))
+            near_by = [_nearest(record, rows, side) for side in (_before(record), _after(record))]
+            before, after = (None if turn is None or turn.id in left_out else turn for turn in near_by)
             found[record.id] = Around(place=record.seq, before=before, after=after)
     return found
 

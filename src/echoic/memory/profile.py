@@ -350,7 +350,8 @@ class TimeReader:
         self._store = store
         self._searches = searches
         self._clock = clock
-        self._last: tzinfo = UTC
+        self.last: tzinfo = UTC
+        """The zone that was read last."""
 
     async def read(
         self,
@@ -373,7 +374,7 @@ class TimeReader:
         try:
             known = await self.zone(scope, zone)
         except StoreUnavailable:
-            known, assumed = self._last, True
+            known, assumed = self.last, True
         spans = spans_of_phrase(text, now, known)
         spans = replace(spans, assumed=assumed and bool(spans.ranges or spans.event))
         if spans.event is None:
@@ -387,8 +388,8 @@ class TimeReader:
         """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
         if (zone := await _given(given)) is not None:
             return zone
-        self._last = await remembered_zone(self._store, scope) or UTC
-        return self._last
+        self.last = await remembered_zone(self._store, scope) or UTC
+        return self.last
 
 
 async def _given(zone: str | tzinfo | None) -> tzinfo | None:

@@ -376,9 +376,15 @@ class Recaller:
         narrowed = {at for at, partition in places.items() if partition.origin is not None}
         if narrowed and not hits:
             waiting = max(waiting, await until.run(self._waiting_in(narrowed)) or 0)
-        cut = self._cut(ready, newest=ready.newest and self._newest(), vector=own_vector, waiting=waiting)
+        cut = self._cut(
+            ready,
+            narrowed=bool(narrowed),
+            newest=ready.newest and self._newest(),
+            vector=own_vector,
+            waiting=waiting,
+        )
         outcome = ready.outcome
-        if "newest" in cut or "unembedded" in cut or spans.assumed:
+        if not {"newest", "date", "unembedded"}.isdisjoint(cut):
             outcome = "unavailable"
         return Recall(
             hits=hits[: asked.limit],
@@ -388,7 +394,9 @@ class Recaller:
             withheld=withheld and asked.visible is not None and asked.visible.hints,
         )
 
-    def _cut(self, ready: _Ready, *, newest: bool, vector: bool, waiting: int) -> tuple[Cut, ...]:
+    def _cut(
+        self, ready: _Ready, *, narrowed: bool, newest: bool, vector: bool, waiting: int
+    ) -> tuple[Cut, ...]:
         """The steps that were left out."""
         own, everyones, *shared = ready.asked_in
         there: dict[Cut, bool] = {
@@ -397,7 +405,8 @@ class Recaller:
             "shared": all(at in ready.places for at in shared),
             "newest": newest,
             "vector": vector,
-            "date": ready.spans is not None and not ready.spans.assumed,
+            # a database finds candidates by words and meaning, of which "what did I say today" has none
+            "date": (spans := ready.spans) is not None and not (spans.assumed or (spans.bare and narrowed)),
             "unembedded": waiting <= _ON_THEIR_WAY,
         }
         return tuple(name for name, is_there in there.items() if not is_there)

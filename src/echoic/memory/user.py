@@ -24,7 +24,7 @@ from echoic.memory.profile import (
     profile_of,
     read_directives,
 )
-from echoic.memory.recall import MAX_LIMIT, SearchOptions
+from echoic.memory.recall import MAX_LIMIT, Deadline, SearchOptions
 from echoic.memory.records import MEMORY, TURN, memory_of, memory_with_id, scan_all, turn_of
 from echoic.memory.service_context import Parts
 from echoic.memory.telemetry import OperationSpan, content_of
@@ -331,9 +331,9 @@ class UserMemory:
         from echoic.memory.block import hits_for
 
         limit = hits_for(text, budget_tokens)
-        asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides)
-        recall = await self._search(text, asked)
-        return await self.pack(recall, budget_tokens=budget_tokens, timezone=timezone)
+        asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides).checked()
+        until = Deadline(deadline_ms)
+        return await self._packed(await self._search(text, asked), budget_tokens, asked, until)
 
     async def pack(
         self, recall: Recall, *, budget_tokens: int = ANSWER_TOKENS, timezone: str | tzinfo | None = None
@@ -343,10 +343,20 @@ class UserMemory:
         Raises:
             InvalidInput: the budget is not a whole number above 0, or a hit belongs to another user.
         """
+        asked = SearchOptions(timezone=timezone)
+        return await self._packed(self._visible.recall(recall), budget_tokens, asked, Deadline(None))
+
+    async def _packed(
+        self, recall: Recall, budget_tokens: int, asked: SearchOptions, until: Deadline
+    ) -> Packed:
         from echoic.memory.block import packed
 
-        zone = partial(self._times.zone, self.scope, timezone)
-        return await packed(self._seen, self.scope, self._visible.recall(recall), budget_tokens, zone)
+        async def zone() -> tzinfo:
+            return await until.run(self._times.zone(self.scope, asked.timezone)) or self._times.last
+
+        return await packed(
+            self._seen, self.scope, recall, budget_tokens, zone=zone, until=until, left_out=asked.left_out
+        )
 
     async def block(
         self,

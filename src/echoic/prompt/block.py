@@ -422,7 +422,8 @@ def counter_of(embedder: Any) -> Counter:
 MAX_QUOTED_CHARACTERS: Final = 300
 """The longest text in a block. A memory is a sentence; longer ones can be searched for."""
 
-_TAG = re.compile(r"<[^<>]{0,200}>")
+# before a number it is less and greater ("<70 at night and >75 by day")
+_TAG = re.compile(r"<(?![\s=]{0,3}[$\u20ac\u00a3]?\d)[^<>]{0,200}>")
 _HEADING = re.compile(r"#{2,}")
 # Brackets of any markup become plain ones, double quotes single ones; characters of markup only are removed.
 _BLANKS: Final = "<>|\u2039\u203a\u2329\u232a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2770\u2771"

@@ -159,6 +159,11 @@ def find(place: Candidates, terms: Terms) -> SpeakerCounts:
     return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
 
 
+def is_said(places: Sequence[Candidates], word: Word) -> bool:
+    """Whether an eligible row contains `word`."""
+    return any(len(find(place, np.array([word.term], np.uint32)).row) for place in places)
+
+
 @dataclass(frozen=True, slots=True)
 class Touched:
     """The slots in which some terms occur: for rare words only a few."""

@@ -8,6 +8,7 @@ information or no row has it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch
 from echoic.partition import Flag, number_of
-from echoic.ranking.bm25 import word_scores
+from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
 from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
@@ -96,7 +97,9 @@ class Channels(dict[str, Floats]):
         """Whether a user speaks with an agent. Without turns, neither is true."""
         # corrected here, so that all channels use the corrected words
         names = {number: name for place in places for number, name in place.names.items()}
-        self.query = query = heard_right(query, names)
+        # in a call the only name may be the caller's, whom the question seldom names: what was said is meant
+        said = None if self.among_people else partial(is_said, places)
+        self.query = query = heard_right(query, names, said)
         called = {word for _, word in query.called}
         self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
         """The words of the question, folded and as heard, that call speakers by name."""
@@ -294,12 +297,8 @@ def _nearness(said_at: NDArray[np.int64], spans: Sequence[Span]) -> Floats:
     return np.exp(-days / DATE_DECAY_DAYS).astype(np.float32)
 
 
-def _years(places: Sequence[Candidates]) -> range:
-    """The years in which eligible rows were said."""
-    said = [place.layout.said_at[place.eligible.rows] for place in places]
-    moments = [(int(at.min()), int(at.max())) for at in said if len(at)]
-    if not moments:
-        return range(0)
-    ends = np.array([min(m[0] for m in moments), max(m[1] for m in moments)], "datetime64[ms]")
-    first, last = ends.astype("datetime64[Y]").astype(int) + 1970
-    return range(max(1, int(first)), min(9998, int(last)) + 1)
+def _years(places: Sequence[Candidates]) -> list[int]:
+    """The years in which eligible rows were said, in order."""
+    said = np.concatenate([place.layout.said_at[place.eligible.rows] for place in places])
+    years = np.unique(said.astype("datetime64[ms]").astype("datetime64[Y]").astype(int) + 1970)
+    return [year for year in years.tolist() if 1 <= year <= 9998]

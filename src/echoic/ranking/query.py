@@ -5,7 +5,7 @@ rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -196,21 +196,21 @@ def _role(words: list[str]) -> str | None:
     return USER if me else AGENT
 
 
-def heard_right(query: Query, known: Mapping[int, Name]) -> Query:
+def heard_right(query: Query, known: Mapping[int, Name], said: Callable[[Word], bool] | None = None) -> Query:
     """`query` with the speakers it names, and with misheard names of speakers corrected.
 
     A recogniser writes words it knows: "garlic" for Caroline. If a question names no speaker as spelled, its
     words are compared by sound: first those in the position of a person ("when did garlic move?", "garlic's
     job"), and if none matches, any word with a similar spelling too. Only names of speakers (`known`, by
-    number) are corrected; other misheard words are found through near words. LoCoMo with every name misheard:
-    R@10 81, without this 79.5; clean questions are not affected.
+    number) are corrected, and no word that is `said`; other misheard words are found through near words.
+    LoCoMo with every name misheard: R@10 81, without this 79.5; clean questions are not affected.
     """
     if not known:
         return query
     called = _calls(query.folded, known)
     if called:
         return replace(query, called=called)
-    meant = _meant(query.folded, list(known.values()))
+    meant = _meant(query.folded, list(known.values()), said)
     if not meant:
         return query
     words = tuple(word_of(meant.get(word.text, word.text)) for word in query.words)
@@ -233,7 +233,9 @@ def _calls(folded: Sequence[str], known: Mapping[int, Name]) -> tuple[tuple[int,
     return ()
 
 
-def _meant(folded: Sequence[str], names: Sequence[Name]) -> dict[str, str]:
+def _meant(
+    folded: Sequence[str], names: Sequence[Name], said: Callable[[Word], bool] | None
+) -> dict[str, str]:
     """Words and the name each is taken for, if it is only one."""
     parts = sorted({part for name in names for part in name if len(part) >= _LEAST_LETTERS})
     persons: dict[str, str] = {}
@@ -248,7 +250,9 @@ def _meant(folded: Sequence[str], names: Sequence[Name]) -> dict[str, str]:
             for part in parts
             if (apart := _apart(bare, part, person=person)) is not None
         )
-        if near and (len(near) == 1 or near[0][:2] < near[1][:2]):
+        if not near or (said is not None and said(word_of(word))):
+            continue
+        if len(near) == 1 or near[0][:2] < near[1][:2]:
             (persons if person else others)[word] = near[0][2] + word[len(bare) :]
     return persons or others
 

@@ -125,6 +125,8 @@ class ProviderConnections:
             agent.settings, recall_first=session.settings.recalls_first, own=model.settings
         )
         memory, more = self._capabilities(agent)
+        if memory is not None:
+            memory.tells_between_tools = profile.takes_notes
         tool_guard = ToolGuard(
             timeout_s=agent.tool_timeout_s, on_restart=session.host.restarted if session.host else None
         )

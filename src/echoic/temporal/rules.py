@@ -85,10 +85,13 @@ def dates_in(text: str) -> tuple[NamedDate, ...]:
 
 
 def spans_of(dates: Iterable[NamedDate], years: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """First and last millisecond (Unix, UTC) of each date; of one without a year, in each of `years`."""
+    """First and last millisecond (Unix, UTC) of each date; of one without a year, in each of `years`.
+
+    Of `years` the last 200 count.
+    """
     found = []
     for named in dates:
-        for year in [named.year] if named.year is not None else list(years)[:_MAX_YEARS]:
+        for year in [named.year] if named.year is not None else years[-_MAX_YEARS:]:
             first, after = _bounds(year, named.month, named.day)
             found.append((milliseconds(first), milliseconds(after) - 1))
     return tuple(found)
@@ -342,7 +345,7 @@ def _ago(said: re.Match[str], at: Calendar) -> Interval:
         return _between(at, unit, *_VAGUE[count])
     if _group(said, "half"):
         return _between(at, unit, number(count) + 0.25, number(count) + 0.75)
-    now, days = at.now.astimezone(UTC), _DAYS_OF[unit]
+    now, days = _counted_from(at, unit), _DAYS_OF[unit]
     if unit in MONTHS_OF:
         moment = months_before(now, number(count) * MONTHS_OF[unit])
     else:
@@ -351,7 +354,7 @@ def _ago(said: re.Match[str], at: Calendar) -> Interval:
         half = timedelta(days=days / 2)
         return Interval(moment - half, moment + half)
     aside = int(days // 2)
-    return at.days(moment.astimezone(at.zone).date() - aside * DAY, 2 * aside + 1)
+    return at.days(moment.date() - aside * DAY, 2 * aside + 1)
 
 
 def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
@@ -366,17 +369,20 @@ def _weekdays_ago(said: re.Match[str], at: Calendar) -> Interval | None:
     return Interval(days[0].first, days[1].after)
 
 
+def _counted_from(at: Calendar, unit: str) -> datetime:
+    """Now, in UTC for hours, which pass whatever clocks do meanwhile; days are those of the calendar."""
+    return at.now.astimezone(UTC) if _DAYS_OF[unit] < 1 else at.now
+
+
 def _half_ago(said: re.Match[str], at: Calendar) -> Interval:
     return _between(at, _group(said, "unit"), 0.35, 0.65)
 
 
 def _between(at: Calendar, unit: str, least: float, most: float) -> Interval:
-    # in UTC: an hour ago is an hour ago, whatever clocks did meanwhile
-    days, now = _DAYS_OF[unit], at.now.astimezone(UTC)
+    days, now = _DAYS_OF[unit], _counted_from(at, unit)
     first, after = now - timedelta(days=most * days), now - timedelta(days=least * days)
     if days < 1:
         return Interval(first, after)
-    first, after = first.astimezone(at.zone), after.astimezone(at.zone)
     return Interval(at.days(first.date()).first, at.days(after.date()).after)
 
 

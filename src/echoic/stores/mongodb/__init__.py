@@ -362,13 +362,15 @@ class MongoDBStore:
         asked = pipelines(scope, text, vector, limit=limit, include_past=include_past, fusing=fusing)
         async with live.connection.used() as collections:
             head = await head_of(collections, scope)
-            if head is None or any(head.get(n) != v for n, v in model_fields(live.embedding).items()):
+            if head is None:
                 return Partition(live.embedding.dimensions)
-            rows = await likely_rows(collections, scope, asked)
-            now = moment(self._clock())
-            partition = await narrowed(collections, scope, rows, live.embedding.dimensions, now)
-        partition.asked = shown(asked)
-        return partition
+            if all(head.get(n) == v for n, v in model_fields(live.embedding).items()):
+                rows = await likely_rows(collections, scope, asked)
+                now = moment(self._clock())
+                partition = await narrowed(collections, scope, rows, live.embedding.dimensions, now)
+                partition.asked = shown(asked)
+                return partition
+        return await self.load(scope)  # another process indexes it again: its words are there all the same
 
     async def until_searchable(self, timeout_s: float) -> bool:
         """Wait for the search indexes; returns whether they answer, False without search."""
