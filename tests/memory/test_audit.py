@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -191,7 +192,7 @@ async def test_a_beginning_that_was_cut_off_is_noticed_unless_it_was_removed_by_
             log.entries()
         log.path.write_bytes(whole)
     at = log.entries()[2]["at"]
-    removed = log.remove_before(at, {"at": at, "did": "prune"})
+    removed = await asyncio.to_thread(log.remove_before, at, {"at": at, "did": "prune"})
     assert log.entries()[0]["n"] == removed + 1
     log.path.write_bytes(b"".join(log.path.read_bytes().splitlines(keepends=True)[1:]))
     with pytest.raises(echoic.StoreCorrupt, match="are missing"):
