@@ -461,12 +461,12 @@ async def test_who_tells_a_voice_model_that_they_are_somebody_else_and_hangs_up_
 
 
 async def test_a_stray_key_is_no_part_of_what_is_keyed_later(voiced, monkeypatch):
-    monkeypatch.setattr(media, "KEYS_S", 0.3)
+    monkeypatch.setattr(media, "KEYS_S", 2.0)
     phone, _ = await voiced(Script(UserSays("hi", after_ms=200), Says("hello"), open_ended=True))
     call = await phone.call()
     await call.stream.listen()
     await call.press("7")
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(2.2)
     await call.press("111111")
     async with asyncio.timeout(20):
         while not (

@@ -295,5 +295,6 @@ async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> 
     turns = await conversation.turns()
     new = [turn for turn in turns if turn.speaker == "user" and turn.id not in known]
     # something else may have been said meanwhile; a long text is stored in parts, a secret as a marker
-    mine = (turn for turn in reversed(new) if text.endswith(turn.text) or MARKER.search(turn.text))
-    return next((turn for turn in mine if turn.text.strip()), None)
+    said = [turn for turn in reversed(new) if turn.text.strip()]
+    mine = [turn for turn in said if text.endswith(turn.text)]
+    return next(iter([*mine, *(turn for turn in said if MARKER.search(turn.text))]), None)

@@ -435,6 +435,8 @@ class EventHandler:
                 self._owed.pop(provider.name, None)
             notes, provider.notes = provider.notes, []
             live.spawn(self._ask_again(provider, notes, begun=begun))
+            if begun and not provider.setup.profile.carries_audio:
+                self._on_pause()  # the reply goes on, and its end is not reported here
             live.dirty.set()
         elif isinstance(event, RealtimeSessionErrorEvent):
             live.hooks.tell(provider.setup.context, "error", kind=event.code or event.type or "provider")

@@ -390,6 +390,11 @@ class ProviderSession:
             else:
                 return
 
+    @property
+    def may_return(self) -> bool:
+        """Whether a connection that is down now may be restored."""
+        return self._session is not None and not self._is_over(self._session)
+
     def _is_over(self, session: RealtimeSession) -> bool:
         return self._stopping or session.closed or _is_exhausted(session)
 

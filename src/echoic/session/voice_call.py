@@ -389,7 +389,11 @@ class VoiceSession:
     # -- words
 
     async def send_text(self, text: str) -> None:
-        """Send what the caller typed instead of saying it; during a reconnect, as soon as it is over."""
+        """Send what the caller typed instead of saying it; during a reconnect, as soon as it is over.
+
+        Raises:
+            RealtimeError: the connection is lost for good.
+        """
         call, said = self._at(), checked_text(text, "text")
         provider = call.live.provider
         call.handler.barge_in(provider)
@@ -397,6 +401,8 @@ class VoiceSession:
         try:
             await provider.session.send(said)
         except RealtimeError:
+            if not provider.may_return:
+                raise
             provider.unsent.append(said)
 
     async def inject(self, text: str) -> None:

@@ -198,8 +198,7 @@ class RemotePlayback(Playback):
         """Settle what is playing when it should be over: its end may have been reported meanwhile."""
         for said in self._utterances.values():
             if not said.settled and self.progress(said):
-                rest_s = (self._length_ms(said) - self.progress(said)) / 1000
-                asyncio.get_running_loop().call_later(rest_s, self._assumed_played, said)
+                self._await_end(said)
 
     def progress(self, utterance: Utterance) -> float:
         """Milliseconds of the item played by now."""
@@ -284,8 +283,15 @@ class RemotePlayback(Playback):
         said.cut, said.elsewhere = True, False
         said.played_bytes = _bytes(said, ms)
 
-    def _assumed_played(self, said: Utterance) -> None:
-        if said.elsewhere and not said.cut:
+    def _await_end(self, said: Utterance) -> None:
+        length_ms = self._length_ms(said)
+        late_s = _SILENT_S + (length_ms - self.progress(said)) / 1000  # the length is an estimate
+        asyncio.get_running_loop().call_later(late_s, self._assumed_played, said, length_ms)
+
+    def _assumed_played(self, said: Utterance, length_ms: float) -> None:
+        if said.elsewhere and not said.cut and self._length_ms(said) > length_ms:
+            self._await_end(said)  # more was generated meanwhile
+        elif said.elsewhere and not said.cut:
             said.trace.audio_bytes = said.played_bytes = _bytes(said, self._length_ms(said))
             said.elsewhere = False
             self.moved.set()

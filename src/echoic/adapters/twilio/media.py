@@ -29,7 +29,7 @@ from starlette.websockets import WebSocket
 
 from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone, PhoneCall
-from echoic.adapters.twilio.relay import KEYS_S, closed, expect_another, messages, opened_socket, sent
+from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
 from echoic.errors import EchoicError, InvalidInput, NotOpen, brief
 from echoic.session import Frame, VoiceSession
 from echoic.session.playback import SAMPLE_BYTES
@@ -38,6 +38,8 @@ Samples = NDArray[np.int16]
 """Shape (n,): mono, -32768 to 32767."""
 
 TELEPHONE_HZ: Final = 8000
+KEYS_S: Final = 10.0
+"""Seconds after which a key begins anew: long enough to look up the rest of a code."""
 SILENCE: Final = b"\xff"
 """One sample of silence in mu-law: G.711 sends all ones for 0."""
 
