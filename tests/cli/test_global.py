@@ -69,6 +69,13 @@ def test_the_same_file_twice_changes_nothing(echoic, tmp_path):
     assert FACTS[1] in echoic("query", "do you ship worldwide?", "--user", "bob").out
 
 
+def test_a_rule_is_no_front_matter_and_what_follows_a_comment_is_a_fact(echoic, tmp_path):
+    file = tmp_path / "about.md"
+    file.write_text("---\n- Open Sundays.\n---\n<!-- hours --> We close at 5.\n")
+    assert echoic("global", "set", "--from", str(file)).code == 0
+    assert texts(echoic) == ["Open Sundays.", "We close at 5."]
+
+
 def test_json_lines_name_their_keys_and_edit_what_is_there(echoic, tmp_path):
     file = tmp_path / "facts.jsonl"
     lines = [

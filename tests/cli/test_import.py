@@ -238,6 +238,23 @@ def test_history_that_is_refused_costs_that_memory(echoic, document):
     assert (ran.code, ran.json["data"]["skipped"], ran.json["data"]["new"]) == (3, 1, 1)
 
 
+def test_a_fact_that_was_over_and_holds_again_is_known(echoic, document):
+    over = {
+        "fact": "Lives in Leeds",
+        "created_at": "2024-01-01T00:00:00Z",
+        "invalid_at": "2025-02-01T00:00:00Z",
+    }
+    again = {"fact": "Lives in Leeds", "created_at": "2026-01-01T00:00:00Z"}
+    name = str(document("zep.json", {"edges": [over, again]}))
+    command = ("import", name, "--user", "ana", "--json")
+    assert echoic(*command).json["data"]["new"] == 2
+    (known,) = [m for m in echoic("export", "--user", "ana").json["memories"] if not m.get("valid_until")]
+    assert known["text"] == "Lives in Leeds"
+    assert echoic(*command).json["data"]["new"] == 0
+    assert echoic("delete", "--id", known["id"], "--user", "ana").code == 0
+    assert echoic(*command).json["data"]["new"] == 0
+
+
 def test_what_was_deleted_since_is_not_brought_back_by_the_same_file(echoic, document):
     name = str(document("ana.json", {"facts": [{"content": "Has a cat", "category": "fact"}]}))
     assert echoic("import", name).code == 0

@@ -100,6 +100,11 @@ async def test_a_correction_of_something_else_moves_nobody(ana, lines):
             ("My email is ruth@acme.com.", ">Was it rut@acme.com?", "No, ruth7@acme.com."),
             {"email": "ruth7@acme.com"},
         ),
+        (
+            ("I live at 12 Park Road.", ">What's the address again?", "Sorry, 14 Park Road."),
+            {"address": "14 Park Road"},
+        ),
+        (("My name is Ruth.", ">Sorry, who?", "No, Rachel."), {"user_name": "Rachel"}),
         (("I'm a nurse.", ">Would you like a doctor?", "No, a plumber."), {"occupation": "nurse"}),
     ],
 )
@@ -283,6 +288,9 @@ async def test_a_correction_of_a_second_sister_leaves_the_first(ana):
         ("I live at 12 Park Road in York.", "My new address is 14 Elm Close.", {"address": "14 Elm Close"}),
         ("I work at Google.", "I work at a bank now.", {"workplace": "a bank"}),
         ("I work at a bank.", "I work at Google now.", {"employer": "Google"}),
+        ("My name is Ruth Baker.", "Please just call me Ruth from now on.", {"user_name": "Ruth"}),
+        ("My name is Ruth Baker.", "Call me Ruth.", {"user_name": "Ruth"}),
+        ("I work at Tesco Bank.", "I work at Tesco now.", {"employer": "Tesco"}),
     ],
 )
 async def test_a_new_value_replaces_the_old_one(ana, first, later, left):
@@ -302,6 +310,14 @@ async def test_a_new_value_replaces_the_old_one(ana, first, later, left):
         (["My birthday is May 3rd 1962.", "My birthday is the third of May."], ["May 3, 1962"]),
         (["My birthday is May 3rd 1962.", "My birthday is the fourth of May."], ["May 4"]),
         (["I live in Leeds.", "I live in Bristol."], ["Bristol"]),
+        (
+            ["My address is 12 High Street, Leeds.", "I moved to Leeds in 2010."],
+            ["12 High Street, Leeds", "Leeds"],
+        ),
+        (["My address is 12 High Street.", "We moved to Leeds ten years ago."], ["12 High Street", "Leeds"]),
+        (["My address is 12 High Street.", "We've moved to Octopus."], ["12 High Street", "Octopus"]),
+        (["I work for Bupa.", "I work at the clinic in town."], ["Bupa", "the clinic"]),
+        (["I left my job at Tesco over the holidays."], []),
     ],
 )
 async def test_what_is_less_precise_or_not_new_ends_nothing(ana, calls, left):

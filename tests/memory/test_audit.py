@@ -199,6 +199,21 @@ async def test_a_beginning_that_was_cut_off_is_noticed_unless_it_was_removed_by_
         log.entries()
 
 
+def test_a_log_is_never_without_the_entry_that_says_what_was_removed(tmp_path, monkeypatch):
+    log = ChainedLog(tmp_path / "audit.jsonl")
+    log.append(*({"at": f"2026-01-0{day}", "did": "read"} for day in range(1, 6)))
+
+    def full(*_given, **_more):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(log, "_append", full)
+    assert log.remove_before("2026-01-03", {"at": "2026-01-06", "did": "prune"}) == 2
+    monkeypatch.undo()
+    assert (log.entries()[0]["n"], log.entries()[-1]["removed"]) == (3, 2)
+    log.append({"at": "2026-01-07", "did": "read"})
+    assert [entry["n"] for entry in log.entries()] == [3, 4, 5, 6, 7]
+
+
 async def test_an_audit_log_needs_a_folder():
     with pytest.raises(echoic.InvalidInput, match="compliance"):
         echoic.open("memory://", embedder="lexical", audit=True)

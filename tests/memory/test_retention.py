@@ -99,6 +99,19 @@ async def test_an_old_version_of_what_was_said_again_takes_no_fresh_words_along(
         assert "London" not in turn.text
 
 
+async def test_what_waits_to_become_global_goes_with_the_memory_it_was_made_of(tmp_path, clock):
+    store = store_of(f"sqlite:///{tmp_path}/echoic.db")
+    service = MemoryService(
+        store, LexicalEmbedder(), clock=clock, keep_for="memories=30", global_writes="propose"
+    )
+    async with service:
+        await service.user("ana").set("opening_hours", "The store is open Monday to Friday, ten to five.")
+        assert len(await service.proposals().list()) == 1
+        clock.days = 31
+        assert await service.enforce_retention() == 1
+        assert await service.proposals().list() == []
+
+
 async def test_the_background_does_it(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(retention, "_SWEEP_AFTER_S", 0.0)
     monkeypatch.setattr(retention, "_SWEEP_EVERY_S", 0.01)

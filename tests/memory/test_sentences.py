@@ -334,6 +334,7 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "I drive a white van. || I sold the white van.",
         "My scan is on the ninth. || They moved my scan to the tenth.",
         "My mum has dementia. || My mum passed away last year.",
+        "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):

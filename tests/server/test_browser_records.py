@@ -171,7 +171,7 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
     await running.memory.global_facts().set("note", HOSTILE)
     file = tmp_path / "facts.md"
     file.write_text(
-        "---\nowner: Olga\n---\n# Facts\n<!-- not for callers:\n- the margin is 40 %\n-->\n<!-- nor this -->\n"
+        "---\nowner: Olga\n---\n# Facts\n<!-- not for callers:\n- the margin is 40 %\n-->\n<!-- nor this --> Dogs are welcome.\n"
         '- We ship worldwide\n  in 3 to 5 days.\n{"key": "phone", "text": "Ring twice."}\n{bad\n'
     )
     async with visiting(
@@ -191,8 +191,8 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
             "We ship worldwide in 3 to 5 days."
         )
         await expect(page.get_by_text("Line 12: it is not JSON.")).to_be_visible()
-        await page.get_by_role("button", name="Write 2 facts").click()
-        await expect(page.get_by_role("status")).to_contain_text("2 new")
+        await page.get_by_role("button", name="Write 3 facts").click()
+        await expect(page.get_by_role("status")).to_contain_text("3 new")
         await card(page, "phone").get_by_role("button", name="Edit").click()
         await card(page, "phone").get_by_label("What every caller is told").fill("Ring three times.")
         await card(page, "phone").get_by_role("button", name="Save").click()

@@ -157,6 +157,8 @@ def _why(memory: Memory) -> str:
 
 _BULLET: Final = re.compile(r"(?:[-*+\u2022]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 # A heading, a rule, the border of a table, a fence.
+_FIELD: Final = re.compile(rb"[\w-]+[ \t]*:")
+"""How front matter begins."""
 _NO_FACT: Final = re.compile(r"#{1,6}(?:\s|$)|[-*_=|: ]{3,}$|```|~~~|-$")
 _EMPHASIS: Final = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 _MOST_BYTES: Final = 4 * MAX_TEXT_BYTES
@@ -193,7 +195,7 @@ def _lines(source: ImportSource) -> Iterator[tuple[int, str | bytes]]:
             text = line.strip()
             if number <= front or comment or text.startswith("<!--"):
                 comment = number > front and "-->" not in text
-                text = ""
+                text = "" if number <= front else text.partition("-->")[2].strip()
             bullet = _BULLET.match(text)
             if begun and text and line[0].isspace() and not bullet and not _NO_FACT.match(text):
                 begun = begun[0], f"{begun[1]} {text}"
@@ -217,6 +219,8 @@ def _end_of_front_matter(source: ImportSource) -> int:
         for number, raw in enumerate(iter(lambda: stream.readline(_MOST_BYTES), b""), 1):
             text = raw.removeprefix(BOM_UTF8).rstrip()
             if number == 1 and text != b"---":
+                break
+            if number == 2 and not _FIELD.match(text):  # a rule, and no front matter
                 break
             if number > 1 and text in {b"---", b"..."}:
                 return number

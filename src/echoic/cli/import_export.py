@@ -45,6 +45,7 @@ from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Turn
 if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
+    from echoic.types import Category, Memory
 
 BATCH = 200
 """Items per write to the store."""
@@ -133,7 +134,9 @@ class Importer:
         self._deployment = deployment
         self._whose = whose
         self._known: dict[str, set[str]] = {}
-        self._past: dict[str, set[tuple[str, str]]] = {}
+        self._past: dict[str, list[Memory]] = {}
+        self._over: set[Any] = set()
+        """Ids of memories that the source itself says are over."""
         self._talks: dict[tuple[str, str], None] = {}
         self.new = 0
         """Memories, turns and conversations that were not stored before."""
@@ -182,6 +185,7 @@ class Importer:
             try:
                 if isinstance(item, Exported):
                     self.new += await user.restore(item.document)
+                    self._over |= {memory.get("id") for memory in item.document.get("memories", ())}
                 elif isinstance(item, Directed):
                     self.new += await _directed(user, item)
             except InvalidInput as error:
@@ -194,8 +198,9 @@ class Importer:
         name = user.scope.user or ""
         if name not in self._known:
             self._known[name] = {memory.id for memory in await user.facts()}
-            self._past[name] = {(m.text, m.category) for m in await user.past() if m.key is None}
-        before, past = self._known[name], self._past[name]
+            self._past[name] = [memory for memory in await user.past() if memory.key is None]
+        before = self._known[name]
+        past = {(m.text, m.category) for m in self._past[name] if m.id not in self._over}
         # concurrently: the store's writer commits waiting writes together
         storing = [_remembered(user, item, past) for item in items.values()]
         done = await asyncio.gather(*storing, return_exceptions=True)
@@ -224,7 +229,7 @@ async def _directed(user: UserMemory, item: Directed) -> int:
     return int(not known)
 
 
-async def _remembered(user: UserMemory, item: ImportedMemory, past: set[tuple[str, str]]) -> str | None:
+async def _remembered(user: UserMemory, item: ImportedMemory, past: set[tuple[str, Category]]) -> str | None:
     """The id of the memory that stores `item`; None if it was deleted or corrected: its text is in `past`."""
     if item.key is None:
         from echoic.secrets import mask

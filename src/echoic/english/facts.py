@@ -197,10 +197,15 @@ def moved_to(spot: Spot) -> RuleReading | None:
         return None
     [heard] = found.heard
     sure = spot.match.group().endswith(_WAYS) or _SUPPLIERS.isdisjoint(fold(heard.text).split())
-    heard = replace(heard, ends=("address",), confidence=heard.confidence if sure else INFERRED)
+    ends = () if said.match(_MOVED_ONCE, found.end) else ("address",)
+    heard = replace(heard, ends=ends, confidence=heard.confidence if sure else INFERRED)
     return RuleReading((heard,), found.end)
 
 
+# The address that is known may be later.
+_MOVED_ONCE: Final = re.compile(
+    r"(?:back )?in (?:19|20)[0-9]{2} |(?:[a-z0-9]{1,12} ){1,3}years? ago |(?:when|as a) "
+)
 _SUPPLIERS: Final = (words("facts.suppliers") | FIRMS) - PLACES
 _WAYS: Final = tuple(f"{way} to " for way in "back over out down up".split())
 

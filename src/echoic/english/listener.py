@@ -103,6 +103,7 @@ _PASSING_KEYS: Final = ("home", "employer", "workplace", "occupation", "industry
 _UNSAID: Final = pattern("guards.unsaid")
 # The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
+_OF_FAMILY: Final = re.compile(r"in (?:the|our|my) family ")
 _JOKE: Final = pattern("guards.joke")
 # Words that restrict a denial to a part of the time.
 _LIMITED: Final = pattern("guards.limited")
@@ -326,7 +327,8 @@ class _Passage:
         """`reading` with its condition; None if it cannot hold under one."""
         start = self._said.at.get(spot.match.start())
         led = self._led[0] if self._led and start == self._led[1] else None
-        if denied and (phrases.condition_after(self._said, reading.end) or self._limits(reading.end)):
+        lasting = denied and not spot.match.group().rstrip().endswith((" job at", " job with"))
+        if lasting and (phrases.condition_after(self._said, reading.end) or self._limits(reading.end)):
             return None  # "I don't live in Leeds all the time" denies only a part
         able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
         if not able:
@@ -573,6 +575,7 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         or said.match(_UNSAID, end)
         or (not denied and said.match(_ENDED, end))
         or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
+        or (key.startswith("allergy:") and said.match(_OF_FAMILY, end))
         or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
     )
     return bool(takes_back) or (asks and not _asks_later(said, end))

@@ -289,6 +289,10 @@ _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("a
 # Somebody or something else that a question may be about.
 _OTHERS: Final = pattern("answers.others")
 _ADDRESSED: Final = re.compile(r"\byou(?:r|rs|'re|'ve|'d)?\b")
+# What the answer is for, which says nothing about whose it is.
+_PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
+_FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
+_ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
@@ -314,10 +318,13 @@ def _opening(asked: Sequence[Sentence]) -> str:
     for found, begun in _OPENINGS:
         if match := found.search(line):
             named = match.groupdict()
-            # "And the date of birth?" may be about whom the sentence before names
-            alone = named or _ADDRESSED.search(line)
-            about = line if alone else "".join(one.line for one in asked)[-_QUESTION:]
-            other = _OTHERS.search(about.replace(named.get("thing", "\0"), ""))
+            about = _PURPOSE.sub("", line)
+            if not (named or _ADDRESSED.search(line)):
+                # "And the date of birth?" may be about whom the sentence before names
+                about += " ".join(_ABOUT.findall(asked[-2].line[-_QUESTION:])) if asked[1:] else ""
+            elif _ADDRESSED.search(match.group()):
+                about = _FIRM.sub("", about)  # "any allergies the restaurant should know about?"
+            other = _OTHERS.search(about.replace(named.get("thing") or "\0", ""))
             return "" if other else begun.format(**named)
     return ""
 

@@ -211,12 +211,17 @@ class ChainedLog:
         StoreCorrupt.
         """
         with self._thread_lock, locked(self._lock):
-            entries, _ = self.read()
+            entries, head = self.read()
             keep = next((i for i, entry in enumerate(entries) if entry["at"] >= at), len(entries))
             keep = min(keep, max(0, len(entries) - 1))  # the last one stays: the chain goes on from it
             if not keep:
                 return 0
-            lines = self.path.read_bytes().splitlines(keepends=True)[keep:]
+            raw = self.path.read_bytes()
+            lines = raw[: raw.rfind(b"\n") + 1].splitlines(keepends=True)[keep:]
+            # in the same file as the rest: without this entry the beginning counts as cut off
+            removal = {"n": entries[-1]["n"] + 1, "prev": head, **note}
+            removal |= {"removed": keep, "first": entries[keep]["n"]}
+            lines.append(json.dumps(removal, ensure_ascii=True).encode() + b"\n")
             new = self.path.with_name(self.path.name + "-new")
             fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(fd, "wb") as file:
@@ -224,8 +229,7 @@ class ChainedLog:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self.path)
-            removal = {**note, "removed": keep, "first": entries[keep]["n"]}
-            self._append((removal,), durable=True)
+            _sync_folder(self.path.parent)
         return keep
 
 

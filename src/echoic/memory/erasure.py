@@ -96,7 +96,7 @@ class Erasing:
     """Erasures of one user.
 
     `spared` records, as (kind, id), stay as they are where they repeat what is forgotten, and so does what
-    others see; None: nothing stays.
+    is global; None: nothing stays.
     """
 
     def __init__(self, parts: Parts, scope: Scope, *, spared: Collection[Name] | None = None) -> None:
@@ -306,9 +306,9 @@ class Erasing:
 
     async def _shared(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for what others see of `memories`."""
-        if self._spared is not None:
-            return []
-        return _drops(await shared_of(self._parts.store, self._scope, memories))
+        shared = await shared_of(self._parts.store, self._scope, memories)
+        # what is global belongs to the deployment; what only waits to be is the user's
+        return _drops([one for one in shared if self._spared is None or one.kind == PROPOSAL])
 
     async def _gone(self, drops: Sequence[Drop]) -> list[Erased]:
         """Erase `drops` from the scope of everyone."""

@@ -346,7 +346,7 @@ def marker_of(one: SecretSpan) -> str:
 _IDS = re.compile(r"(?:^|_|(?<=[a-z]))(?:(?<!sa)(?<!pa)id|Id|ids|uuid|handle|hash|digest|etag)$")
 # Names of official numbers, which are no ids of a program.
 _OFFICIAL = re.compile(
-    r"\b(?:national|tax(?:payer)?|passport|government|gov|citizen|resident|voter|licen[cs]e)"
+    r"\b(?:national|tax(?:payer)?|passport|government|gov|citizen|voter|driv(?:ers?|ing) licen[cs]e)"
     r"(?: identity| card| document)? id$"
 )
 # Ids of accounts and of keys that begin as keys do.

@@ -357,7 +357,10 @@ class Reconciler:
         same = newest if newest and newest.current and _same_value(newest, memory) else None
         same = same or (None if newest and newest.current else await self._duplicate(memory))
         less = newest is not None and newest.current and _only_less(memory, newest)
-        cut = newest is not None and newest.current and not fact.instead and _only_begins(memory, newest)
+        less_said = (
+            newest is not None and newest.current and not fact.instead and _only_begins(memory, newest)
+        )
+        cut = less_said and not any(_renews(memory.text, turn.heard_text) for turn in cited)
         same = newest if less or cut else same
         if same is not None and memory.context and not same.context:  # add the condition to the known memory
             new = replace(memory, key=same.key, text=same.text, statement=same.statement)
@@ -368,7 +371,7 @@ class Reconciler:
             kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
             self._keep(kept)
             if kept.key == fact.key:
-                await self._end_old(fact, kept)
+                await self._end_old(fact, kept, cited)
 
     async def _beside(self, memory: Memory, fact: Fact, newest: Memory) -> tuple[Memory, Memory | None]:
         """`memory` under the key where it stands beside `newest`, and the newest version of that key; both
@@ -382,11 +385,17 @@ class Reconciler:
         memory = replace(memory, key=key, confirmed=memory.confirmed and not fact.tentative)
         return memory, await self._ledger.newest(key, self._ledger.scope.user)
 
-    async def _end_old(self, fact: Fact, new: Memory) -> None:
-        """End what the new value of a slot makes old: other slots, and itself where it was tentative."""
-        for key in (*fact.ends, *([f"home:{slug(new.text)}"] if fact.key == "home" else ())):
+    async def _end_old(self, fact: Fact, new: Memory, cited: Sequence[Turn]) -> None:
+        """End what the new value of a slot makes old: other slots, and itself where it was tentative.
+
+        "I work for the NHS" ends no "I work at the hospital", and a move ends no address in the same town.
+        """
+        changed = fact.key == "home" or any(_NEW.search(turn.heard_text.casefold()) for turn in cited)
+        ends = fact.ends if changed and not fact.tentative else ()
+        for key in (*ends, *([f"home:{slug(new.text)}"] if fact.key == "home" else ())):
             old = await self._ledger.current(key, self._ledger.scope.user)
-            if old is not None and old.valid_from < new.valid_from:
+            there = key == "address" and old is not None and mentions(old.text, new)
+            if old is not None and old.valid_from < new.valid_from and not there:
                 await self._ledger.give_way(old, new, new.valid_from)
                 self._superseded.append(old.id)
 
@@ -562,6 +571,17 @@ class Reconciler:
         if memory is not None:
             self._retracted.append(memory)
             self._kept = [kept for kept in self._kept if kept.id != memory.id]
+
+
+_NEW: Final = re.compile(r"\b(?:now|moved|started|joined|switched|new)\b")
+"""Words that say that somebody changed jobs."""
+
+
+def _renews(text: str, said: str) -> bool:
+    """Whether `said` gives a shorter value as a new one: "call me Ruth", "I'm at Tesco now"."""
+    value = re.escape(text.casefold())
+    before = r"(?:calls? me|go(?:es)? by|now|changed to|moved to)(?: just| called| at| for| in)?"
+    return bool(re.search(rf"\b{before} {value}\b|\b{value} now\b", said.casefold()))
 
 
 def _only_from(turns: frozenset[str], memory: Memory) -> bool:

@@ -59,7 +59,7 @@ _PARTED: Final = re.compile(r"\b(?:divorced|split up|broke up|passed away|died|(
 """Words that end everything about a person or an animal."""
 _WHEN: Final = re.compile(
     r".*\d.*|first|second|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|twentie|thirtie|[a-z]+teen)th|"
-    rf"tomorrow|today|noon|morning|afternoon|evening|{'|'.join(MONTHS)}"
+    rf"tomorrow|today|tonight|week|weekend|fortnight|month|noon|morning|afternoon|evening|{'|'.join(MONTHS)}"
 )
 _OTHERS: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "child", "children", "pet", "pets")).split("|")
@@ -68,7 +68,10 @@ _OTHERS: Final = frozenset(
     neighbor friend friends brothers sisters colleague""".split()
 )
 """Words for people and animals in the speaker's life. Not a doctor, who takes the speaker off something."""
-_PURPOSE: Final = re.compile(r"\bfor (?:my|our|the) (\w+)")
+_PURPOSE: Final = re.compile(
+    r"\bfor (?:my|our|the) (?!(?:moment|time|last|past|next|first|whole|rest|foreseeable|summer|winter|"
+    r"week|month|year|day)\b)(\w+)"
+)
 _DENIED: Final = re.compile(r"(?:\b(?:not|no longer|any ?more)|n't)\b", re.IGNORECASE)
 _PAST: Final = re.compile(r"(?:i|we) (?:(?:was|were) (?:at|with|on)|used to)\b", re.IGNORECASE)
 _AS_OF_NOW: Final = re.compile(r"\b(?:now|nowadays|these days)\b", re.IGNORECASE)
@@ -142,7 +145,8 @@ def _shared(new: Statement, old: Statement, line: str) -> frozenset[str] | None:
         return _about(line.split()) & _about(old.words)
     shared = (_stems(line.split()) & _stems(old.words)) - _stems([theirs]) - _HAVING
     # "my mum has dementia", "my mum moved in with us"
-    return None if not shared and new.kind in _MANY else shared
+    now = [word for word in new.words if word != "now"]
+    return None if not shared and new.kind in _MANY and not _other_number(now, old.words) else shared
 
 
 def _ends(new: Statement, old: Statement, alike: float, line: str, shared: frozenset[str]) -> bool:

@@ -27,12 +27,14 @@ function lines(file) {
   let open = false;
   let comment = false;
   const all = file.replace(/^\ufeff/, "").split(/\r?\n/);
-  const front = /^---\s*$/.test(all[0]) ? all.findIndex((line, at) => at && /^(?:---|\.\.\.)\s*$/.test(line)) : -1;
+  // a rule of Markdown looks alike, but has no field after it
+  const opens = /^---\s*$/.test(all[0]) && /^[\w-]+[ \t]*:/.test(all[1] ?? "");
+  const front = opens ? all.findIndex((line, at) => at && /^(?:---|\.\.\.)\s*$/.test(line)) : -1;
   for (const [at, raw] of all.entries()) {
     let text = raw.trim();
     if (at <= front || comment || text.startsWith("<!--")) {
       comment = at > front && !text.includes("-->");
-      text = "";
+      text = at > front && !comment ? text.slice(text.indexOf("-->") + 3).trim() : "";
     }
     const bullet = text.match(BULLET);
     const none = !text || NO_FACT.test(text);
