@@ -453,9 +453,8 @@ class UserMemory:
         await load("echoic.memory.conversation")
         from echoic.memory.conversation import open_conversation
 
-        seen = self._seen.store
         return await open_conversation(
-            self._parts, self.scope, conversation_id, agent, begin=begin, seen=seen
+            self._parts, self.scope, conversation_id, agent, begin=begin, seen=lambda: self._seen.store
         )
 
     async def conversations(
@@ -519,7 +518,10 @@ class UserMemory:
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         masked = partial(self._parts.write_filter.value, self.scope)
-        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
+        told = None if self._visible.is_whole else self._visible.most
+        return await keep_result(
+            self._parts.store, self.scope, conversation_id, result, masked=masked, told=told
+        )
 
     async def fail(self, conversation_id: str) -> Conversation:
         """Mark a task as failed. Its turns stay and are learned from like any others."""
