@@ -82,12 +82,22 @@ async def test_a_brief_keeps_its_deadline_while_the_store_hangs(memory, monkeypa
     for verb in ("read", "scan"):
         monkeypatch.setattr(InMemoryStore, verb, hanging)
     async with asyncio.timeout(30):
-        made = await ana.brief(asked, deadline_ms=200)
+        made = await ana.brief(asked, deadline_ms=2_000)
     assert "The quiet coach" in made.text
     assert "Where on the train" not in made.text
     assert "3 May 2026" in made.text, "days are told in the zone known last"
     with pytest.raises(InvalidInput):
         await ana.brief(asked, deadline_ms="soon")
+
+
+async def test_a_brief_whose_embedding_is_late_tells_days_in_the_users_zone(memory, monkeypatch):
+    ana = memory.user("ana")
+    await ana.set("timezone", "Hawaii")
+    await talk(ana, "call", ("user", "I water the ferns on the balcony."))
+    recaller = memory._parts.recaller
+    wait, late = recaller._wait, asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(recaller, "_wait", lambda _, until: wait([late], until))
+    assert "3 May 2026" in (await ana.brief("ferns", deadline_ms=50)).text
 
 
 async def test_a_memory_stands_for_the_turn_it_was_learned_from(memory):

@@ -362,3 +362,71 @@ async def test_off_the_record_destroys_nothing_above_the_callers_level(memory):
     await (await ana.conversation("open")).append(Turn(speaker="user", text="I like the aisle."))
     await (await attested.conversation("open")).off_the_record()
     assert await ana.find_conversation("open") is None
+
+
+async def test_off_the_record_destroys_what_callers_of_the_level_added_from_any_process(tmp_path):
+    url = f"sqlite:///{tmp_path}/echoic.db"
+    async with echoic.open(url, embedder="lexical") as one, echoic.open(url, embedder="lexical") as other:
+        began = await one.user("ana").at("attested").conversation("call")
+        await began.append(Turn(speaker="user", text="I live in Porto and have diabetes.", id="asked"))
+        await began.append(Turn(speaker="agent", text="Diabetes, noted. We open at nine."))
+        await began.truncate(words=2, after="asked")
+        await one.user("ana").at("attested").add_result("call", "note", "diabetes")
+        await began.store("diabetes call", "They have diabetes.")
+        await began.distil()
+        stranger = await other.user("ana").at("unattested").conversation("call")
+        with pytest.raises(NotAllowed):
+            await stranger.off_the_record()
+        assert len(await one.user("ana").history("home")) == 1, "control"
+        await (await other.user("ana").at("attested").conversation("call")).off_the_record()
+        assert await one.user("ana").history("home") == []
+        assert await one.user("ana").find_conversation("call") is None
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path.name for path in files if b"iabetes" in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize("kind", ["turn", "result"])
+async def test_off_the_record_destroys_nothing_that_a_caller_who_is_told_more_added(memory, kind):
+    """Neither where a caller of this level began the conversation."""
+    ana = memory.user("ana")
+    began = await ana.at("attested").conversation("call")
+    await began.append(Turn(speaker="user", text="I have asthma."))
+    if kind == "turn":
+        await (await ana.conversation("call")).append(Turn(speaker="user", text="I have diabetes."))
+    else:
+        await ana.add_result("call", "note", "diabetes")
+    with pytest.raises(NotAllowed):
+        await began.off_the_record()
+    task = await ana.task("call")
+    assert "diabetes" in f"{task.turns} {task.results}"
+
+
+async def test_whose_a_turn_is_stays_known_when_it_is_rewritten(memory):
+    ana = memory.user("ana")
+    attested = ana.at("attested")
+    began = await attested.conversation("call")
+    await began.append(Turn(speaker="user", text="I have asthma. My dog is called Rex.", id="both"))
+    await began.append(Turn(speaker="user", text="I live in Porto, and I have diabetes.", id="home"))
+    await began.distil()
+    await ana.delete("home")
+    await ana.forget(key="home")
+    left = [turn.text for turn in (await ana.task("call")).turns]
+    assert "Porto" not in f"{left}"
+    assert "asthma" in f"{left}"
+    await began.off_the_record()
+    assert await ana.find_conversation("call") is None
+
+
+async def test_a_proof_in_mid_call_reaches_the_open_conversation(memory):
+    caller = memory.user("ana").at("attested")
+    call = await caller.conversation("call")
+    await call.append(Turn(speaker="user", text="I have asthma."))
+    assert await call.turns() == []
+    caller.step_up("proved")
+    await call.append(Turn(speaker="user", text="I have diabetes."))
+    await caller.add_result("call", "note", "diabetes")
+    assert len(await call.turns()) == 2
+    with pytest.raises(NotAllowed):
+        await (await memory.user("ana").at("attested").conversation("call", begin=False)).off_the_record()
+    await call.off_the_record()
+    assert await memory.user("ana").find_conversation("call") is None

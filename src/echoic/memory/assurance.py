@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, get_args
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.profile import DIRECTIVES
-from echoic.memory.records import MEMORY, SAID
+from echoic.memory.records import MEMORY, SAID, TOLD
 from echoic.memory.sharing.gate import contacts
 from echoic.secrets.masking import MARKER
 from echoic.stores.apply import strings
@@ -122,6 +122,10 @@ class Visibility:
         key = record.key if record.kind == MEMORY else None
         return self.shows(key, *strings([record.data.get(field) for field in fields]))
 
+    def added(self, record: Record) -> bool:
+        """Whether `TOLD` says that whoever added a turn or result was told no more than this caller."""
+        return record.data.get(TOLD) in SENSITIVITIES[: SENSITIVITIES.index(self.most) + 1]
+
     def needed(self, what: str) -> None:
         """Raise NotAllowed for the operation `what` if anything is withheld from the caller."""
         if not self.is_whole:
@@ -140,7 +144,7 @@ class VisibleStore:
     """A store whose reads are limited to what one caller may be told; writes pass unchanged."""
 
     def __init__(self, store: Store, visibility: Visibility) -> None:
-        self._store, self._visibility = store, visibility
+        self._store, self.visibility = store, visibility
 
     def __getattr__(self, name: str) -> Any:
         if name == "latest":  # it would pass by what is withheld; `scan` does not
@@ -173,7 +177,7 @@ class VisibleStore:
         return found[:limit]
 
     def _seen(self, scope: Scope, records: Iterable[Record]) -> list[Record]:
-        return [record for record in records if self._visibility.record(scope, record)]
+        return [record for record in records if self.visibility.record(scope, record)]
 
 
 def _said(hit: Hit) -> list[str | None]:

@@ -121,17 +121,6 @@ class PendingTurns:
 
     def __init__(self) -> None:
         self._said: OrderedDict[tuple[Scope, str], tuple[float, list[tuple[Turn, bool]]]] = OrderedDict()
-        self._begun: OrderedDict[tuple[Scope, str], None] = OrderedDict()
-
-    def note_begun(self, scope: Scope, conversation: str) -> None:
-        """Note that a caller who is not told everything began a conversation in this process."""
-        self._begun[scope, conversation] = None
-        while len(self._begun) > _MOST_CONVERSATIONS:
-            self._begun.popitem(last=False)
-
-    def has_begun(self, scope: Scope, conversation: str) -> bool:
-        """Whether that was noted, for one of the last conversations."""
-        return (scope, conversation) in self._begun
 
     def add(self, scope: Scope, conversation: str, turns: Sequence[Turn], *, learn: bool) -> None:
         """Hold `turns`, each once; of a very long conversation only the last ones."""

@@ -15,15 +15,17 @@ from rapidfuzz.distance import DamerauLevenshtein
 from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
-from echoic.memory.assurance import PROVE
+from echoic.memory.assurance import PROVE, Visibility, VisibleStore
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import REASONS, SPOKEN, Verdict, close_answer, read_answers, verdict, write_answer
 from echoic.memory.records import (
     CONVERSATION,
+    MEMORY,
     TURN,
     conversation_of,
     cursor_of,
     memory_id,
+    memory_of,
     recalled_turn,
     record_of_conversation,
     record_of_turn,
@@ -63,17 +65,27 @@ class OpenConversation:
         conversation_id: str,
         agent: str | None,
         *,
-        seen: Store | None = None,
+        seen: Callable[[], Store] | None = None,
     ) -> None:
         self._parts = parts
-        self._seen = parts.store if seen is None else seen
-        """The store, limited to what the holder of this handle may be told."""
+        self._seeing = seen
         self._scope = scope
         self._agent = agent
         self._noted = False
         self.id = conversation_id
         self.verdict: Verdict = "keep"
         """Whether the conversation is kept, as last read."""
+
+    @property
+    def _seen(self) -> Store:
+        """The store, limited to what the holder of this handle may be told; a `step_up` applies to it."""
+        return self._parts.store if self._seeing is None else self._seeing()
+
+    @property
+    def _visible(self) -> Visibility | None:
+        """What the holder of this handle may be told; None if everything."""
+        seen = self._seen
+        return seen.visibility if isinstance(seen, VisibleStore) else None
 
     @property
     def silent(self) -> bool:
@@ -121,6 +133,7 @@ class OpenConversation:
         """`new` as stored; None if consent forbids it."""
         # a turn of a forgotten conversation would be found, but never learned from, listed or exported
         open_still = Require(kind=CONVERSATION, id=self.id)
+        told = None if self._visible is None else self._visible.most
         wanted: dict[str, Turn] = {}
         for turn in new:
             wanted.setdefault(turn.id, turn)  # the same id twice in one call, as in two calls
@@ -128,7 +141,8 @@ class OpenConversation:
         while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
                 puts = [
-                    Put.over(None, record_of_turn(turn, unlearned=not learn)) for turn in missing.values()
+                    Put.over(None, record_of_turn(turn, unlearned=not learn, told=told))
+                    for turn in missing.values()
                 ]
                 prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
                 await self._parts.store.write(self._scope, prepared)
@@ -151,7 +165,7 @@ class OpenConversation:
 
         Raises:
             NotAllowed: the user's data is on legal hold, or what was kept is above the level of this handle
-                and was said before it; nothing more is stored.
+                and was added by a caller who is told more; nothing more is stored.
             StoreUnavailable: some of it may still be stored; call this again.
         """
         return await self._off_the_record(None)
@@ -175,15 +189,23 @@ class OpenConversation:
     async def _withholds(self) -> bool:
         """Whether something that would be destroyed is withheld from the holder of this handle.
 
-        What a caller said in a conversation that they began is theirs to take back.
+        What callers who were told no more added is theirs to take back, with what was learned from it.
         """
         from echoic.memory.erasure import Erasing
 
-        if self._seen is self._parts.store or self._parts.pending.has_begun(self._scope, self.id):
+        visible = self._visible
+        if visible is None:
             return False
         kept = await Erasing(self._parts, self._scope).said_in(self.id)
-        seen = [await self._seen.read(self._scope, one.kind, [one.id]) for one in kept]
-        return not all(seen)
+        turns = {one.id: visible.added(one) for one in kept if one.kind == TURN}
+
+        def theirs(one: Record) -> bool:
+            if one.kind not in {MEMORY, CONVERSATION}:
+                return visible.added(one)
+            source = memory_of(one).source if one.kind == MEMORY else turns
+            return bool(source) and all(turns[name] for name in source)
+
+        return not all(visible.record(self._scope, one) or theirs(one) for one in kept)
 
     async def remember(self) -> None:
         """Note that the user agreed: waiting turns are stored, and those that follow.
@@ -420,8 +442,6 @@ class OpenConversation:
             await self._parts.store.write(self._scope, [Put.over(None, record_of_conversation(new))])
         except WriteConflict:
             return
-        if self._seen is not self._parts.store:
-            self._parts.pending.note_begun(self._scope, self.id)
 
     async def _is_unkept(self) -> bool:
         return self.silent or await self._look() != "keep"
@@ -466,7 +486,13 @@ class OpenConversation:
 
 
 async def open_conversation(
-    parts: Parts, scope: Scope, conversation_id: str, agent: str | None, *, begin: bool, seen: Store
+    parts: Parts,
+    scope: Scope,
+    conversation_id: str,
+    agent: str | None,
+    *,
+    begin: bool,
+    seen: Callable[[], Store],
 ) -> OpenConversation:
     """See `UserMemory.conversation`."""
     name = checked_name(conversation_id, "conversation id") if conversation_id else parts.new_id()

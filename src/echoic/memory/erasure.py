@@ -43,7 +43,7 @@ from echoic.memory.records import (
     hidden_in,
     is_unlearned,
     memory_of,
-    record_of_turn,
+    rewritten_turn,
     scan_all,
     turn_of,
 )
@@ -504,7 +504,7 @@ def _without(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> Turn:
 
 def _record(record: Record, turn: Turn, gone: Sequence[Span]) -> Record:
     hidden = [_moved(span, gone) for span in hidden_in(record) if not _within(span, gone)]
-    return replace(record, data=record_of_turn(turn, unlearned=True, hidden=hidden).data)
+    return rewritten_turn(record, turn, unlearned=True, hidden=hidden)
 
 
 def _within(span: Span, others: Iterable[Span]) -> bool:

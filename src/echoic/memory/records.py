@@ -50,6 +50,9 @@ SAID: Mapping[str, Sequence[str]] = {
     INDEXED_ITEM: ("name", "value", "text"),
 }
 """Per kind, the fields that hold speech, where other texts are names, ids and times."""
+TOLD = "told"
+"""The field of a turn or result with what the caller who added it was told at most (a `Sensitivity`), if not
+everything."""
 
 _PAGE = 1000
 _MEMORY = frozenset(field.name for field in fields(Memory)) - {"id", "key"}
@@ -230,11 +233,13 @@ def memory_of(record: Record) -> Memory:
     return Memory(id=record.id, key=record.key, **data)
 
 
-def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] = ()) -> Record:
+def record_of_turn(
+    turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] = (), told: str | None = None
+) -> Record:
     """`turn` as a record, with its conversation's id as key.
 
     `unlearned`: nothing may be learned from it any more. `hidden`: spans of its heard words that are not
-    recalled.
+    recalled. `told`: see `TOLD`.
     """
     data = {
         "speaker": turn.speaker,
@@ -244,6 +249,7 @@ def record_of_turn(turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span
         "confidence": turn.confidence,
         "unlearned": unlearned or None,
         "hidden": [list(span) for span in joined(hidden)] or None,
+        TOLD: told,
     }
     kept = {name: value for name, value in data.items() if value is not None}
     return Record(kind=TURN, id=turn.id, key=turn.conversation, data=kept)
@@ -259,9 +265,16 @@ def hidden_in(record: Record) -> list[Span]:
     return [(int(first), int(last)) for first, last in record.data.get("hidden", ())]
 
 
-def rewritten_turn(record: Record, turn: Turn) -> Record:
-    """`turn` in place of `record`, keeping the record's other fields."""
-    kept = record_of_turn(turn, unlearned=is_unlearned(record), hidden=hidden_in(record))
+def rewritten_turn(
+    record: Record, turn: Turn, *, unlearned: bool = False, hidden: Iterable[Span] | None = None
+) -> Record:
+    """`turn` in place of `record`, keeping the record's other fields; `hidden` replaces its spans."""
+    kept = record_of_turn(
+        turn,
+        unlearned=unlearned or is_unlearned(record),
+        hidden=hidden_in(record) if hidden is None else hidden,
+        told=record.data.get(TOLD),
+    )
     return replace(record, data=kept.data)
 
 

@@ -28,11 +28,10 @@ from echoic.memory.records import (
     conversation_of,
     cursor_of,
     hidden_in,
-    is_unlearned,
     memory_id,
     memory_of,
     record_of_conversation,
-    record_of_turn,
+    rewritten_turn,
     scan_all,
     turn_of,
 )
@@ -112,10 +111,8 @@ async def _in_turns(
 
 
 def _hidden(record: Record, spans: Sequence[Span], *, unlearned: bool) -> Put:
-    kept = record_of_turn(
-        turn_of(record), unlearned=unlearned or is_unlearned(record), hidden=[*hidden_in(record), *spans]
-    )
-    return Put.over(record, replace(record, data=kept.data))
+    hidden = [*hidden_in(record), *spans]
+    return Put.over(record, rewritten_turn(record, turn_of(record), unlearned=unlearned, hidden=hidden))
 
 
 async def _in_summaries(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Put]:

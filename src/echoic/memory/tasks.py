@@ -17,6 +17,7 @@ from echoic.memory.records import (
     CONVERSATION,
     DISTILLED,
     RESULT,
+    TOLD,
     TURN,
     conversation_of,
     cursor_of,
@@ -287,12 +288,18 @@ async def read_task(store: Store, scope: Scope, conversation: str) -> Task | Non
 
 
 async def keep_result(
-    store: Store, scope: Scope, conversation: str, result: Result, *, masked: Callable[[Any, str], Any]
+    store: Store,
+    scope: Scope,
+    conversation: str,
+    result: Result,
+    *,
+    masked: Callable[[Any, str], Any],
+    told: str | None,
 ) -> Result:
     """Store `result` in `conversation`, or raise InvalidInput; an existing one with its id is returned
     unchanged.
 
-    `masked` removes the secrets from a JSON value, given its name.
+    `masked` removes the secrets from a JSON value, given its name. `told`: see `TOLD`.
     """
     checked_name(result.name, "result name")
     value = masked(_checked_json(result.value, f"result {brief(result.name)}"), result.name)
@@ -301,7 +308,7 @@ async def keep_result(
     if asked is not None:
         asked = masked(_checked_json(asked, f"arguments of {brief(result.name)}"), result.name)
     new = replace(result, id=checked_name(named, "result id"), value=value, arguments=asked)
-    put = Put(record=record_of_result(new, conversation), expect=0)
+    put = Put(record=record_of_result(new, conversation, told=told), expect=0)
 
     async def attempt() -> Result:
         known = await store.read(scope, RESULT, [new.id])
@@ -341,11 +348,13 @@ async def _write_with(
     return changed
 
 
-def record_of_result(result: Result, conversation: str) -> Record:
-    """`result` as a record of `conversation`."""
+def record_of_result(result: Result, conversation: str, *, told: str | None = None) -> Record:
+    """`result` as a record of `conversation`; `told`: see `TOLD`."""
     data = {"name": result.name, "value": result.value, "at": result.at.isoformat()}
     if result.arguments is not None:
         data["arguments"] = dict(result.arguments)
+    if told is not None:
+        data[TOLD] = told
     return Record(kind=RESULT, id=result.id, key=conversation, data=data)
 
 

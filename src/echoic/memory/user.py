@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, tzinfo
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.assurance import Level, Visibility, VisibleStore
-from echoic.memory.concurrency import load
+from echoic.memory.concurrency import load, noted
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
 from echoic.memory.keyed_memories import KeyedMemories
@@ -333,7 +334,10 @@ class UserMemory:
         limit = hits_for(text, budget_tokens)
         asked = SearchOptions(limit, deadline_ms, False, timezone, min_relevance, besides).checked()
         until = Deadline(deadline_ms)
-        return await self._packed(await self._search(text, asked), budget_tokens, asked, until)
+        # read beside the search, which may use up the deadline
+        zone = asyncio.ensure_future(self._times.zone(self.scope, timezone))
+        zone.add_done_callback(noted)  # the search may raise first
+        return await self._packed(await self._search(text, asked), budget_tokens, asked, until, zone)
 
     async def pack(
         self, recall: Recall, *, budget_tokens: int = ANSWER_TOKENS, timezone: str | tzinfo | None = None
@@ -347,12 +351,19 @@ class UserMemory:
         return await self._packed(self._visible.recall(recall), budget_tokens, asked, Deadline(None))
 
     async def _packed(
-        self, recall: Recall, budget_tokens: int, asked: SearchOptions, until: Deadline
+        self,
+        recall: Recall,
+        budget_tokens: int,
+        asked: SearchOptions,
+        until: Deadline,
+        known: asyncio.Future[tzinfo] | None = None,
     ) -> Packed:
         from echoic.memory.block import packed
 
         async def zone() -> tzinfo:
-            return await until.run(self._times.zone(self.scope, asked.timezone)) or self._times.last
+            if known is None:
+                return await self._times.zone(self.scope, asked.timezone)
+            return await until.wait(known) or self._times.last
 
         return await packed(
             self._seen, self.scope, recall, budget_tokens, zone=zone, until=until, left_out=asked.left_out
@@ -442,9 +453,8 @@ class UserMemory:
         await load("echoic.memory.conversation")
         from echoic.memory.conversation import open_conversation
 
-        seen = self._seen.store
         return await open_conversation(
-            self._parts, self.scope, conversation_id, agent, begin=begin, seen=seen
+            self._parts, self.scope, conversation_id, agent, begin=begin, seen=lambda: self._seen.store
         )
 
     async def conversations(
@@ -508,7 +518,10 @@ class UserMemory:
         moment = self._parts.clock() if at is None else checked_time(at, "at")
         result = Result(id=id, name=name, value=value, at=moment, arguments=arguments)
         masked = partial(self._parts.write_filter.value, self.scope)
-        return await keep_result(self._parts.store, self.scope, conversation_id, result, masked=masked)
+        told = None if self._visible.is_whole else self._visible.most
+        return await keep_result(
+            self._parts.store, self.scope, conversation_id, result, masked=masked, told=told
+        )
 
     async def fail(self, conversation_id: str) -> Conversation:
         """Mark a task as failed. Its turns stay and are learned from like any others."""
