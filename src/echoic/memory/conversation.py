@@ -203,7 +203,7 @@ class OpenConversation:
             if one.kind not in {MEMORY, CONVERSATION}:
                 return visible.added(one)
             source = memory_of(one).source if one.kind == MEMORY else turns
-            return bool(source) and all(turns[name] for name in source)
+            return bool(source) and all(turns.get(name) for name in source)
 
         return not all(visible.record(self._scope, one) or theirs(one) for one in kept)
 
