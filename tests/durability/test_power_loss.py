@@ -49,7 +49,7 @@ class Outcome:
         self.cuts += 1
         try:
             survivor = cut.survivor()
-        except (AssertionError, StoreCorrupt, apsw.CorruptError, apsw.NotADBError):
+        except (AssertionError, StoreCorrupt, apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError):
             if not cut.born:
                 self.unborn += 1
                 return

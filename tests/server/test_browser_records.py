@@ -208,7 +208,12 @@ async def test_an_operator_approves_rejects_writes_edits_and_withdraws_what_ever
         await card(page, "opening_hours").get_by_role("button", name="Withdraw").last.click()
         await expect(card(page, "opening_hours")).to_have_count(0)
         known = {memory.text for memory in await running.memory.global_facts().list()}
-        assert known == {HOSTILE, "Ring three times.", "We ship worldwide in 3 to 5 days."}
+        assert known == {
+            HOSTILE,
+            "Ring three times.",
+            "We ship worldwide in 3 to 5 days.",
+            "Dogs are welcome.",
+        }
 
         await page.get_by_role("link", name="History").click()
         await expect(page.locator(".decision").first).to_contain_text("withdrawn")
