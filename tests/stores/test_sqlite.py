@@ -132,6 +132,17 @@ async def test_a_damaged_file_is_refused_untouched(
     await refused(path, StoreCorrupt, match)
 
 
+async def test_a_damaged_text_is_told_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update records set data = cast(x'7bc37d' as text)")
+    connection.close()
+    async with opened(SQLiteStore(path)) as store:
+        with pytest.raises(StoreCorrupt, match="not UTF-8"):
+            await store.read(ANA, "memory", ["a"])
+
+
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"nowhere.*folder"):
         await SQLiteStore(tmp_path / "nowhere" / "e.db").open(SPEC, index)

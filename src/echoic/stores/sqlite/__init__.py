@@ -343,7 +343,7 @@ class SQLiteStore:
         self._opened()
         if self._watch is not None and most <= _FEW_ROWS:
             # these pages are usually in memory: waking another thread would take longer
-            with contextlib.suppress(apsw.Error):  # busy, or worse: the other thread handles it
+            with contextlib.suppress(apsw.Error, UnicodeError):  # busy, or worse: the other thread handles it
                 return work(self._watch)
         return await self._read(work)
 
@@ -363,6 +363,10 @@ class SQLiteStore:
             raise StoreCorrupt(
                 f"{str(self._path)!r} cannot be read: {error}; it is left untouched"
             ) from error
+        except UnicodeError:
+            raise StoreCorrupt(
+                f"{str(self._path)!r} is damaged: a text in it is not UTF-8; it is left untouched"
+            ) from None
         except apsw.Error as error:
             self._close_reader()
             raise StoreUnavailable(f"{str(self._path)!r} could not be read: {error}. Retry.") from error
