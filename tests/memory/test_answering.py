@@ -15,6 +15,12 @@ from echoic.stores.in_memory import InMemoryStore
 START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
 
+SEATS = (
+    ("agent", "Where on the train would you like to sit?"),
+    ("user", "The quiet coach, by the window."),
+)
+
+
 async def talk(user, name, *said):
     call = await user.conversation(name)
     turns = [
@@ -28,12 +34,7 @@ async def talk(user, name, *said):
 
 async def test_a_short_answer_is_given_with_the_question_before_it(memory):
     ana = memory.user("ana")
-    await talk(
-        ana,
-        "train",
-        ("agent", "Where on the train would you like to sit?"),
-        ("user", "The quiet coach, by the window."),
-    )
+    await talk(ana, "train", *SEATS)
     made = await ana.brief("which coach was it, the quiet one?", budget_tokens=200)
     asked = made.text.index("Where on the train")
     assert asked < made.text.index("The quiet coach")
@@ -51,12 +52,7 @@ async def test_neighbours_are_of_the_same_conversation_only(memory):
 
 async def test_a_turn_that_is_left_out_is_no_neighbour_either(memory):
     ana = memory.user("ana")
-    await talk(
-        ana,
-        "train",
-        ("agent", "Where on the train would you like to sit?"),
-        ("user", "The quiet coach, by the window."),
-    )
+    await talk(ana, "train", *SEATS)
     made = await ana.brief("which coach was it, the quiet one?", besides="train:0")
     assert "The quiet coach" in made.text
     assert "Where on the train" not in made.text
@@ -66,12 +62,7 @@ async def test_a_turn_that_is_left_out_is_no_neighbour_either(memory):
 async def test_a_brief_keeps_its_deadline_while_the_store_hangs(memory, monkeypatch):
     ana = memory.user("ana")
     await ana.set("timezone", "Hawaii")
-    await talk(
-        ana,
-        "train",
-        ("agent", "Where on the train would you like to sit?"),
-        ("user", "The quiet coach, by the window."),
-    )
+    await talk(ana, "train", *SEATS)
     await memory.settle()
     asked = "which coach was it, the quiet one?"
     assert "Where on the train" in (await ana.brief(asked, deadline_ms=60_000)).text

@@ -13,7 +13,7 @@ SLOW = {"type": "semantic_vad", "eagerness": "low"}
 NOISY = {"sensitivity": "low", "silence_duration_ms": 900}
 
 
-QUIET = {"type": "server_vad", "silence_duration_ms": 900, "create_response": False}
+QUIET = {"type": "server_vad", "silence_duration_ms": 900, "threshold": 0.7, "create_response": False}
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,8 @@ class Retention(Sweeper):
         keys = {memory.key for memory in old} - {None}
         versions = [memory for memory in map(memory_of, recent) if memory.key in keys]
         spared = {(TURN, turn) for memory in versions for turn in memory.source}
-        for kind in (MEMORY, TURN, CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
+        spared |= {(MEMORY, record.id) for record in recent}
+        for kind in (TURN, CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
             _, younger = await self._by_age(scope, "memories", kind)
             spared |= {(kind, record.id) for record in younger}
         return spared

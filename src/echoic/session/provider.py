@@ -39,7 +39,6 @@ from pydantic_ai.realtime import (
     RealtimeTurnCompleteEvent,
     ReconnectPolicy,
 )
-from pydantic_ai.realtime._openai_protocol import resolve_base_turn_detection
 
 from echoic.capability import CallerMemory
 from echoic.errors import NotOpen
@@ -56,6 +55,8 @@ RECONNECT: Final[ReconnectPolicy] = {"max_attempts": 5, "base_delay": 0.2, "max_
 """A call survives a network outage of a few seconds."""
 _MANUAL: Final = frozenset({"openai", "azure"})
 """Providers that can detect the end of a turn but reply only when asked."""
+_THRESHOLDS: Final = {"low": 0.7, "medium": 0.5, "high": 0.3}
+"""By sensitivity, the threshold that PydanticAI documents for these providers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,13 @@ def _detection(settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """How OpenAI and Azure detect turns with these settings, as PydanticAI reads them; None: not at all."""
     if "openai_turn_detection" in settings:
         return cast("Mapping[str, Any] | None", settings["openai_turn_detection"])
-    return resolve_base_turn_detection(settings.get("turn_detection", True))
+    general = settings.get("turn_detection", True)
+    if general is False:
+        return None
+    knobs = {} if general is True else dict(general)
+    if "sensitivity" in knobs:
+        knobs["threshold"] = _THRESHOLDS[knobs.pop("sensitivity")]
+    return {"type": "server_vad", **knobs}
 
 
 def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
