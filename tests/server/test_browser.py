@@ -493,6 +493,7 @@ async def pieces(start):
 async def test_the_channel_that_compares_word_pieces_is_shown_beside_the_others(browser, pieces):
     async with visiting(browser, pieces) as page:
         await say(page, "My brother mends violins and cellos.")
+        assert await pieces.memory.settle(60)  # vectors are computed after the answer
         await say(page, "What does my brother repair?")
         table = page.locator(".operation").first.locator("table.hits")
         await expect(table).to_be_visible()
