@@ -15,7 +15,7 @@ from dataclasses import replace
 import click
 
 from echoic.cli.audit import audit_group
-from echoic.cli.calls import calls_group, why_command
+from echoic.cli.calls import calls_group, watch_command, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup, report
 from echoic.cli.doctor import doctor_command
@@ -46,7 +46,6 @@ from echoic.cli.upkeep import (
     restore_command,
     users_command,
 )
-from echoic.cli.watch import watch_command
 
 
 def _version() -> str:
