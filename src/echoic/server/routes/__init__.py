@@ -11,7 +11,6 @@ from echoic.server.routes import (
     operator,
     v1,
     voice,
-    watch,
 )
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -26,7 +25,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     operator.audit_router,
     health.router,
     health.watched,
-    watch.router,
+    calls.watched,
     health.page_router,
 )
 
