@@ -23,7 +23,6 @@ from echoic.checks import checked_secrets
 from echoic.memory.service import MemoryService
 from echoic.server import problems
 from echoic.server.credentials import IdentityTokens, PageCookies, Principal
-from echoic.server.event_stream import EventStreams
 from echoic.server.guards import (
     BodyGuard,
     OriginGuard,
@@ -32,7 +31,7 @@ from echoic.server.guards import (
     SecurityHeaders,
     WriteQueue,
 )
-from echoic.server.health_watch import HealthWatch
+from echoic.server.live import EventStreams, HealthWatch
 from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, v1, voice
 from echoic.server.routes.health import STATIC

@@ -35,9 +35,8 @@ from echoic.server.credentials import (
     TokenRefused,
     unauthorised,
 )
-from echoic.server.event_stream import EventStreams
 from echoic.server.guards import RequestLimit, counted
-from echoic.server.health_watch import HealthWatch
+from echoic.server.live import EventStreams, HealthWatch
 from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
 from echoic.server.speculations import Speculations

@@ -19,7 +19,7 @@ from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, mem
 from echoic.memory.service import MemoryService
 from echoic.memory.tasks import ListedConversation, read_task
 from echoic.memory.user import UserMemory
-from echoic.server.event_stream import BEAT, Told, described, event, streamed
+from echoic.server.live import BEAT, Told, described, event, streamed
 from echoic.server.models import MemoryView, ResponseModel, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (

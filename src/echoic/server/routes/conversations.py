@@ -19,7 +19,7 @@ from pydantic import Field
 from echoic.errors import EchoicError
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import KeylessAgent, Reply
-from echoic.server.event_stream import described, event, streamed
+from echoic.server.live import described, event, streamed
 from echoic.server.models import (
     ConversationView,
     MemoryView,

@@ -19,7 +19,7 @@ from pydantic import Field
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
 from echoic.errors import EchoicError
 from echoic.memory.service import MemoryService
-from echoic.server.event_stream import described, event, streamed
+from echoic.server.live import described, event, streamed
 from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
 from echoic.server.request_callers import AppState, AsOperator, OperatedDeployment, Shared

@@ -20,7 +20,7 @@ from echoic.memory.hooks import Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.records import newest_memories
 from echoic.memory.user import MAX_LIMIT, UserMemory
 from echoic.prompt.block import counter_of
-from echoic.server.event_stream import BEAT, Told, described, event, streamed
+from echoic.server.live import BEAT, Told, described, event, streamed
 from echoic.server.models import (
     HitView,
     MemoryView,
