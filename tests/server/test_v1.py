@@ -17,7 +17,7 @@ from echoic.embedding.lexical import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.server import ServerSettings
-from echoic.server.speculations import IN_ALL, PER_USER, Speculations
+from echoic.server.live import MOST_FOLLOWED, MOST_FOLLOWED_PER_USER, Speculations
 from echoic.stores.in_memory import InMemoryStore
 from server.conftest import ACME_KEY, AGENT_KEY, OPERATOR_KEY, SECRET, serving, settings_of
 
@@ -578,21 +578,21 @@ async def test_nothing_found_ahead_is_told_to_a_caller_of_a_lower_level(own):
 async def test_one_user_is_listened_to_in_few_conversations_at_once(own):
     ana, bob = await acting(own, "ana"), await acting(own, "bob")
     await bob.post("/conversations/his/partial", {"text": "hello"})
-    for number in range(PER_USER + 3):
+    for number in range(MOST_FOLLOWED_PER_USER + 3):
         await ana.post(f"/conversations/call-{number}/partial", {"text": "hello"})
-    assert len(speculations(own, "ana")) == PER_USER
+    assert len(speculations(own, "ana")) == MOST_FOLLOWED_PER_USER
     assert len(speculations(own, "bob")) == 1
 
 
 async def test_so_many_conversations_are_listened_to_in_all_and_the_longest_silent_goes(own):
     listening = Speculations(own.memory)
-    users = [own.memory.user(f"user-{number}") for number in range(IN_ALL)]
+    users = [own.memory.user(f"user-{number}") for number in range(MOST_FOLLOWED)]
     for user in users:
         await listening.partial(user, "call", text="")
     await listening.partial(users[0], "call", text="")
     await listening.partial(own.memory.user("one more"), "call", text="")
     heard = {scope.user for scope, *_ in listening._ears}
-    assert len(heard) == IN_ALL
+    assert len(heard) == MOST_FOLLOWED
     assert {"user-0", "one more"} <= heard
     assert "user-1" not in heard
     await listening.aclose()

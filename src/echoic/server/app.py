@@ -31,12 +31,11 @@ from echoic.server.guards import (
     SecurityHeaders,
     WriteQueue,
 )
-from echoic.server.live import EventStreams, HealthWatch
+from echoic.server.live import EventStreams, HealthWatch, Speculations
 from echoic.server.request_callers import AppState, called, recognise
 from echoic.server.routes import ROUTERS, v1, voice
 from echoic.server.routes.health import STATIC
 from echoic.server.settings import ServerSettings
-from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.capability.talker import Talker

@@ -1,5 +1,5 @@
 """What a server holds between requests about one service, from `open` to `close`: the pages that receive
-events, and the recalls of the last hour. Nothing of it is stored.
+events, the recalls of the last hour, and recalls begun while a caller speaks. Nothing of it is stored.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -18,10 +18,14 @@ from pydantic import BaseModel
 
 from echoic.adapters.connections import Limits
 from echoic.errors import EchoicError
+from echoic.memory.assurance import Level
+from echoic.memory.block import HITS
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
 from echoic.memory.service import MemoryService
+from echoic.memory.speculation import Speculation
+from echoic.memory.user import UserMemory
 from echoic.session.call_record import read_exchanges
-from echoic.types import Scope
+from echoic.types import Recall, Scope
 
 # -- server-sent events (WHATWG HTML, section 9.2)
 
@@ -403,3 +407,118 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
     ]
     alarms = tuple(Alarm(severity=how, what=what, do=do) for holds, how, what, do in wrong if holds)
     return replace(now, alarms=alarms)
+
+
+# -- speculative recall over HTTP
+
+MOST_FOLLOWED_PER_USER: Final = 8
+MOST_FOLLOWED: Final = 1024
+"""Conversations followed at once; one more ends the one that was silent for longest."""
+
+_EarName = tuple[Scope, str, Level]
+"""Whose memory, in which conversation, and what the caller may be told: what was found for one level is never
+told to another."""
+
+
+@dataclass(slots=True)
+class _InterimListener:
+    speculation: Speculation
+    number: int = -1
+    """The number of the newest transcript."""
+
+
+class Speculations:
+    """Follows the interim transcripts of every conversation of one service.
+
+    Each conversation of a caller has a `Speculation`, as `UserMemory.listen` returns it. If one is lost, the
+    final transcript is searched for from scratch.
+    """
+
+    def __init__(self, memory: MemoryService) -> None:
+        self._memory = memory
+        self._ears: OrderedDict[_EarName, _InterimListener] = OrderedDict()
+        """In order of last use."""
+
+    def open(self) -> None:
+        """Subscribe to erasures."""
+        self._memory.on_forgotten(self._forgotten)
+
+    async def aclose(self) -> None:
+        """End all listening. May be called twice."""
+        self._memory.remove_hook(self._forgotten)
+        while self._ears:
+            await self._drop(next(iter(self._ears)))
+
+    async def partial(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        *,
+        text: str,
+        alternatives: Sequence[str] = (),
+        number: int | None = None,
+    ) -> bool:
+        """Search for an interim transcript; returns False if a newer one arrived before, so that it is
+        ignored.
+
+        Raises:
+            InvalidInput: `conversation` is not a valid name.
+        """
+        ear = await self._ear(memory, conversation)
+        if not _is_newest(ear, number):
+            return False
+        ear.speculation.partial(text, alternatives)
+        return True
+
+    async def final(
+        self,
+        memory: UserMemory,
+        conversation: str,
+        *,
+        text: str,
+        alternatives: Sequence[str] = (),
+        number: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> Recall:
+        """The results for the whole utterance; see `Speculation.final`."""
+        ear = await self._ear(memory, conversation)
+        _is_newest(ear, number)  # from now on, partials that were overtaken are ignored
+        return await ear.speculation.final(text, alternatives=alternatives, deadline_ms=deadline_ms)
+
+    async def end(self, memory: UserMemory, conversation: str) -> None:
+        """End following a conversation."""
+        for name in [name for name in self._ears if name[:2] == (memory.scope, conversation)]:
+            await self._drop(name)
+
+    async def _ear(self, memory: UserMemory, conversation: str) -> _InterimListener:
+        name = (memory.scope, conversation, memory.level)
+        if name not in self._ears:
+            speculation = memory.listen(limit=HITS, besides=conversation)
+            own = [key for key in self._ears if key[0] == memory.scope]
+            if len(own) >= MOST_FOLLOWED_PER_USER:
+                await self._drop(own[0])
+            elif len(self._ears) >= MOST_FOLLOWED:
+                await self._drop(next(iter(self._ears)))
+            self._ears.setdefault(name, _InterimListener(speculation))
+        self._ears.move_to_end(name)
+        return self._ears[name]
+
+    async def _forgotten(self, event: Forgotten) -> None:
+        """Drop results that were found before an erasure."""
+        for name in [name for name in self._ears if name[0] == event.scope]:
+            await self._drop(name)
+
+    async def _drop(self, name: _EarName) -> None:
+        ear = self._ears.pop(name, None)
+        if ear is not None:
+            await ear.speculation.aclose()
+
+
+def _is_newest(ear: _InterimListener, number: int | None) -> bool:
+    """Whether no higher number arrived before. Transcripts without a number count in order of arrival."""
+    if number is None:
+        return True
+    if number <= ear.number:
+        return False
+    ear.number = number
+    return True

@@ -36,10 +36,9 @@ from echoic.server.credentials import (
     unauthorised,
 )
 from echoic.server.guards import RequestLimit, counted
-from echoic.server.live import EventStreams, HealthWatch
+from echoic.server.live import EventStreams, HealthWatch, Speculations
 from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
-from echoic.server.speculations import Speculations
 
 if TYPE_CHECKING:
     from echoic.adapters.browser import Switchboard
