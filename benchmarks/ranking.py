@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.keyvalue import ATTRIBUTES, START, people
 from echoic.partition import AXES, SEGMENT_ROWS, Flag, Partition, Pieces, Segment
-from echoic.ranking import FUSIONS, entry_of_turn, kernel, quantised_scan, query_of, rank
+from echoic.ranking import FUSIONS, channels, entry_of_turn, kernel, query_of, rank
 from echoic.types import Turn
 
 DIMENSIONS = 384
@@ -114,7 +114,7 @@ def paired(rows: int, repeats: int) -> dict[str, Any]:
     asked = [query_of(q.text, q.vector, pieces=_pieces(draw, q.text)) for q in questions(loaded, 100)]
     tokens = {row: _axes(draw, int(draw.integers(8, 41))).packed() for row in range(rows)}
     partitions = {None: loaded.partition(), compiled: loaded.partition()}
-    quantised_scan._simsimd = lambda: None  # numpy alone: the extra "fast" is no part of the comparison
+    channels._simsimd = lambda: None  # numpy alone: the extra "fast" is no part of the comparison
     for partition in partitions.values():
         partition.add_tokens(tokens)
     times: dict[Any, list[float]] = {None: [], compiled: []}

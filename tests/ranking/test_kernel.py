@@ -24,7 +24,7 @@ from echoic.partition import (
     Segment,
     number_of,
 )
-from echoic.ranking import FUSIONS, kernel, quantised_scan, query_of, rank
+from echoic.ranking import FUSIONS, channels, kernel, query_of, rank
 from echoic.ranking.bm25 import Postings
 from echoic.ranking.fusion import scaled, top
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
@@ -229,18 +229,18 @@ def test_a_fault_in_any_function_is_noticed(name):
 
 @with_kernel
 def test_a_large_scope_is_ranked_as_if_every_vector_were_read_whole(monkeypatch):
-    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(quantised_scan, "QUERIES", 1)
+    monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
+    monkeypatch.setattr(channels, "SPREAD_QUERIES", 1)
     rng = np.random.default_rng(5)
     made = partition(rng, 1200)
     for text in QUESTIONS:
         query = question(np.random.default_rng(1), text)
         with ranking_by(KERNEL):
             found = rank(query, [made])
-        monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 10**9)
+        monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 10**9)
         with ranking_by(None):
             expected = rank(query, [made])
-        monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
+        monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
         same(expected, found)
     with ranking_by(KERNEL):
         if not kernel.multiplies():

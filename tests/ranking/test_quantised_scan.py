@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.partition import SEGMENT_ROWS, Partition
-from echoic.ranking import quantised_scan, query_of, rank
-from echoic.ranking.quantised_scan import Coarse, as_bytes
+from echoic.ranking import channels, query_of, rank
+from echoic.ranking.channels import Coarse, as_bytes
 from scale import many
 
 ROWS, DIMENSIONS = 3000, 64
@@ -17,8 +17,8 @@ ROWS, DIMENSIONS = 3000, 64
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(quantised_scan, "QUERIES", 1)
+    monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
+    monkeypatch.setattr(channels, "SPREAD_QUERIES", 1)
 
 
 def units(count, seed):
@@ -43,7 +43,7 @@ def test_cosines_are_nearly_right_and_of_the_nearest_exactly(large, filled):
     made = Coarse.of(partition).cosines(partition.vectors, asked)
     exact = partition.vectors @ asked
     np.testing.assert_allclose(made, exact, atol=0.01)
-    nearest = np.argsort(-exact)[: quantised_scan.EXACT // 2]
+    nearest = np.argsort(-exact)[: channels.EXACT_ROWS // 2]
     np.testing.assert_allclose(made[nearest], exact[nearest], atol=1e-6)
     assert np.abs(made - exact).max() > 1e-5, "bytes were not used at all"
 
@@ -53,8 +53,8 @@ def test_a_large_scope_answers_as_if_it_were_scanned_exactly(filled, monkeypatch
     partition, _ = filled(units(ROWS, seed))
     query = query_of("number", units(1, seed + 100)[0] + 0.5 * partition.vectors[seed])
     exact = rank(query, [partition], limit=10)
-    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(quantised_scan, "QUERIES", 1)
+    monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
+    monkeypatch.setattr(channels, "SPREAD_QUERIES", 1)
     scanned = []
     cosines = Coarse.cosines
     monkeypatch.setattr(Coarse, "cosines", lambda *given: scanned.append(given) or cosines(*given))
@@ -88,7 +88,7 @@ def test_what_is_patched_is_scanned_as_it_is_then(large, filled, memory):
 
 
 def test_the_first_queries_make_the_bytes_and_are_answered_exactly(filled, monkeypatch):
-    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
+    monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
     partition, segments = filled(units(ROWS, 8))
     made = [Coarse.of(partition) for _ in range(4)]
     assert made[:2] == [None, None], "94 segments, 32 a query"
@@ -106,10 +106,10 @@ def test_the_first_queries_make_the_bytes_and_are_answered_exactly(filled, monke
 def test_smaller_scopes_and_machines_without_the_extra_are_scanned_exactly(filled, monkeypatch):
     partition, _ = filled(units(ROWS, 6))
     assert Coarse.of(partition) is None
-    monkeypatch.setattr(quantised_scan, "LEAST_ROWS", 1000)
-    monkeypatch.setattr(quantised_scan, "QUERIES", 1)
+    monkeypatch.setattr(channels, "LEAST_COARSE_ROWS", 1000)
+    monkeypatch.setattr(channels, "SPREAD_QUERIES", 1)
     assert Coarse.of(partition) is not None
-    monkeypatch.setattr(quantised_scan, "_simsimd", lambda: None)
+    monkeypatch.setattr(channels, "_simsimd", lambda: None)
     assert Coarse.of(partition) is None
 
 

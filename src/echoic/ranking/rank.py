@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
 from echoic.ranking.bm25 import Postings
-from echoic.ranking.channels import Channels, Scored
+from echoic.ranking.channels import Channels, Coarse, Scored
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
 from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.layout import Candidates, Floats, Layout
-from echoic.ranking.quantised_scan import Coarse
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, kind_of, relevance
 from echoic.types import Rank
