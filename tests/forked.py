@@ -51,7 +51,7 @@ MODULES = (
     "echoic.memory.forget_targets",
     "echoic.memory.revocations",
     "echoic.models",
-    "echoic.models.extractor",
+    "echoic.models.question",
     "echoic.factory",
     "echoic.server",
     "echoic.server.routes.voice",

@@ -13,8 +13,7 @@ from echoic.errors import InvalidInput
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from echoic.models.extractor import ModelExtractor
-    from echoic.models.question import ModelClassifier, ModelSummarizer
+    from echoic.models.question import ModelClassifier, ModelExtractor, ModelSummarizer
 
 TIMEOUT_S = 60.0
 """Time limit of an answer; nobody waits for it."""
@@ -27,7 +26,7 @@ def extractor_from(model: str | Model, *, timeout_s: float = TIMEOUT_S) -> Model
         InvalidInput: the provider is unknown, or its packages are not installed.
     """
     checked(model)
-    from echoic.models.extractor import ModelExtractor
+    from echoic.models.question import ModelExtractor
 
     return ModelExtractor(model, timeout_s=timeout_s)
 
