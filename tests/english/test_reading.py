@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english import names, places, spoken_values
+from echoic.english import names, phrases, places
 from echoic.english.sentences import sentences
 
 
@@ -59,7 +59,7 @@ def test_what_stands_in_quotation_marks_is_known_to_stand_there():
     ],
 )
 def test_numbers_are_read_in_words_and_digits(text, value):
-    found = spoken_values.number(said(text), 0)
+    found = phrases.number(said(text), 0)
     assert (found.value if found else None) == value
 
 
@@ -77,7 +77,7 @@ def test_numbers_are_read_in_words_and_digits(text, value):
     ],
 )
 def test_dates_are_read_in_any_order_and_impossible_ones_are_not(text, date):
-    found = spoken_values.date(said(text), 0)
+    found = phrases.date(said(text), 0)
     assert (found.text if found else None) == date
 
 
@@ -94,7 +94,7 @@ def test_dates_are_read_in_any_order_and_impossible_ones_are_not(text, date):
     ],
 )
 def test_a_phone_number_is_all_its_digits_or_none(text, digits):
-    found = spoken_values.phone(said(text), 0)
+    found = phrases.phone(said(text), 0)
     assert (found.text if found else None) == digits
 
 
@@ -110,7 +110,7 @@ def test_a_phone_number_is_all_its_digits_or_none(text, digits):
     ],
 )
 def test_an_address_is_read_to_its_last_label_or_not_at_all(text, address):
-    found = spoken_values.email(said(text), 0)
+    found = phrases.email(said(text), 0)
     assert (found.text if found else None) == address
 
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final
 
-from echoic.english import names, phrases, spoken_values
+from echoic.english import names, phrases
 from echoic.english.facts import VALUES
 from echoic.english.lexicon import AMBIGUOUS, FIRMS, FUNCTION, GIVEN, PLACES, pattern, source, wordlike, words
+from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
-from echoic.english.spoken_values import Value
 from echoic.text.analysis import fold, sound
 
 _MARK: Final = re.compile(
@@ -286,7 +286,7 @@ def _offered(said: Sentence, kind: str, old: SelfStatement) -> set[str]:
         mine = fold(old.text).split()
         return {said.low(at) for at in range(len(said)) if said.low(at) not in mine and _names(said, at)}
     if kind == "phone":
-        runs = [run.text for at in range(len(said)) if (run := spoken_values.digits(said, at))]
+        runs = [run.text for at in range(len(said)) if (run := phrases.digits(said, at))]
         return {run for run in runs if not any(run != other and other.endswith(run) for other in runs)}
     return {value.text for at in range(len(said)) if (value := VALUES[kind](said, at))}
 
@@ -424,7 +424,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
     """`old` with its last digits corrected: "… one two three four, sorry, one two three five"."""
-    run = spoken_values.digits(said, at)
+    run = phrases.digits(said, at)
     if run is None or not 3 <= len(run.text) < len(old):
         return None
     return Value(old[: -len(run.text)] + run.text, run.end)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from echoic.english import names, places, spoken_values
+from echoic.english import names, phrases, places
 from echoic.english.lexicon import (
     AUXILIARIES,
     FIRMS,
@@ -24,9 +24,9 @@ from echoic.english.lexicon import (
     words,
 )
 from echoic.english.names import closed, run_end
+from echoic.english.phrases import Value
 from echoic.english.sentences import CONNECTING, Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
-from echoic.english.spoken_values import Value
 from echoic.text.analysis import fold
 
 # -- contact
@@ -39,14 +39,14 @@ _MEASURES: Final = pattern("facts.measures")
 
 
 def reached(spot: Spot) -> RuleReading | None:
-    number = one(spoken_values.phone(spot.said, spot.at), lambda text: hear("phone", text))
-    return number or one(spoken_values.email(spot.said, spot.at), lambda text: hear("email", text))
+    number = one(phrases.phone(spot.said, spot.at), lambda text: hear("phone", text))
+    return number or one(phrases.email(spot.said, spot.at), lambda text: hear("email", text))
 
 
 def reference(spot: Spot) -> RuleReading | None:
     """After "my order number is": one key for each kind of number."""
     thing = f"{spot.group('thing')} number"
-    found = spoken_values.code(spot.said, spot.at)
+    found = phrases.code(spot.said, spot.at)
     return one(
         found,
         lambda text: hear(
@@ -83,7 +83,7 @@ _CODE: Final = pattern("facts.code")
 def _offset_zone(spot: Spot, code: re.Match[str]) -> RuleReading | None:
     said, end = spot.said, spot.said.at[code.end()]
     sign = {"plus": "+", "minus": "-"}.get(said.low(end), "")
-    hours = spoken_values.number(said, end + 1) if sign else None
+    hours = phrases.number(said, end + 1) if sign else None
     offset = f"{sign}{hours.value}" if hours else code["digits"] or ""
     return RuleReading((hear("timezone", code["code"].upper() + offset),), hours.end if hours else end)
 
@@ -224,7 +224,7 @@ def moved(spot: Spot) -> RuleReading | None:
 
 
 def birth_year(spot: Spot) -> RuleReading | None:
-    born = spoken_values.year(spot.said, spot.at) or spoken_values.number(spot.said, spot.at)
+    born = phrases.year(spot.said, spot.at) or phrases.number(spot.said, spot.at)
     if born is None or not (born.value >= 1900 or 30 <= born.value <= 99):
         return None
     value = born.value if born.value >= 1900 else 1900 + born.value  # "in sixty three"
@@ -234,14 +234,14 @@ def birth_year(spot: Spot) -> RuleReading | None:
 def age(spot: Spot) -> RuleReading | None:
     """A bare number is an age only if it counts nothing: "34." but not "34 minutes away"."""
     said = spot.said
-    found = spoken_values.number(said, spot.at)
+    found = phrases.number(said, spot.at)
     if found is None:
         return None
     years = [said.low(found.end), said.low(found.end + 1)]
     if years[0] in {"years", "year"} and years[1] in {"old", "young", "of"}:
         end = found.end + (3 if years[1] == "of" else 2)
         return _aged(found.value, end) if found.value in _ANY_AGE else None
-    counting = spoken_values.number(said, found.end) is not None  # "twenty, thirty minutes away"
+    counting = phrases.number(said, found.end) is not None  # "twenty, thirty minutes away"
     ends = said.gap(found.end) or said.low(found.end) in _AGE_CLOSERS
     return _aged(found.value, found.end) if found.value in _ADULT and ends and not counting else None
 
@@ -490,7 +490,7 @@ PEOPLE: Final = frozenset(
 
 
 def _spoken_age(said: Sentence, at: int) -> Value | None:
-    found = spoken_values.number(said, at)
+    found = phrases.number(said, at)
     return Value(str(found.value), found.end) if found and found.value in _ANY_AGE else None
 
 
@@ -506,11 +506,11 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "industry": places.field_of_work,
     "occupation": lambda said, at: places.role(said, at, certain=False),
     "age": _spoken_age,
-    "birthday": spoken_values.date,
-    "email": spoken_values.email,
-    "phone": spoken_values.phone,
-    "work_email": spoken_values.email,
-    "work_phone": spoken_values.phone,
-    "home_phone": spoken_values.phone,
+    "birthday": phrases.date,
+    "email": phrases.email,
+    "phone": phrases.phone,
+    "work_email": phrases.email,
+    "work_phone": phrases.phone,
+    "home_phone": phrases.phone,
 }
 """The reader of each slot's value, for rules without a reader of their own and for corrections."""

@@ -12,8 +12,8 @@ import re
 from typing import Final
 
 from echoic.english.lexicon import AMBIGUOUS, DAYS, DEMONYMS, FUNCTION, GIVEN, wordlike, words
+from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token
-from echoic.english.spoken_values import Value
 
 # -- names
 

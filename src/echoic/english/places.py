@@ -34,8 +34,8 @@ from echoic.english.names import (
     restored,
     titled,
 )
+from echoic.english.phrases import Value, number
 from echoic.english.sentences import Sentence
-from echoic.english.spoken_values import Value, number
 
 # -- employers and trades
 

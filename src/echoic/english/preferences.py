@@ -11,9 +11,9 @@ from typing import Final
 from echoic.english import phrases
 from echoic.english.lexicon import DETERMINERS, FUNCTION, PREPOSITIONS, PRONOUNS, pattern, table, words
 from echoic.english.names import closed, run_end
+from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence
 from echoic.english.slots import RuleReading, Spot, hear, many, one
-from echoic.english.spoken_values import Value
 
 # -- likes, diets and calls
 

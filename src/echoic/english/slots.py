@@ -20,9 +20,8 @@ from types import ModuleType
 from typing import Final, cast
 
 from echoic.english.lexicon import expanded, pattern, table, triggers
-from echoic.english.phrases import CONDITIONAL_KEYS, slug
+from echoic.english.phrases import CONDITIONAL_KEYS, Value, slug
 from echoic.english.sentences import Sentence
-from echoic.english.spoken_values import Value
 from echoic.text.analysis import fold, sound
 from echoic.types import Category, Memory
 

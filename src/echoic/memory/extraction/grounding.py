@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from echoic.english.listener import by_an_agent
+from echoic.english.phrases import digits, number
 from echoic.english.sentences import Sentence, sentences
-from echoic.english.spoken_values import digits, number
 from echoic.errors import InvalidInput
 from echoic.memory.extraction.reconciliation import (
     FACT_CATEGORIES,
