@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english import names, phrases, places
+from echoic.english import names, phrases
 from echoic.english.sentences import sentences
 
 
@@ -131,7 +131,7 @@ def test_an_address_is_read_to_its_last_label_or_not_at_all(text, address):
     ],
 )
 def test_a_place_ends_where_its_name_does_and_ordinary_words_are_none(text, place):
-    found = places.place(said(text), 0)
+    found = names.place(said(text), 0)
     assert (found.text if found else None) == place
 
 

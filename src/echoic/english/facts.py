@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from echoic.english import names, phrases, places
+from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
     FIRMS,
@@ -166,7 +166,7 @@ def named_before(spot: Spot) -> RuleReading | None:
 
 
 def home(spot: Spot) -> RuleReading | None:
-    found = places.place(spot.said, spot.at)
+    found = names.place(spot.said, spot.at)
     if found is None or spot.said.match(_LONG_AGO, found.end):
         return None
     where = spot.group("where")
@@ -189,7 +189,7 @@ def moved_to(spot: Spot) -> RuleReading | None:
     said = spot.said
     found = home(spot)
     while found and (on := said.match(_THEN_ON, found.end)):
-        further = places.place(said, said.at[on.end()])
+        further = names.place(said, said.at[on.end()])
         if further is None:
             break
         found = one(further, lambda text: hear("home", text))
@@ -217,10 +217,10 @@ def _near(where: str, text: str) -> SelfStatement:
 def moved(spot: Spot) -> RuleReading | None:
     """After "I moved from": the second place, "Berlin to Vienna"."""
     said = spot.said
-    start = places.place(said, spot.at)
+    start = names.place(said, spot.at)
     if start is None or said.low(start.end) != "to":
         return None
-    return one(places.place(said, start.end + 1), lambda text: replace(hear("home", text), ends=("address",)))
+    return one(names.place(said, start.end + 1), lambda text: replace(hear("home", text), ends=("address",)))
 
 
 def birth_year(spot: Spot) -> RuleReading | None:
@@ -265,7 +265,7 @@ def works_at(spot: Spot) -> RuleReading | None:
     if not heard:
         return None
     if spot.said.low(end) == "as":
-        trade = places.role(spot.said, end + 1, certain=True)
+        trade = names.role(spot.said, end + 1, certain=True)
         if trade:
             return RuleReading((*heard, hear("occupation", trade.text, confidence=STATED)), trade.end)
     return RuleReading(heard, end)
@@ -278,10 +278,10 @@ def works_at_since(spot: Spot) -> RuleReading | None:
 
 
 def _works_at(said: Sentence, at: int) -> tuple[tuple[SelfStatement, ...], int]:
-    firm = places.organisation(said, at)
+    firm = names.organisation(said, at)
     if firm:
         return (hear("employer", firm.text),), firm.end
-    kind = places.workplace(said, at)
+    kind = names.workplace(said, at)
     return ((hear("workplace", kind.text),), kind.end) if kind else ((), at)
 
 
@@ -296,14 +296,14 @@ def claimed_trade(spot: Spot) -> RuleReading | None:
 
 def _trade(said: Sentence, at: int, *, certain: bool) -> RuleReading | None:
     """A trade, and the employer if "at …" or "of …" follows."""
-    found = places.role(said, at, certain=certain)
+    found = names.role(said, at, certain=certain)
     if found is None or not closed(said, found.end) or said.match(_FIGURATIVE, found.end):
         return None
     heard: tuple[SelfStatement, ...] = (
         hear("occupation", found.text, confidence=STATED if certain else PLAIN),
     )
     joined = said.low(found.end) in _AT or (said.low(found.end) == "of" and said.low(at) == "the")
-    firm = places.organisation(said, found.end + 1) if joined else None
+    firm = names.organisation(said, found.end + 1) if joined else None
     return (
         RuleReading((*heard, hear("employer", firm.text)), firm.end)
         if firm
@@ -314,7 +314,7 @@ def _trade(said: Sentence, at: int, *, certain: bool) -> RuleReading | None:
 def occupation(spot: Spot) -> RuleReading | None:
     """After "my job is": a trade, or an activity ("software testing")."""
     said = spot.said
-    trade = places.role(said, spot.at, certain=True)
+    trade = names.role(said, spot.at, certain=True)
     if trade:
         return one(trade, lambda text: hear("occupation", text))
     end = run_end(said, spot.at)
@@ -497,14 +497,14 @@ def _spoken_age(said: Sentence, at: int) -> Value | None:
 VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "user_name": names.stated,
     "last_name": names.stated,
-    "home": places.place,
-    "origin": places.origin,
-    "birthplace": places.place,
-    "grew_up_in": places.place,
-    "address": places.street,
-    "employer": places.organisation,
-    "industry": places.field_of_work,
-    "occupation": lambda said, at: places.role(said, at, certain=False),
+    "home": names.place,
+    "origin": names.origin,
+    "birthplace": names.place,
+    "grew_up_in": names.place,
+    "address": names.street,
+    "employer": names.organisation,
+    "industry": names.field_of_work,
+    "occupation": lambda said, at: names.role(said, at, certain=False),
     "age": _spoken_age,
     "birthday": phrases.date,
     "email": phrases.email,
