@@ -14,9 +14,23 @@ from dataclasses import dataclass
 
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
-from echoic.secrets.labels import LABELS, NAMES_NUMBER, WORDED, Secret, harmless
+from echoic.secrets.labels import (
+    DECLINES,
+    LABELS,
+    NAMES_NUMBER,
+    REGRETS,
+    WORDED,
+    Secret,
+    harmless,
+    hidden,
+    is_scaled,
+    mixed,
+    names,
+    near,
+    read_out,
+    topics,
+)
 from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, apply, blanked, mask, merged, replaced
-from echoic.secrets.topics import DECLINES, REGRETS, hidden, is_scaled, mixed, names, near, read_out, topics
 from echoic.text import word_lists
 from echoic.text.analysis import STOP
 from echoic.text.spoken_numbers import View, is_bare, runs, views_of

@@ -15,8 +15,7 @@ from typing import Any
 
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, is_iban, keys
-from echoic.secrets.labels import SECRETS, WORDED, Secret, labelled
-from echoic.secrets.topics import hidden, is_scaled, near
+from echoic.secrets.labels import SECRETS, WORDED, Secret, hidden, is_scaled, labelled, near
 from echoic.text.spoken_numbers import View, runs, views_of
 
 MARKER = re.compile(
