@@ -9,8 +9,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 from echoic import InvalidInput, Turn
-from echoic.capability import Memory, reflect
-from echoic.capability.reflection import MAX_LESSONS
+from echoic.capability import MAX_LESSONS, Memory, reflect
 from echoic.memory.experience import AgentExperience
 
 
