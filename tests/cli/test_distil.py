@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import forked
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.extraction.model_reader import ATTEMPTS
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

@@ -47,7 +47,7 @@ async def test_vectors_are_the_same_on_every_machine_and_python() -> None:
     rounded = np.round(vectors.astype(np.float64) * 10_000).astype("<i2")
     assert hashlib.sha256(rounded.tobytes()).hexdigest() == (
         "4f45a9a6f235f09dfb82db382ca52c23f228aa23a96bb119f38564c502b2b471"
-    ), "the features have changed: raise _REVISION, because stores hold vectors of the old ones"
+    ), "the features have changed: raise _LEXICAL_REVISION, because stores hold vectors of the old ones"
 
 
 def test_it_says_that_it_knows_no_meaning() -> None:

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import InvalidInput, NotOpen, StoreUnavailable
 from echoic.integrations.call_memory import NOTHING, UNAVAILABLE, CallMemory, TurnMemory
 from echoic.memory.conversation import OpenConversation

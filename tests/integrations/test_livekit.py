@@ -20,7 +20,7 @@ from livekit.agents.voice.io import AudioInput, AudioOutput, AudioOutputCapabili
 from livekit.agents.voice.transcription.synchronizer import TranscriptSynchronizer
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import NotOpen, StoreUnavailable
 from echoic.integrations.livekit import EchoicAgent, remember, with_memory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD

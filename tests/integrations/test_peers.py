@@ -25,7 +25,7 @@ from supermemory_pipecat import SupermemoryPipecatService
 from zep_livekit import ZepUserAgent
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.integrations.pipecat import EchoicMemory
 from integrations import test_livekit as lk
 from integrations import test_pipecat as pc

@@ -57,7 +57,7 @@ from pipecat.utils.time import time_now_iso8601
 from pipecat.workers.runner import WorkerRunner
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import NotOpen, StoreUnavailable
 from echoic.integrations.pipecat import EchoicMemory, with_memory
 from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD

@@ -6,7 +6,7 @@ import pytest
 
 import echoic
 from echoic import Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from string import ascii_lowercase
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.extraction import Add, Fact
 from echoic.memory.extraction.model_reader import PROGRESS
 from echoic.memory.service import MemoryService

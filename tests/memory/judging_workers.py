@@ -21,7 +21,7 @@ from pathlib import Path
 
 from distilling_workers import Steps, ended, forked, stepping, told
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict

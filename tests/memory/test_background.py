@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic import Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen, StoreCorrupt
 from echoic.memory import background
 from echoic.memory.service import MemoryService

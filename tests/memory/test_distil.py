@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory import background
 from echoic.memory.extraction import Add, Fact, Retract, Supersede
 from echoic.memory.extraction.model_reader import Leases

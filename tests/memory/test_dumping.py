@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 import echoic
 from echoic import Hit, Recall, Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.checkpoints import PendingTool
 from echoic.memory.service import MemoryService

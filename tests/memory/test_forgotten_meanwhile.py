@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import InvalidInput, Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.extraction.reconciliation import Add, Fact
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import Verdict

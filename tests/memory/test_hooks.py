@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable
 from echoic.memory.extraction.reconciliation import Add, Fact
 from echoic.memory.hooks import BACKLOG, Failure, Hooks

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from echoic import InvalidInput, NotAllowed
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory import retention
 from echoic.memory.retention import rules_from
 from echoic.memory.service import MemoryService

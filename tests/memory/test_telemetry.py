@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 import echoic
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable, WriteConflict
 from echoic.memory.service import MemoryService
 from echoic.memory.telemetry import Telemetry

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from echoic import Turn
-from echoic.embedding import embedder_from
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder, embedder_from
 from echoic.memory.service import MemoryService
 from echoic.partition import Partition
 from echoic.prompt.answer import NOT_ALL_SEEN

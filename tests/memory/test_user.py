@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import echoic
 from echoic import InvalidInput, Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import StoreUnavailable
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.records import Ledger

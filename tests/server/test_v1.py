@@ -13,7 +13,7 @@ import jwt
 import pytest
 import pytest_asyncio
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbedderUnavailable, InvalidInput, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.server import ServerSettings

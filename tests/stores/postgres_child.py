@@ -9,7 +9,7 @@ import asyncio
 import os
 import sys
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import WriteConflict
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

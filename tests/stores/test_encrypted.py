@@ -11,7 +11,7 @@ from blockbuster import BlockBuster
 
 import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt
 from echoic.memory.backup import back_up, restore
 from echoic.memory.export import copy_memory

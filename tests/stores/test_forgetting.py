@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 from pymongo import AsyncMongoClient
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.types import Turn

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.memory.records import record_of_memory
 from echoic.memory.service import MemoryService

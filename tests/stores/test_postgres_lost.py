@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 
 import forked
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.errors import StoreCorrupt, StoreUnavailable
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

@@ -12,7 +12,7 @@ import pytest
 
 from echoic.cli.importers import read_locomo
 from echoic.cli.importers.base import ImportedTurn, ImportSource
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.records import index, record_of_turn
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import LEXICAL_FLOOR, RankedRow, rank

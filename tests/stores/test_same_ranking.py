@@ -14,7 +14,7 @@ import pytest
 
 from echoic.cli.importers import read_locomo
 from echoic.cli.importers.base import ImportedTurn, ImportSource
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.records import record_of_memory, record_of_turn
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from stores import mongodb_server, postgres_server

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.service import MemoryService
 from echoic.stores import in_memory, scope_state
 from echoic.stores.base import Attach, Drop, Store
