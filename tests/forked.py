@@ -60,7 +60,6 @@ MODULES = (
     "echoic.stores.mongodb",
     "echoic.stores.postgres",
     "echoic.stores.sqlite",
-    "echoic.stores.sqlite.scrub",
     "echoic.stores.bulk_copy",
     "echoic_loopback.cli",
     "encodings.idna",

@@ -15,7 +15,7 @@ from durability.consistency import check_consistent
 from durability.workload import Found, State, found, index
 from echoic.stores.base import Change, Erasable, Erased, Index
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite import scrub as sqlite_scrub
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.stores.sqlite.schema import SqliteScopeChanges
 from echoic.stores.sqlite.writer import Writer
 from echoic.types import EmbeddingSpec, Scope
@@ -113,7 +113,7 @@ class WriterAlone:
         """As a store does."""
 
         def work(connection: apsw.Connection) -> Erased:
-            return sqlite_scrub.erase(connection, self._path, scope, changes, index)
+            return sqlite_writer.erase(connection, self._path, scope, changes, index)
 
         return await asyncio.wrap_future(self._writer.alone(work))
 

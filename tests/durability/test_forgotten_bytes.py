@@ -21,7 +21,7 @@ from durability.programs import lines
 from durability.workload import Found, State, Write, after, found, index
 from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.stores.sqlite import scrub as sqlite_scrub
+from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.testing.store_histories import attached
 from echoic.text.analysis import content_words, cut
 from echoic.types import EmbeddingSpec, Scope
@@ -351,7 +351,7 @@ async def test_control_without_rewriting_a_rebuilt_page_goes_on_holding_it(
     monkeypatch: pytest.MonkeyPatch,
     tally: Callable[[str], None],
 ) -> None:
-    monkeypatch.setattr(sqlite_scrub, "_has_stale_page", lambda *_: False)
+    monkeypatch.setattr(sqlite_writer, "_has_stale_page", lambda *_: False)
     held = held_in_unused_bytes
     left = 0
     for scope in held:
@@ -372,10 +372,10 @@ async def test_control_an_erasure_without_one_of_its_steps_leaves_bytes_and_says
 ) -> None:
     gone = list(copy.said)[:2]
     store = SQLiteStore(copy.path)
-    monkeypatch.setattr(sqlite_scrub, "_has_stale_page", lambda *_: False)
-    monkeypatch.setattr(sqlite_scrub, "_rewrite", lambda *_: None)
+    monkeypatch.setattr(sqlite_writer, "_has_stale_page", lambda *_: False)
+    monkeypatch.setattr(sqlite_writer, "_rewrite", lambda *_: None)
     if missing == "emptying the log":
-        monkeypatch.setattr(sqlite_scrub, "truncate_log", lambda *_: None)
+        monkeypatch.setattr(sqlite_writer, "truncate_log", lambda *_: None)
     with controls.applied(store, "secure_delete = off" if missing == "overwriting" else None):
         await store.open(SPEC, index)
         receipts = [await store.erase(scope) for scope in gone]

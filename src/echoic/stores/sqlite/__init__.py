@@ -1,6 +1,6 @@
 """The embedded store: one SQLite file, no server. One thread writes, another one reads.
 
-`schema` has the layout and the settings, `writer` the writing thread, `scrub` erasure.
+`schema` has the layout and the settings, `writer` the writing thread and erasure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from echoic.stores.base import (
 from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
-from echoic.stores.sqlite.writer import Writer, write_snapshot
+from echoic.stores.sqlite.writer import Writer, erase, write_snapshot
 from echoic.text.analysis import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
@@ -213,8 +213,6 @@ class SQLiteStore:
         index = self._opened()
 
         def work(connection: apsw.Connection) -> Erased:
-            from echoic.stores.sqlite.scrub import erase
-
             return erase(connection, self._path, scope, changes, index)
 
         # drop the cached partition first: no copy in this process may outlive the receipt
