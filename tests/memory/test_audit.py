@@ -221,13 +221,13 @@ async def test_an_audit_log_needs_a_folder():
 
 async def evidence(folder: Path) -> list[str]:
     """The log, its signed end, a receipt; the arguments of the program of the docs."""
-    from echoic.cli.audit import _exported
+    from echoic.cli.upkeep import _exported_log
 
     async with opened(folder) as memory:
         await memory.user("ana").set("pet", "a goat")
         receipt = await memory.user("ana").forget()
         compliance = memory._parts.compliance
-    _exported(compliance, ChainedLog(folder / "e.db.compliance" / "audit.jsonl"), folder / "log")
+    _exported_log(compliance, ChainedLog(folder / "e.db.compliance" / "audit.jsonl"), folder / "log")
     (folder / "receipt.json").write_text(json.dumps({"signed": dict(receipt.signed)}))
     return [receipt.signed["key"], str(folder / "log"), str(folder / "receipt.json")]
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import click
 
-from echoic.cli.audit import audit_group
 from echoic.cli.calls import calls_group, watch_command, why_command
 from echoic.cli.chat import chat_command
 from echoic.cli.command import CommandGroup, report
@@ -36,6 +35,7 @@ from echoic.cli.phone import phone_group
 from echoic.cli.serve import mcp_command, serve_command, tools_command
 from echoic.cli.settings import Settings, settings_of, wants_json
 from echoic.cli.upkeep import (
+    audit_group,
     backup_command,
     consent_command,
     copy_command,

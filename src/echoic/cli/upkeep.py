@@ -1,10 +1,14 @@
-"""Operators' commands: distil, reindex, users, copy, backup, restore, keys."""
+"""Operators' commands: distil, reindex, users, copy, backup, restore, keys, audit."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,10 +38,11 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
-from echoic.types import Consent, EmbeddingSpec
+from echoic.types import Consent, EmbeddingSpec, Scope
 
 if TYPE_CHECKING:
     from echoic.cli.asyncio_runner import DeferredEmbedder
+    from echoic.memory.compliance import ChainedLog, Compliance
     from echoic.memory.export import CopiedMemory
     from echoic.memory.extraction.reconciliation import Distilled
     from echoic.memory.service import MemoryService
@@ -271,7 +276,6 @@ async def _note_export(settings: Settings, url: str) -> None:
     from echoic.memory.compliance import MARKS, Compliance
     from echoic.memory.export import opened
     from echoic.stores import store_from
-    from echoic.types import Scope
 
     folder = settings.compliance or compliance_folder(url)
     if folder is None:
@@ -369,7 +373,7 @@ def keys_group() -> None:
 @click.option("--name", default="", metavar="NAME", help="A name for the key, such as its holder's.")
 @click.option("--days", type=click.IntRange(1), metavar="N", help="Expire after N days; default: never.")
 @with_memory
-async def create_command(desk: Desk, role: Any, name: str, days: int | None) -> CommandResult:
+async def create_key_command(desk: Desk, role: Any, name: str, days: int | None) -> CommandResult:
     """Create a key and print it. It is shown now and never again; the store keeps only a hash."""
     lifetime = None if days is None else timedelta(days=days)
     keys = desk.memory.keys(desk.settings.deployment)
@@ -380,7 +384,7 @@ async def create_command(desk: Desk, role: Any, name: str, days: int | None) -> 
 
 @command("list")
 @with_memory
-async def list_command(desk: Desk) -> CommandResult:
+async def list_keys_command(desk: Desk) -> CommandResult:
     """List the keys of the deployment.
 
     Columns: id, role, name, created, expires, revoked.
@@ -396,14 +400,14 @@ async def list_command(desk: Desk) -> CommandResult:
 @command("revoke")
 @click.argument("key_id", metavar="ID")
 @with_memory
-async def revoke_command(desk: Desk, key_id: str) -> CommandResult:
+async def revoke_key_command(desk: Desk, key_id: str) -> CommandResult:
     """Revoke a key. Tokens that were issued with it stay valid until they expire."""
     revoked = await desk.memory.keys(desk.settings.deployment).revoke(key_id)
     desk.output.say(f"revoked {revoked.role} key {revoked.id}")
     return CommandResult(data=revoked, count=1)
 
 
-keys_group.add_section("Keys", [create_command, list_command, revoke_command])
+keys_group.add_section("Keys", [create_key_command, list_keys_command, revoke_key_command])
 
 
 @command("backup")
@@ -487,3 +491,195 @@ def _check_place(settings: Settings) -> None:
         raise InvalidInput("memory:// holds nothing that outlasts a command: name a persistent store")
     if path is not None and not path.exists():
         raise InvalidInput(f"there is no store at {path}; nothing was backed up")
+
+
+# -- the audit log
+
+
+@click.group("audit", cls=CommandGroup)
+def audit_group() -> None:
+    """Read and check the audit log, and receipts of erasures.
+
+    The log is in the compliance folder. It records who read, wrote, exported or erased which kind of record
+    of which user, when and why, without content. Services that you start with --audit write it.
+    """
+
+
+@command("list")
+@click.option("--of", "user", metavar="USER", help="Only accesses to this user of the deployment.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=100, show_default=True)
+@click.pass_context
+def list_audit_command(ctx: click.Context, user: str | None, limit: int) -> int:
+    """Print the newest entries, oldest first.
+
+    Columns: number, time, role, who, action, kind of record, pseudonym of the user, reason.
+    """
+
+    async def work(settings: Settings, _output: Output) -> CommandResult:
+        compliance, log = _audit_log(settings)
+        entries = log.entries()
+        if user is not None:
+            whom = compliance.pseudonym(Scope(settings.deployment, user))
+            entries = [entry for entry in entries if entry.get("scope") == whom]
+        entries = entries[-limit:]
+        headings = ("N", "AT", "ROLE", "WHO", "DID", "KIND", "WHOM", "WHY")
+        names = ("n", "at", "role", "who", "did", "kind", "scope", "why")
+        rows = [tuple(str(entry.get(name, "")) for name in names) for entry in entries]
+        return CommandResult(data=entries, text=Table(headings=headings, rows=rows), count=len(rows))
+
+    return run_apart(ctx, work)
+
+
+@command("verify")
+@click.option("--receipt", type=click.Path(path_type=Path), help="Check a receipt instead, as JSON.")
+@click.option(
+    "--head", metavar="HASH", help="Also check that the log still contains the line with this hash."
+)
+@click.pass_context
+def verify_audit_command(ctx: click.Context, receipt: Path | None, head: str | None) -> int:
+    """Check that no line of the audit log or of the list of erasures was changed, removed or inserted.
+
+    Prints the hash of the last line. Keep it elsewhere, and pass it as --head later: only then are lines that
+    were cut off the end noticed. With --receipt, checks the signature of a receipt of this deployment.
+    """
+
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        compliance, log = _audit_log(settings)
+        if receipt is not None:
+            statement = _verified_receipt(receipt, compliance)
+            return CommandResult(data=statement, text=json.dumps(statement, indent=2), count=1)
+        compliance.log.entries()
+        entries, last = log.read()
+        if head is not None and head not in {last, *(entry["prev"] for entry in entries)}:
+            raise InvalidInput("the log has no line with that hash: its end was cut off, or it was pruned")
+        output.say(f"{len(entries)} entries, none changed, removed or inserted")
+        return CommandResult(data={"entries": len(entries), "head": last}, text=last, count=len(entries))
+
+    return run_apart(ctx, work)
+
+
+@command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_context
+def export_audit_command(ctx: click.Context, file: Path) -> int:
+    """Write the audit log to FILE, and a signed statement of its last line to FILE.signed.
+
+    docs/audit.md shows how a third party checks both.
+    """
+
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        told, lines = _exported_log(*_audit_log(settings), file)
+        output.say(f"wrote {lines} entries to {file}")
+        return CommandResult(data=told, text=told["statement"], count=lines)
+
+    return run_apart(ctx, work)
+
+
+@command("prune")
+@click.option(
+    "--before", required=True, metavar="DATE", help="Remove entries older than this, as 2026-03-14."
+)
+@click.pass_context
+def prune_audit_command(ctx: click.Context, before: str) -> int:
+    """Remove old entries of the audit log. The removal is logged, and other entries stay unchanged."""
+
+    async def work(settings: Settings, output: Output) -> CommandResult:
+        import getpass
+
+        try:
+            first = datetime.fromisoformat(before)
+        except ValueError as error:
+            raise InvalidInput("--before must be a date or time as 2026-03-14") from error
+        first = first if first.tzinfo else first.replace(tzinfo=UTC)
+        _, log = _audit_log(settings)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        note = {"at": now, "role": "command line", "who": getpass.getuser(), "why": "prune", "did": "prune"}
+        cut = first.astimezone(UTC).isoformat(timespec="milliseconds")
+        removed = log.remove_before(cut, note)
+        output.say(f"removed {removed} entries")
+        return CommandResult(data={"removed": removed}, count=removed)
+
+    return run_apart(ctx, work)
+
+
+@command("key")
+@click.pass_context
+def audit_key_command(ctx: click.Context) -> int:
+    """Print the public key of receipts and exports, in base64, for auditors."""
+
+    async def work(settings: Settings, _output: Output) -> CommandResult:
+        compliance, _ = _audit_log(settings)
+        told = compliance.signed({})
+        if not told:
+            raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
+        return listing([told["key"]], "KEY", [(told["key"],)])
+
+    return run_apart(ctx, work)
+
+
+audit_group.add_section(
+    "Audit",
+    [list_audit_command, verify_audit_command, export_audit_command, prune_audit_command, audit_key_command],
+)
+
+
+def _audit_log(settings: Settings) -> tuple[Compliance, ChainedLog]:
+    from echoic.factory import compliance_folder
+    from echoic.memory.compliance import ChainedLog, Compliance
+
+    folder = settings.compliance or compliance_folder(settings.store)
+    if folder is None or not folder.is_dir():
+        raise InvalidInput("there is no compliance folder: name it with --compliance")
+    return Compliance(folder), ChainedLog(folder / "audit.jsonl")
+
+
+def _exported_log(compliance: Compliance, log: ChainedLog, file: Path) -> tuple[Mapping[str, str], int]:
+    """Copy the log to `file` and sign its last line; returns the signed statement and the number of entries.
+
+    Raises:
+        InvalidInput: a file exists already, or nothing can be signed.
+    """
+    from echoic.memory.compliance import ChainedLog
+
+    signed = Path(f"{file}.signed")
+    if file.exists() or signed.exists():
+        raise InvalidInput(f"{str(file)!r} or its .signed file exists already: name another file")
+    file.write_bytes(log.path.read_bytes() if log.path.exists() else b"")
+    entries, head = ChainedLog(file).read()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    told = compliance.signed({"type": "echoic.audit-log", "at": now, "lines": len(entries), "head": head})
+    if not told:
+        raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
+    signed.write_text(json.dumps(told) + "\n", encoding="utf-8")
+    return told, len(entries)
+
+
+def _verified_receipt(path: Path, compliance: Compliance) -> Mapping[str, Any]:
+    """The statement of a receipt that was signed with this folder's key, or `InvalidInput`."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        told = told.get("data", told)
+        given = told.get("signed", told)
+        text, signature = given["statement"], b64decode(given["signature"], validate=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{str(path)!r} holds no signed receipt") from error
+    key = Ed25519PrivateKey.from_private_bytes(compliance.derived("signature")).public_key()
+    try:
+        key.verify(signature, text.encode())
+    except InvalidSignature as error:
+        raise InvalidInput("this receipt was changed, or signed with another key") from error
+    statement: Mapping[str, Any] = json.loads(text)
+    if statement.get("type") != "echoic.erasure-receipt":
+        raise InvalidInput("this statement is signed, and is no receipt of an erasure")
+    beside = {_snake(name): value for name, value in told.items()}
+    if any(beside[name] != value for name, value in statement.items() if name in beside):
+        raise InvalidInput("this receipt was changed: what it counts is not what was signed")
+    return statement
+
+
+def _snake(name: str) -> str:
+    """A field's name over HTTP, such as "bytesSearched", as it was signed."""
+    return re.sub(r"(?=[A-Z])", "_", name).lower()
