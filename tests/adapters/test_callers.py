@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from echoic.adapters.twilio.callers import Callers
-from echoic.adapters.twilio.identity_claims import claim_in, codes_in, same_name
+from echoic.adapters.twilio.proofs import claim_in, codes_in, same_name
 from echoic.session.call_record import read_exchanges
 from echoic.session.recorder import CallRecorder
 

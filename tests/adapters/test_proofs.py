@@ -11,8 +11,7 @@ import pytest
 from echoic import InvalidInput
 from echoic.adapters.twilio import proofs
 from echoic.adapters.twilio.callers import proves_number
-from echoic.adapters.twilio.identity_claims import MASK, proof_in, wants_pin
-from echoic.adapters.twilio.proofs import MAX_GUESSES, Pins
+from echoic.adapters.twilio.proofs import MASK, MAX_GUESSES, Pins, proof_in, wants_pin
 from echoic.adapters.twilio.settings import PhoneSettings
 
 A = "TN-Validation-Passed-A"

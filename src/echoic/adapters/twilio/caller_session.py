@@ -17,7 +17,9 @@ from typing import Any, Final, Protocol
 from pydantic_ai import Agent
 
 from echoic.adapters.twilio.callers import Caller, Callers
-from echoic.adapters.twilio.identity_claims import (
+from echoic.adapters.twilio.proofs import (
+    Code,
+    LinkCodes,
     Proof,
     claim_in,
     codes_in,
@@ -28,7 +30,6 @@ from echoic.adapters.twilio.identity_claims import (
     speaks_of_proof,
     wants_pin,
 )
-from echoic.adapters.twilio.proofs import Code, LinkCodes
 from echoic.adapters.twilio.settings import PhoneSettings, Phrases
 from echoic.errors import EchoicError, InvalidInput, NotAllowed
 from echoic.memory.phone_registry import line_key

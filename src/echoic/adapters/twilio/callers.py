@@ -14,8 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
-from echoic.adapters.twilio.identity_claims import same_name
-from echoic.adapters.twilio.proofs import Pins
+from echoic.adapters.twilio.proofs import Pins, same_name
 from echoic.adapters.twilio.settings import PhoneSettings, Trust
 from echoic.errors import NotAllowed
 from echoic.memory.assurance import LEVELS, Level

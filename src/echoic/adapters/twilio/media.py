@@ -27,8 +27,8 @@ from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.realtime import RealtimeError
 from starlette.websockets import WebSocket
 
-from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone, PhoneCall
+from echoic.adapters.twilio.proofs import CODE_DIGITS
 from echoic.adapters.twilio.relay import closed, expect_another, messages, opened_socket, sent
 from echoic.errors import EchoicError, InvalidInput, NotOpen, brief
 from echoic.session import Frame, VoiceSession

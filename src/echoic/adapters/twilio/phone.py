@@ -25,9 +25,8 @@ from pydantic_ai.settings import ModelSettings
 
 from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.adapters.twilio.callers import AGENT, RECORD, Caller, Callers
-from echoic.adapters.twilio.identity_claims import masked
 from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
-from echoic.adapters.twilio.proofs import LinkCodes
+from echoic.adapters.twilio.proofs import LinkCodes, masked
 from echoic.adapters.twilio.settings import CacheFor, PhoneSettings, Phrases
 from echoic.adapters.twilio.signatures import Signatures
 from echoic.capability.talker import history_of

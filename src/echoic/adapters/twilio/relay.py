@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from echoic.adapters.twilio.identity_claims import CODE_DIGITS
 from echoic.adapters.twilio.phone import Phone, PhoneCall
+from echoic.adapters.twilio.proofs import CODE_DIGITS
 from echoic.adapters.twilio.signatures import SignatureRefused
 
 log = logging.getLogger(__name__)
