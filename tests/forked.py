@@ -31,7 +31,6 @@ from typing import Any
 MODULES = (
     "anyio._backends._asyncio",
     "echoic.adapters.browser",
-    "echoic.adapters.browser",
     "echoic.adapters.twilio.media",
     "echoic.adapters.twilio.phone",
     "echoic.adapters.twilio.relay",
@@ -40,7 +39,6 @@ MODULES = (
     "echoic.cli",
     "echoic.embedding.encoder",
     "echoic.embedding.local",
-    "echoic.memory.backup",
     "echoic.memory.extraction.clause_reader",
     "echoic.memory.extraction.model_reader",
     "echoic.memory.extraction.reconciliation",
@@ -49,7 +47,6 @@ MODULES = (
     "echoic.memory.erasure",
     "echoic.memory.export",
     "echoic.memory.forget_targets",
-    "echoic.memory.revocations",
     "echoic.models",
     "echoic.models.question",
     "echoic.factory",

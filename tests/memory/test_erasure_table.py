@@ -16,9 +16,9 @@ import pytest
 
 import echoic
 from echoic.embedding import embedder_from
-from echoic.memory.backup import back_up, restore
 from echoic.memory.compliance import MARKS
 from echoic.memory.experience import teacher
+from echoic.memory.export import back_up, restore_backup
 from echoic.memory.extraction.model_reader import LEASE, PROGRESS
 from echoic.memory.phone_registry import happened, holding, line_key
 from echoic.memory.proposals import JUDGEMENT
@@ -216,7 +216,7 @@ async def test_a_person_is_in_no_place_after_erasure_nor_after_the_restore_of_a_
         left = places_in(str(await memory.user(OTHER).export()).encode())
     place.wipe()
     after = places_in(place.bytes_of(place.url)) | left
-    await restore(
+    await restore_backup(
         tmp_path / "backup.db", partial(store_from, place.restored), progress=lambda _done, _total: None
     )
     returned = places_in(place.bytes_of(place.restored))

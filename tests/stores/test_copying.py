@@ -23,7 +23,8 @@ import echoic
 import forked
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.memory import checkpoints
-from echoic.memory.export import KINDS, copy_memory
+from echoic.memory.erasure import KINDS
+from echoic.memory.export import copy_memory
 from echoic.memory.service import MemoryService
 from echoic.session import call_record
 from echoic.stores import store_from

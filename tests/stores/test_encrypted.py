@@ -13,8 +13,7 @@ import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
 from echoic.embedding import LexicalEmbedder
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt
-from echoic.memory.backup import back_up, restore
-from echoic.memory.export import copy_memory
+from echoic.memory.export import back_up, copy_memory, restore_backup
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record, Store
@@ -197,8 +196,8 @@ async def test_a_backup_of_an_encrypted_store_is_encrypted_and_restores_with_its
     await back_up(lambda: makes(source, KEY), file, spec, progress=print)
     assert b"axolotl" not in written(file)
     with pytest.raises(EmbeddingMismatch, match="is encrypted"):
-        await restore(file, lambda: SQLiteStore(target), progress=print)
-    await restore(file, lambda: makes(target, KEY), progress=print)
+        await restore_backup(file, lambda: SQLiteStore(target), progress=print)
+    await restore_backup(file, lambda: makes(target, KEY), progress=print)
     async with MemoryService(makes(target, KEY), LexicalEmbedder()) as service:
         assert (await service.user("ana").get("pet")).text == "an axolotl called Quetzal"
 

@@ -426,7 +426,7 @@ def backup_command(ctx: click.Context, file: Path) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.memory.backup import back_up
+        from echoic.memory.export import back_up
         from echoic.stores import store_from
 
         _check_place(settings)
@@ -453,14 +453,14 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.memory.backup import restore
+        from echoic.memory.export import restore_backup
         from echoic.stores import store_from
 
         if settings.store.lower().startswith("memory:"):
             raise InvalidInput("memory:// ends with this command: name a persistent store")
         target = partial(store_from, settings.store)
         with output.progress("restoring") as progress:
-            copied = await restore(file, target, checked=not without_checksum, progress=progress)
+            copied = await restore_backup(file, target, checked=not without_checksum, progress=progress)
         again, listed = await _forget_again(settings)
         output.say(
             f"restored {copied.records} records of {len(copied.scopes)} users and deployments, "

@@ -1,12 +1,14 @@
 """Erasure: which records are removed, and how the records that quote them are rewritten.
 
 Every kind of record stored under a key or for a conversation must be named here, or it would survive. The
-store removes the bytes.
+store removes the bytes. What was erased after a backup was made is erased again when the restored store is
+opened (`forget_again`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +17,12 @@ from functools import partial
 from typing import Any, Final
 
 from echoic.errors import InvalidInput
+from echoic.memory.compliance import ERASURE, Compliance, PastErasure, mark
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import CONSENT
+from echoic.memory.deployment_keys import KEY, REVOCATION
 from echoic.memory.experience import unlearn
-from echoic.memory.extraction.model_reader import PROGRESS, progress_id
+from echoic.memory.extraction.model_reader import LEASE, PROGRESS, progress_id
 from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten
@@ -25,16 +30,22 @@ from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.mentions import Claim, Span, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
-from echoic.memory.proposals import JUDGEMENT
+from echoic.memory.proposals import DECISION, JUDGEMENT
 from echoic.memory.records import (
     CALL_PARTS,
     CHECKPOINT,
     CONVERSATION,
+    EXPERIENCE,
     GIVEN,
+    HOLD,
     INDEXED_ITEM,
     ITEM,
     LINK_CODE,
+    LINK_GUESSES,
     MEMORY,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
     PROPOSAL,
     RESULT,
     SAID,
@@ -53,6 +64,34 @@ from echoic.stores.apply import Name, name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
 from echoic.text.analysis import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
+
+log = logging.getLogger(__name__)
+
+KINDS = (
+    CONVERSATION,
+    ITEM,
+    PROPOSAL,
+    RESULT,
+    DIRECTIVES,
+    PROGRESS,
+    LEASE,
+    JUDGEMENT,
+    EXPERIENCE,
+    DECISION,
+    REVOCATION,
+    HOLD,
+    CONSENT,
+    *CALL_PARTS,
+    CHECKPOINT,
+    LINK_CODE,
+    LINK_GUESSES,
+    PHONE_LINE,
+    PHONE_OF,
+    PHONE_PIN,
+    ERASURE,
+    KEY,
+)
+"""Every kind of record that is not searchable."""
 
 
 async def unlearn_turns(
@@ -577,3 +616,91 @@ class _Redacting:
         if fold(text).strip(" .!?") in values:
             return FORGOTTEN
         return masked(text, said_in_text(text, self._memories), FORGOTTEN)
+
+
+# -- again, in a store that was restored from before
+
+_NAMING = {MEMORY: "author", PROPOSAL: "author", PHONE_LINE: "user", LINK_CODE: "whose"}
+"""Kinds in the global scope whose records name a user, with the field: a user may be named only there."""
+_SUMS_UP = ("summary", "recall_key")
+
+
+async def forget_again(parts: Parts, compliance: Compliance) -> int:
+    """Repeat erasures without a mark; returns how many. After StoreError nothing may be read.
+
+    The list of erasures holds hashes only, so the records to erase are found by hashing those that are there.
+    A record of which only some words were erased is dropped whole, since the list does not say which words.
+    """
+    async with compliance.applying():
+        missing = await compliance.missing(parts.store)  # another process may have done it first
+        by_scope: dict[str, list[PastErasure]] = {}
+        for past in missing:
+            by_scope.setdefault(past.scope, []).append(past)
+        for scope in await _everybody(parts.store):
+            listed = by_scope.get(compliance.pseudonym(scope), [])
+            if any(past.gone is None for past in listed):
+                await _erase_scope_again(parts, scope)
+            elif listed:
+                await _erase_part_again(parts, scope, compliance, listed)
+        await mark(parts.store, [past.id for past in missing])
+    if missing:
+        log.warning("this store was restored from before %d erasures, which were made again", len(missing))
+    return len(missing)
+
+
+async def _everybody(store: Store) -> list[Scope]:
+    """Every scope that holds records or is named in any; users before the global scope."""
+    scopes = await store.scopes()
+    named = {scope: None for scope in scopes if scope.user is not None}
+    for everyone in [scope for scope in scopes if scope.user is None]:
+        for kind, naming in _NAMING.items():
+            for record in await scan_all(store, everyone, kind):
+                if isinstance(user := record.data.get(naming), str) and user:
+                    named[Scope(everyone.deployment, user)] = None
+    return [*named, *(scope for scope in scopes if scope.user is None)]
+
+
+async def _erase_scope_again(parts: Parts, scope: Scope) -> None:
+    if scope.user is None:
+        await parts.store.erase(scope)
+    else:
+        await Erasing(parts, scope).forget(None, None, None)
+
+
+async def _erase_part_again(
+    parts: Parts, scope: Scope, compliance: Compliance, listed: Sequence[PastErasure]
+) -> None:
+    gone = frozenset[str]().union(*(past.gone or () for past in listed))
+    rewritten = frozenset[str]().union(*(past.rewritten for past in listed))
+    before = await _all_records(parts.store, scope)
+    hashes = {name: compliance.record(scope, *name) for name in before}
+    meant = {name for name, told in hashes.items() if told in gone}
+    losing = {name for name, told in hashes.items() if told in rewritten} - meant
+    if scope.user is not None:
+        # memories first: their words are removed from turns and summaries as these were then
+        for kind, name in sorted(meant):
+            if kind == MEMORY and await parts.store.read(scope, MEMORY, [name]):
+                await Erasing(parts, scope).forget(None, None, name)
+    there = await _all_records(parts.store, scope)
+    changes: list[Erasable] = [Drop(kind=kind, id=name) for kind, name in meant & there.keys()]
+    changes += [_without_words(there[name]) for name in losing & there.keys() if there[name] == before[name]]
+    if scope.user is not None:  # these records may quote anything
+        quoting = [name for name in there if name[0] in {GIVEN, CHECKPOINT} and name not in meant]
+        changes += [Drop(kind=kind, id=name) for kind, name in quoting]
+    if changes:
+        await parts.store.erase(scope, changes)
+
+
+def _without_words(record: Record) -> Erasable:
+    """The record without its words, an unknown part of which was erased."""
+    if record.kind != CONVERSATION:
+        return Drop(kind=record.kind, id=record.id)
+    left = {name: value for name, value in record.data.items() if name not in _SUMS_UP}
+    return Put.over(record, replace(record, data=left))
+
+
+async def _all_records(store: Store, scope: Scope) -> Mapping[tuple[str, str], Record]:
+    found: dict[tuple[str, str], Record] = {}
+    for kind in (MEMORY, TURN, INDEXED_ITEM, *KINDS):
+        found |= {(record.kind, record.id): record for record in await scan_all(store, scope, kind)}
+    return found

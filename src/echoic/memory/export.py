@@ -1,39 +1,46 @@
-"""Export, import, and copies into another store. Imported data is checked, since a file may be forged."""
+"""Export, import, copies into another store, and backups.
+
+Imported data is checked, since a file may be forged.
+
+A backup is a SQLite file with the content of a store of any kind, and a checksum file beside it. It is made
+while others write, and is read back before it counts. It is restored into an empty store.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from hashlib import file_digest
+from pathlib import Path
 from typing import Any, get_args
 
-from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
+from echoic.errors import (
+    EmbeddingMismatch,
+    InvalidInput,
+    StoreCorrupt,
+    StoreUnavailable,
+    WriteConflict,
+    brief,
+)
 from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.concurrency import until_written
-from echoic.memory.consent import CONSENT
-from echoic.memory.deployment_keys import KEY, REVOCATION
-from echoic.memory.extraction.model_reader import LEASE, PROGRESS
+from echoic.memory.erasure import KINDS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
-from echoic.memory.proposals import DECISION, JUDGEMENT
 from echoic.memory.records import (
-    CALL_PARTS,
-    CHECKPOINT,
     CONVERSATION,
-    EXPERIENCE,
     INDEXED_ITEM,
     ITEM,
-    LINK_CODE,
-    LINK_GUESSES,
     MEMORY,
-    PHONE_LINE,
-    PHONE_OF,
-    PHONE_PIN,
-    PROPOSAL,
     RESULT,
     TURN,
     conversation_of,
@@ -45,10 +52,9 @@ from echoic.memory.records import (
     scan_all,
     turn_of,
 )
-from echoic.memory.retention import HOLD
 from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.stores.bulk_copy import Copied, CopiedScope, Progress, copy_store
+from echoic.stores.bulk_copy import Copied, Progress, copy_store, copy_while_written
 from echoic.types import (
     STATUSES,
     Conversation,
@@ -394,33 +400,6 @@ def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
             checked_time(moment, f"a time of {brief(whose)}")
 
 
-KINDS = (
-    CONVERSATION,
-    ITEM,
-    PROPOSAL,
-    RESULT,
-    DIRECTIVES,
-    PROGRESS,
-    LEASE,
-    JUDGEMENT,
-    EXPERIENCE,
-    DECISION,
-    REVOCATION,
-    HOLD,
-    CONSENT,
-    *CALL_PARTS,
-    CHECKPOINT,
-    LINK_CODE,
-    LINK_GUESSES,
-    PHONE_LINE,
-    PHONE_OF,
-    PHONE_PIN,
-    ERASURE,
-    KEY,
-)
-"""Every kind of record that is not searchable."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedMemory:
     """The outcome of a copy, and the embedding models of both stores."""
@@ -496,14 +475,159 @@ async def opened(
         await store.aclose()
 
 
-__all__ = [
-    "KINDS",
-    "Copied",
-    "CopiedMemory",
-    "CopiedScope",
-    "check_conversation",
-    "check_memory",
-    "check_record",
-    "copy_memory",
-    "opened",
-]
+# -- backups
+
+CHECKSUM_SUFFIX = ".sha256"
+"""Ending of the checksum file's name; `sha256sum --check` reads the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackedUp:
+    """A backup that was made and read back."""
+
+    path: Path
+    bytes: int
+    sha256: str
+    scopes: int
+    records: int
+
+
+async def back_up(
+    source: Callable[[], Store], path: Path, embedding: EmbeddingSpec, *, progress: Progress
+) -> BackedUp:
+    """Write the content of a store to `path` while others go on writing.
+
+    `source` returns the store, not opened yet; `embedding` is the model of its vectors if it does not say.
+    Neither `path` nor its checksum file may exist (InvalidInput). After a StoreError no file is left behind.
+    """
+    checksum = path.with_name(path.name + CHECKSUM_SUFFIX)
+    await asyncio.to_thread(_check_free, path, checksum)
+    new = path.with_name(path.name + ".part")
+    await asyncio.to_thread(_remove, new)
+    try:
+        async with opened(source, embedding) as (store, spec):
+            if hasattr(store, "snapshot"):
+                await store.snapshot(new)
+            else:
+                await _copy_to_file(store, new, spec, progress)
+            scopes, records = await _counted(new, spec, store)
+        digest = await asyncio.to_thread(_digest, new)
+        await asyncio.to_thread(_publish, new, path, checksum, digest)
+    except BaseException:
+        await asyncio.to_thread(_remove, new)
+        raise
+    size = await asyncio.to_thread(lambda: path.stat().st_size)
+    return BackedUp(path=path, bytes=size, sha256=digest, scopes=scopes, records=records)
+
+
+async def restore_backup(
+    path: Path, target: Callable[[], Store], *, checked: bool = True, progress: Progress
+) -> Copied:
+    """Copy a backup into an empty store and compare the two at the end. The file at `path` is not changed.
+
+    Open the restored store with its compliance folder: until then it contains what was erased since the
+    backup. If a restore is interrupted, empty the target and start again.
+
+    Args:
+        path: the backup.
+        target: returns the target store, not opened yet.
+        checked: whether the checksum file is required.
+        progress: called with the number of records copied and the total.
+
+    Raises:
+        InvalidInput: there is no such backup, its checksum is missing, or the target is not empty.
+        StoreCorrupt: the backup was changed since it was written.
+        StoreError: the target could not be written.
+    """
+    folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="echoic-restore-")
+    try:
+        copy = Path(folder) / "backup.db"  # opening it would upgrade it and write a log
+        await asyncio.to_thread(_verified_copy, path, copy, checked=checked)
+        source = _file_store(copy, target())
+        any_model = EmbeddingSpec("", 0)
+        async with opened(source, any_model) as (_, spec):
+            pass
+        async with opened(target, spec, as_it_is=False) as (store, _):
+            held = [scope for scope in await store.scopes() if scope != MARKS]
+            if held:
+                raise InvalidInput(
+                    f"the store holds {len(held)} users or deployments already: restore into an empty one, "
+                    "such as --store sqlite:///restored.db"
+                )
+        done = await copy_memory(source, target, spec, named=True, progress=progress)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    return done.copied
+
+
+def _file_store(path: Path, like: Store) -> Callable[[], Store]:
+    """The backup in `path`; encrypted with the same keys if the other store is."""
+    from echoic.stores import store_from
+
+    around: Callable[[Store], Store] = getattr(like, "around", lambda store: store)
+    return lambda: around(store_from(f"sqlite:////{str(path.absolute()).lstrip('/')}"))
+
+
+async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
+    async with opened(_file_store(path, store), spec) as (file, _):
+        await copy_while_written(store, file, KINDS, progress=progress)
+
+
+async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:
+    """Open the backup as a restore will, and count its scopes and records."""
+    async with opened(_file_store(path, like), spec) as (file, _):
+        facts = await file.check()
+        scopes = [scope for scope in await file.scopes() if scope != MARKS]
+        return len(scopes), int(facts.get("records", 0))
+
+
+def _check_free(path: Path, checksum: Path) -> None:
+    for each in (path, checksum):
+        if each.exists():
+            raise InvalidInput(f"{str(each)!r} exists already: name another file")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(path.parent)!r}: create it first")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _publish(new: Path, path: Path, checksum: Path, digest: str) -> None:
+    """Give the backup its final name, the checksum file first: a backup without one does not count."""
+    try:
+        fd = os.open(checksum, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "w") as file:
+            file.write(f"{digest}  {path.name}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        with new.open("rb") as written:
+            os.fsync(written.fileno())
+        new.rename(path)
+    except OSError as error:
+        raise StoreUnavailable(f"{str(path)!r} cannot be written: {error.strerror}") from error
+    for beside in ("-wal", "-shm", "-lock"):
+        new.with_name(new.name + beside).unlink(missing_ok=True)
+
+
+def _verified_copy(path: Path, copy: Path, *, checked: bool) -> None:
+    if not path.is_file():
+        raise InvalidInput(f"there is no backup {str(path)!r}")
+    checksum = path.with_name(path.name + CHECKSUM_SUFFIX)
+    expected: str | None = None
+    if checksum.is_file():
+        expected = "".join(checksum.read_text(encoding="utf-8", errors="replace").split(maxsplit=1)[:1])
+    elif checked:
+        raise InvalidInput(
+            f"{str(checksum)!r} is missing, so the backup cannot be verified: "
+            "put it back, or use --without-checksum"
+        )
+    shutil.copyfile(path, copy)
+    if expected is not None and _digest(copy) != expected:
+        raise StoreCorrupt(f"{str(path)!r} is not the backup that was made: its checksum differs")
+
+
+def _remove(new: Path) -> None:
+    for beside in ("", "-wal", "-shm", "-lock"):
+        new.with_name(new.name + beside).unlink(missing_ok=True)

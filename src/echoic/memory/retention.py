@@ -16,6 +16,7 @@ from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import Sweeper
 from echoic.memory.records import (
     CONVERSATION,
+    HOLD,
     INDEXED_ITEM,
     ITEM,
     MEMORY,
@@ -33,8 +34,6 @@ from echoic.types import Memory, Scope
 log = logging.getLogger(__name__)
 
 KINDS: Final = ("conversations", "memories")
-HOLD: Final = "hold"
-"""The kind of the record that puts a user's data on hold: none of it may be destroyed."""
 _SWEEP_AFTER_S: Final = 30.0
 _SWEEP_EVERY_S: Final = 3600.0
 _NO_LIMIT_DAYS: Final = 365_000

@@ -240,7 +240,7 @@ class MemoryService:
         compliance = self._parts.compliance
         if compliance is None or not await compliance.missing(self._parts.store):
             return 0
-        from echoic.memory.backup import forget_again
+        from echoic.memory.erasure import forget_again
 
         return await forget_again(self._parts, compliance)
 
