@@ -5,7 +5,7 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtime
 
 from echoic.memory.extraction.turns import affirms
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.asr_confidence import confidence_of
+from echoic.session.provider_connections import confidence_of
 from echoic_loopback.realtime import Says, Script, UserSays
 from session.conftest import Stored
 

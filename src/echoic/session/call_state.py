@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -14,7 +15,6 @@ from echoic.errors import InvalidInput, brief
 from echoic.memory.block import DEFAULT_BUDGET_TOKENS
 from echoic.memory.extraction.turns import THRESHOLD
 from echoic.session.agents import InCall, VoiceAgent
-from echoic.session.asr_confidence import Confidences
 from echoic.session.call_record import CallLog
 from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
@@ -33,6 +33,7 @@ RecallMode = Literal["before_reply", "beside", "off"]
 recall runs while the model answers, which gets the results for its next reply. off: only the block and the
 tools."""
 CHECKPOINT_EVERY_S: Final = 2.0
+_TRANSCRIPTS_KEPT: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,23 @@ class SessionSettings:
     def recalls_first(self) -> bool:
         """Whether a reply waits for recall, if the provider supports that."""
         return self.memory and self.recall == "before_reply"
+
+
+class Confidences:
+    """The speech recogniser's confidence in recent transcripts."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, float] = OrderedDict()
+
+    def heard(self, transcript: str, confidence: float) -> None:
+        """Record the confidence in a transcript."""
+        self._of[transcript.strip()] = confidence
+        while len(self._of) > _TRANSCRIPTS_KEPT:
+            self._of.popitem(last=False)
+
+    def of(self, transcript: str) -> float | None:
+        """The confidence in a transcript; None if the recogniser gave none."""
+        return self._of.get(transcript.strip())
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,14 +14,13 @@ from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
 from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool, kept_of_earlier_calls
 from echoic.session.agents import LATE, CallContext, VoiceAgent
-from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import CallState, Session, State
+from echoic.session.call_state import CallState, Confidences, Session, State
 from echoic.session.event_handler import EventHandler
 from echoic.session.history import read, run_again, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener
 from echoic.session.playback import Playback
 from echoic.session.provider import ProviderSession
-from echoic.session.provider_connections import ProviderConnections
+from echoic.session.provider_connections import ProviderConnections, with_confidence
 from echoic.session.turn_collector import TurnCollector
 from echoic.session.turn_recall import CallRecall
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback

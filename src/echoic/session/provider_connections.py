@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -19,6 +20,8 @@ from uuid import uuid4
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
 from pydantic_ai.realtime import RealtimeError, RealtimeEvent, RealtimeModel, WebRTCSession
+from pydantic_ai.realtime.codec import RealtimeCodecEvent
+from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 from pydantic_ai.usage import UsageLimits
 
 from echoic.capability import CallerMemory
@@ -26,8 +29,7 @@ from echoic.errors import NotOpen
 from echoic.memory.service import MemoryService
 from echoic.prompt.block import OPENING, framed, quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
-from echoic.session.asr_confidence import Confidences, with_confidence
-from echoic.session.call_state import CallState, Session
+from echoic.session.call_state import CallState, Confidences, Session
 from echoic.session.history import as_heard, settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
@@ -316,3 +318,52 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
     while not done() and time.monotonic() < until:  # noqa: ASYNC110 - what is waited for has no event
         await asyncio.sleep(_LOOK_S)
+
+
+# -- the speech recogniser's confidence
+#
+# OpenAI's is requested in the session's settings and read from its events, because PydanticAI drops the log
+# probabilities of transcripts. The model here overrides the two methods that PydanticAI's own derived models
+# override; `tests/session/test_asr_confidence.py` fails when an upgrade moves them.
+
+LOGPROBS: Final = "item.input_audio_transcription.logprobs"
+_COMPLETED: Final = "conversation.item.input_audio_transcription.completed"
+
+
+def confidence_of(logprobs: Sequence[float]) -> float | None:
+    """A turn's confidence: that of its least certain token, since one wrong letter spoils a name."""
+    return min(1.0, math.exp(min(logprobs))) if logprobs else None
+
+
+def with_confidence(model: RealtimeModel, confidences: Confidences) -> RealtimeModel:
+    """`model`, reporting transcripts' confidence to `confidences`; unchanged if its provider reports none."""
+    if type(model) is not OpenAIRealtimeModel:
+        return model
+    sure = _SureModel.__new__(_SureModel)
+    sure.__dict__.update(model.__dict__)
+    sure.confidences = confidences
+    return sure
+
+
+class _SureModel(OpenAIRealtimeModel):
+    confidences: Confidences
+
+    def _session_config(self, *args: Any, **named: Any) -> dict[str, Any]:
+        config = super()._session_config(*args, **named)
+        if "transcription" in config["audio"]["input"]:
+            config["include"] = [*config.get("include", []), LOGPROBS]
+        return config
+
+    def _connection_class(self, model_settings: Any) -> type[OpenAIRealtimeConnection]:
+        base: Any = super()._connection_class(model_settings)
+        told = self.confidences
+
+        def _map_event(connection: Any, data: dict[str, Any]) -> RealtimeCodecEvent | None:
+            if data.get("type") == _COMPLETED and data.get("logprobs"):
+                sure = confidence_of([token["logprob"] for token in data["logprobs"]])
+                if sure is not None:
+                    told.heard(str(data.get("transcript", "")), sure)
+            mapped: RealtimeCodecEvent | None = base._map_event(connection, data)  # noqa: SLF001 - overridden here
+            return mapped
+
+        return type("SureConnection", (base,), {"_map_event": _map_event})

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,16 +25,17 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.checks import storable
-from echoic.errors import EchoicError, NotOpen
+from echoic.errors import EchoicError, NotOpen, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S
-from echoic.memory.extraction.turns import affirms
-from echoic.session.asr_confidence import weigh
+from echoic.memory.extraction.turns import THRESHOLD, affirms, delicate, is_sure, mentions
+from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.session.call_record import Exchange, Spoken
 from echoic.session.call_state import CallState
 from echoic.session.history import given_in, said_in, utterance_of
 from echoic.session.playback import Utterance
 from echoic.session.provider import CallerUtterance, ProviderSession
-from echoic.types import Turn
+from echoic.stores.base import Put, Record, Store
+from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)
 
@@ -504,3 +505,57 @@ def _affirmed(turns: Sequence[Turn]) -> list[str]:
         for before, after in itertools.pairwise(turns)
         if before.speaker == "agent" and after.speaker == "user" and affirms(after.text)
     ]
+
+
+# -- memories that rest on doubtful transcripts are unconfirmed
+
+
+async def weigh(
+    store: Store,
+    scope: Scope,
+    turns: Mapping[str, Turn],
+    affirmed: Sequence[str] = (),
+    *,
+    threshold: float = THRESHOLD,
+) -> list[Memory]:
+    """Mark memories that rest on doubtful turns, and unmark those that no longer do; returns the changed
+    ones.
+
+    Memories are also checked when they are learned (`memory/extraction/turns.py`), with a global threshold. A
+    call may have its own threshold, and the caller may affirm what the agent reads back many turns later.
+
+    Args:
+        store: the store.
+        scope: the caller.
+        turns: turns of the call so far, by id.
+        affirmed: what the agent read back and the caller affirmed.
+        threshold: confidence below which a turn is doubtful.
+
+    Raises:
+        StoreUnavailable: nothing was changed.
+    """
+    if all(is_sure(turn, threshold) for turn in turns.values()):
+        return []
+    changed: list[Memory] = []
+    for record in await store.scan(scope, MEMORY, newest_first=True):
+        memory = memory_of(record)
+        cited = [turns[name] for name in memory.source if name in turns]
+        if not cited or not memory.current or not delicate(memory):
+            continue
+        others = len(cited) < len(memory.source)
+        sure = others or any(is_sure(turn, threshold) for turn in cited)
+        sure = sure or any(mentions(text, memory) for text in affirmed)
+        if memory.confirmed != sure and await _mark_confirmed(store, scope, record, memory, sure=sure):
+            changed.append(replace(memory, confirmed=sure))
+    return changed
+
+
+async def _mark_confirmed(store: Store, scope: Scope, record: Record, memory: Memory, *, sure: bool) -> bool:
+    marked = record_of_memory(replace(memory, confirmed=sure))
+    number = record.data.get("number")
+    data = dict(marked.data) | ({"number": number} if number is not None else {})
+    try:
+        await store.write(scope, [Put.over(record, replace(marked, data=data))])
+    except WriteConflict:
+        return False  # changed meanwhile; the next turn checks again
+    return True
