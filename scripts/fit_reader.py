@@ -49,7 +49,7 @@ from echoic.memory.extraction.clause_reader import (
     terms_of,
     with_bias,
 )
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"

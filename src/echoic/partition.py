@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, StoreCorrupt
-from echoic.text.analysis import Word
+from echoic.text import Word
 
 MEMORY = 1
 TURN = 2

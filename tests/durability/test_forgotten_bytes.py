@@ -23,7 +23,7 @@ from echoic.stores.base import Change, Drop, Erased, Put, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import writer as sqlite_writer
 from echoic.testing.store_histories import attached
-from echoic.text.analysis import content_words, cut
+from echoic.text import content_words, cut
 from echoic.types import EmbeddingSpec, Scope
 from scale import many
 

@@ -13,7 +13,7 @@ import numpy as np
 from echoic.partition import MEMORY, TURN, Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Erased, Put, Record, Store
 from echoic.testing.store_histories import attached
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic.types import EmbeddingSpec, Scope
 
 SPEC = EmbeddingSpec("durability-test", 8)

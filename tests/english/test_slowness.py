@@ -15,7 +15,7 @@ from echoic.english import listen, listener
 from echoic.english.forget_requests import forget_request
 from echoic.temporal import rules
 
-MODULES = ["echoic.text.analysis", "echoic.memory.mentions", "echoic.memory.forget_targets"] + [
+MODULES = ["echoic.text", "echoic.memory.mentions", "echoic.memory.forget_targets"] + [
     f"{package.__name__}.{module.name}"
     for package in (echoic.english, echoic.temporal)
     for module in pkgutil.iter_modules(package.__path__)

@@ -8,7 +8,7 @@ from echoic.ranking import query_of, rank
 from echoic.ranking.channels import Channels
 from echoic.ranking.layout import Candidates
 from echoic.ranking.query import heard_right
-from echoic.text.analysis import word_of
+from echoic.text import word_of
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from echoic.ranking.indexing import (
     speaker_facet,
     speaker_of_facet,
 )
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 
 
 def counts(entry):

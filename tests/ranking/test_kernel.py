@@ -30,7 +30,7 @@ from echoic.ranking.fusion import scaled, top
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
 from echoic.ranking.late_interaction import late
 from echoic.ranking.layout import Candidates
-from echoic.text.analysis import content_words, word_of
+from echoic.text import content_words, word_of
 from scale import many
 
 with_kernel = pytest.mark.skipif(

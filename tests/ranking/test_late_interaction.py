@@ -19,7 +19,7 @@ from echoic.ranking.late_interaction import (
     vector_without,
 )
 from echoic.ranking.layout import Candidates
-from echoic.text.analysis import word_of
+from echoic.text import word_of
 from scale import many
 
 

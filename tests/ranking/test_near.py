@@ -8,7 +8,7 @@ from rapidfuzz.distance import DamerauLevenshtein
 from echoic.partition import Partition, Segment
 from echoic.ranking import entry_of_memory, entry_of_turn, fuzzy, query_of, rank
 from echoic.ranking.fuzzy import Lexicon, edits_allowed
-from echoic.text.analysis import content_words, word_of
+from echoic.text import content_words, word_of
 
 
 def near(word, partition, *, name=False):

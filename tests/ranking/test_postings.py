@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, Entry, Partition, Segment
 from echoic.ranking.bm25 import Postings
-from echoic.text.analysis import Word, content_words, word_of
+from echoic.text import Word, content_words, word_of
 from scale import many
 
 WORDS = "tea teas coffee dog dogs rex lisbon porto sister".split()

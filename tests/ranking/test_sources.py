@@ -13,7 +13,7 @@ from echoic.ranking.bm25 import find, rows_saying
 from echoic.ranking.layout import Candidates, Layout, Sources
 from echoic.ranking.query import query_of
 from echoic.ranking.rank import rank
-from echoic.text.analysis import word_of
+from echoic.text import word_of
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from echoic.testing.store_histories import (
     told,
     unit,
 )
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic.types import Scope
 
 SECRET = "the secret is a blue giraffe named Aurelio"

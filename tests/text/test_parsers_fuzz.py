@@ -18,7 +18,7 @@ from echoic.errors import InvalidInput, StoreCorrupt
 from echoic.partition import MEMORY, Entry, Segment
 from echoic.secrets.masking import mask
 from echoic.temporal import dated, dates_in, spans_of_phrase
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 
 pytestmark = pytest.mark.examples
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)

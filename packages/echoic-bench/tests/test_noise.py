@@ -7,7 +7,7 @@ import pytest
 
 from echoic.embedding import embedder_from
 from echoic.errors import InvalidInput
-from echoic.text.analysis import sound
+from echoic.text import sound
 from echoic.types import Turn
 from echoic_bench.callers import dataset_of
 from echoic_bench.exchanges import EXCHANGES

@@ -31,7 +31,7 @@ from echoic.embedding.base import (
     unit,
 )
 from echoic.errors import InvalidInput
-from echoic.text import analysis
+from echoic.text import ANALYSIS, STOP, cut, word_of
 
 if TYPE_CHECKING:
     from echoic.embedding.hosted_model import HostedEmbedder
@@ -228,7 +228,7 @@ class LexicalEmbedder:
         if dimensions < 64:
             raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
         # The sum grows with either version, so that vectors of two versions are never mixed.
-        self._spec = EmbeddingSpec(f"lexical:{analysis.ANALYSIS + _LEXICAL_REVISION}", dimensions)
+        self._spec = EmbeddingSpec(f"lexical:{ANALYSIS + _LEXICAL_REVISION}", dimensions)
 
     @property
     def spec(self) -> EmbeddingSpec:
@@ -268,8 +268,8 @@ def _lexical_vectors(texts: Sequence[str], dimensions: int) -> Vectors:
 
 
 def _counted(text: str) -> Counter[str]:
-    found = [word[:_LONGEST_WORD] for word in analysis.cut(text)]
-    return Counter([word for word in found if word not in analysis.STOP] or found)
+    found = [word[:_LONGEST_WORD] for word in cut(text)]
+    return Counter([word for word in found if word not in STOP] or found)
 
 
 @lru_cache(maxsize=16_384)
@@ -283,7 +283,7 @@ def _hashed_features(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDAr
 
 def _features(word: str) -> Iterator[tuple[str, float]]:
     """The features of a word; the squares of their weights sum to at most 1."""
-    analysed = analysis.word_of(word)
+    analysed = word_of(word)
     yield f"w:{analysed.stem}", math.sqrt(_STEM)
     bounded = f"<{word}>"
     grams = [bounded[i : i + n] for n in (3, 4, 5) for i in range(len(bounded) - n + 1)]

@@ -22,7 +22,7 @@ from echoic.english.lexicon import AMBIGUOUS, FIRMS, FUNCTION, GIVEN, PLACES, pa
 from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
-from echoic.text.analysis import fold, sound
+from echoic.text import fold, sound
 
 _MARK: Final = re.compile(
     r"(?:(?:(?:well |or )?(?:(?:i|we) )?used to (?:but )?(?:now|these days|nowadays)|"

@@ -27,7 +27,7 @@ from echoic.english.names import closed, run_end
 from echoic.english.phrases import Value
 from echoic.english.sentences import CONNECTING, Sentence
 from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
-from echoic.text.analysis import fold
+from echoic.text import fold
 
 # -- contact
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english.lexicon import pattern, table, words
-from echoic.text.analysis import fold
+from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
 

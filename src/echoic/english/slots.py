@@ -22,7 +22,7 @@ from typing import Final, cast
 from echoic.english.lexicon import expanded, pattern, table, triggers
 from echoic.english.phrases import CONDITIONAL_KEYS, Value, slug
 from echoic.english.sentences import Sentence
-from echoic.text.analysis import fold, sound
+from echoic.text import fold, sound
 from echoic.types import Category, Memory
 
 STATED: Final = 0.95

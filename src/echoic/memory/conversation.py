@@ -35,7 +35,7 @@ from echoic.memory.records import (
 )
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Put, Record, Require, Store
-from echoic.text.analysis import STOP, cut, sound
+from echoic.text import STOP, cut, sound
 from echoic.text.heard_words import heard_ends, share_ends
 from echoic.types import Conversation, Receipt, Scope, Turn, checked_name, checked_text
 

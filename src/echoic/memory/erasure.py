@@ -62,7 +62,7 @@ from echoic.memory.retraction import derived_from, named, shared_of
 from echoic.memory.service_context import Parts
 from echoic.stores.apply import Name, name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.text.analysis import FORGOTTEN, content_stems, fold
+from echoic.text import FORGOTTEN, content_stems, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
-from echoic.text.analysis import MARKER, sound
+from echoic.text import MARKER, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4

@@ -21,7 +21,7 @@ from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
-from echoic.text.analysis import content_stems
+from echoic.text import content_stems
 from echoic.types import Hit, Memory, Rank, Scope, Turn
 
 _SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)

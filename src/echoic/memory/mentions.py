@@ -26,7 +26,7 @@ from echoic.english import listen
 from echoic.english.lexicon import wordlike
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
-from echoic.text.analysis import MARKER, STOP, fold, word_of
+from echoic.text import MARKER, STOP, fold, word_of
 from echoic.types import Memory, Turn
 
 _WORD: Final = re.compile(r"[eE]-mails?|[^\W_]+(?:['’][^\W_]+)*")

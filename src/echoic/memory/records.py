@@ -23,7 +23,7 @@ from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Entry, Flag, number_of
 from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn, source_term
 from echoic.stores.base import Change, Put, Record, Store
-from echoic.text.analysis import TAKEN_BACK, fold
+from echoic.text import TAKEN_BACK, fold
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 
 Span = tuple[int, int]

@@ -37,7 +37,7 @@ from echoic.memory.records import (
 )
 from echoic.ranking.indexing import AGENT
 from echoic.stores.base import Change, Put, Record, Store
-from echoic.text.analysis import TAKEN_BACK, fold, visible
+from echoic.text import TAKEN_BACK, fold, visible
 from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(

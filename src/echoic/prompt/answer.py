@@ -17,7 +17,7 @@ from echoic.partition import Flag
 from echoic.prompt.block import WITHHELD, Counter, checked_budget, quoted, trimmed
 from echoic.ranking.indexing import AGENT, USER, flags_of, key_words
 from echoic.temporal.rules import MONTHS
-from echoic.text.analysis import content_words, cut
+from echoic.text import content_words, cut
 from echoic.types import Hit, Memory, Outcome, Recall, Turn
 
 SAME_SHARE = 0.8

@@ -30,7 +30,7 @@ from echoic.ranking.fuzzy import Lexicon
 from echoic.ranking.indexing import key_term
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
 from echoic.ranking.query import Query
-from echoic.text.analysis import Word, word_of
+from echoic.text import Word, word_of
 
 K1, B = 0.9, 0.4
 

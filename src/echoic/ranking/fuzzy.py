@@ -18,7 +18,7 @@ from rapidfuzz.distance import DamerauLevenshtein, Levenshtein
 
 from echoic.partition import Partition, Vocabulary
 from echoic.ranking.indexing import KEY_FACET, SOURCE_FACET, SPEAKER_FACET, speaker_of_facet
-from echoic.text.analysis import Word
+from echoic.text import Word
 
 _KEY = "ranking.lexicon"
 _SPEAKERS = "ranking.speakers"

@@ -1,7 +1,7 @@
 """What of a memory, a turn and an item is indexed and embedded: how they can be found, not in which order.
 
 A store keeps what this module makes, so a change here changes the meaning of stored indexes: raise
-`echoic.text.analysis.ANALYSIS` then.
+`echoic.text.ANALYSIS` then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from echoic.partition import ITEM, MEMORY, TURN, Entry, Flag, number_of
-from echoic.text.analysis import Word, content_words, cut, fold, visible
+from echoic.text import Word, content_words, cut, fold, visible
 from echoic.types import Category, Memory, Turn
 
 USER, AGENT = "user", "agent"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
 from echoic.ranking import kernel
 from echoic.ranking.layout import REACH, Candidates, Floats
-from echoic.text.analysis import content_words, cut, fold
+from echoic.text import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
 """The weight of a piece of a stop word such as "what". LoCoMo: 0.5 to 2 are the same, 0 costs 0.5 points of

@@ -17,7 +17,7 @@ from echoic.partition import Pieces
 from echoic.ranking.fuzzy import NEAR_SOUND_SPELLING, SAME_SOUND_SPELLING, alike
 from echoic.ranking.indexing import AGENT, USER
 from echoic.temporal import NamedDate, Span, dates_in
-from echoic.text.analysis import STOP, Word, content_words, cut, sound, word_of
+from echoic.text import STOP, Word, content_words, cut, sound, word_of
 
 MAX_WORDS = 128
 """Content words of a query that are looked up, the first ones."""

@@ -28,7 +28,7 @@ from echoic.ranking.indexing import AGENT
 from echoic.ranking.late_interaction import words_of_pieces
 from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.ranking.query import Query
-from echoic.text.analysis import Word, content_words, word_of
+from echoic.text import Word, content_words, word_of
 
 Rows = NDArray[np.intp]
 Features = Mapping[str, Floats | float]

@@ -31,8 +31,7 @@ from echoic.secrets.labels import (
     topics,
 )
 from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, apply, blanked, mask, merged, replaced
-from echoic.text import word_lists
-from echoic.text.analysis import STOP
+from echoic.text import STOP, word_lists
 from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 
 CONTEXT = 10

@@ -18,8 +18,7 @@ from typing import Literal, get_args
 
 from echoic.secrets import values
 from echoic.secrets.values import Span
-from echoic.text import END, START, any_of, patterns, word_lists
-from echoic.text.analysis import STOP
+from echoic.text import END, START, STOP, any_of, patterns, word_lists
 from echoic.text.spoken_numbers import ENGLISH, View, is_bare, runs
 
 _PATTERNS = patterns("echoic.secrets", "labels")

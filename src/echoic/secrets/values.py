@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from echoic.text import END, any_of, word_lists
-from echoic.text.analysis import STOP
+from echoic.text import END, STOP, any_of, word_lists
 
 _LISTS = word_lists("echoic.secrets")
 

@@ -39,7 +39,7 @@ from echoic.temporal.rules import (
     milliseconds,
     spans_of,
 )
-from echoic.text.analysis import content_stems, content_words
+from echoic.text import content_stems, content_words
 from echoic.types import Hit, checked_time
 
 Span = tuple[int, int]

@@ -32,7 +32,7 @@ from echoic.errors import WriteConflict
 from echoic.partition import AXES, MEMORY, TURN, Entry, Flag, Partition, number_of
 from echoic.stores.base import Attach, Change, Drop, Put, Record, Require, Store
 from echoic.stores.in_memory import InMemoryStore
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic.types import EmbeddingSpec, Scope
 
 SPEC = EmbeddingSpec("test:eight", 8)

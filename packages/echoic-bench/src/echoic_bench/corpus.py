@@ -27,7 +27,7 @@ from echoic.memory.service import MemoryService
 from echoic.partition import Pieces
 from echoic.stores.base import Put, Record
 from echoic.stores.sqlite import SQLiteStore
-from echoic.text.analysis import ANALYSIS
+from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Memory, Recall, Scope
 from echoic_bench.labelled import Dataset, Item, Labelled, Question
 from echoic_bench.metrics import DEPTH, Tally

@@ -29,7 +29,7 @@ from typing import Literal, get_args
 from rapidfuzz.distance import Levenshtein
 
 from echoic.errors import InvalidInput
-from echoic.text.analysis import STOP, cut, fold, sound
+from echoic.text import STOP, cut, fold, sound
 
 Strength = Literal["clean", "names", "wer13", "wer24"]
 STRENGTHS: tuple[Strength, ...] = get_args(Strength)

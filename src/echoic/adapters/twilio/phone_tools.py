@@ -23,7 +23,7 @@ from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.recorder import CallRecorder
-from echoic.text.analysis import STOP, content_words, cut, sound
+from echoic.text import STOP, content_words, cut, sound
 from echoic.types import Conversation, Turn
 
 CLOSE: Final = 0.05

@@ -31,7 +31,7 @@ from echoic.memory.phone_registry import PIN_GUESSES, line_key, nonce
 from echoic.memory.records import LINK_CODE, LINK_GUESSES, PHONE_PIN, memory_id, scan_all
 from echoic.memory.service import MemoryService
 from echoic.stores.base import Drop, Put, Record, Store
-from echoic.text.analysis import STOP, fold, sound
+from echoic.text import STOP, fold, sound
 from echoic.types import Scope, checked_name
 
 MAX_GUESSES: Final = 5

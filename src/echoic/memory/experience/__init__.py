@@ -37,8 +37,7 @@ from echoic.memory.sharing.person_names import (
     words_of,
 )
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.text import word_lists
-from echoic.text.analysis import STOP, content_words, cut
+from echoic.text import STOP, content_words, cut, word_lists
 from echoic.types import (
     EXPERIENCE_KINDS,
     Experience,

@@ -27,7 +27,7 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
-from echoic.text.analysis import content_words, cut, fold
+from echoic.text import content_words, cut, fold
 from echoic.types import Memory, Turn, checked_name, checked_text
 
 MAX_CHARACTERS: Final = 400

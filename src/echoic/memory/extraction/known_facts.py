@@ -22,7 +22,7 @@ from echoic.embedding.base import Embedder
 from echoic.errors import EmbedderError
 from echoic.memory.records import MEMORY, memory_of, scan_all
 from echoic.stores.base import Record, Store
-from echoic.text.analysis import content_stems, content_words, cut, fold, word_of
+from echoic.text import content_stems, content_words, cut, fold, word_of
 from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, may_as
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
-from echoic.text.analysis import fold
+from echoic.text import fold
 from echoic.types import Category, Memory, Turn
 
 ThirdParties = Literal["keep", "adults", "drop"]

@@ -38,7 +38,7 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
-from echoic.text.analysis import content_stems, content_words
+from echoic.text import content_stems, content_words
 from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (

@@ -27,7 +27,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.stores.base import Put, Record, Store
-from echoic.text.analysis import fold
+from echoic.text import fold
 from echoic.types import Memory, Scope, Turn
 
 THRESHOLD: Final = 0.7

@@ -29,7 +29,7 @@ from echoic.memory.keyless.intents import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
-from echoic.text.analysis import content_stems
+from echoic.text import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
 UNKNOWN: Final = "I don't know that. You haven't told me, as far as I can find."

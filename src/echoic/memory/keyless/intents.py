@@ -21,7 +21,7 @@ from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
-from echoic.text.analysis import fold
+from echoic.text import fold
 from echoic.types import Memory, Receipt, Turn
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"

@@ -33,8 +33,7 @@ from echoic.memory.sharing.person_names import (
     words_of,
 )
 from echoic.secrets import MARKER, mask
-from echoic.text import END, START, any_of
-from echoic.text.analysis import STOP
+from echoic.text import END, START, STOP, any_of
 from echoic.text.spoken_numbers import View, readings, tokens, written
 
 Contact = Literal["PHONE", "EMAIL", "ADDRESS"]

@@ -16,8 +16,7 @@ from typing import Final
 import Stemmer
 
 from echoic.english.lexicon import FIRMS, PLACES
-from echoic.text import word_lists
-from echoic.text.analysis import fold
+from echoic.text import fold, word_lists
 from echoic.text.spoken_numbers import written
 
 LISTS: Final = word_lists("echoic.memory.sharing")
@@ -29,7 +28,7 @@ _TOKEN = re.compile(
 _SENTENCE_ENDS = frozenset('.!?:;"(')
 
 
-# Not `echoic.text.analysis.word_of`, which also works out how a word sounds: most of its cost.
+# Not `echoic.text.word_of`, which also works out how a word sounds: most of its cost.
 _stemmer = Stemmer.Stemmer("english", 0)
 _stemming = threading.Lock()
 

@@ -64,7 +64,7 @@ from echoic.stores.mongodb.schema import (
     settle,
 )
 from echoic.stores.scope_state import Loaded, PartitionCache
-from echoic.text.analysis import ANALYSIS
+from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20

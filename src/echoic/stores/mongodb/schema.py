@@ -31,7 +31,7 @@ from pymongo.write_concern import WriteConcern
 from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Entry, Flag
 from echoic.stores.base import FIRST_UNSEARCHABLE, Record, check_model
-from echoic.text.analysis import ANALYSIS
+from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 Document = dict[str, Any]

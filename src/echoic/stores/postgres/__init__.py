@@ -43,7 +43,7 @@ from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
 from echoic.stores.scope_state import own_copy
-from echoic.text.analysis import ANALYSIS
+from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 CACHE_BYTES = 256 << 20

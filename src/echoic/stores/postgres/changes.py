@@ -24,7 +24,7 @@ from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, 
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.database import SLOW_S, Connection
 from echoic.stores.postgres.schema import Names
-from echoic.text.analysis import Word
+from echoic.text import Word
 from echoic.types import Scope
 
 RECORD = "seq, kind, name, key, version, data"

@@ -33,7 +33,7 @@ from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
 from echoic.stores.scope_state import Loaded, PartitionCache
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic.types import Scope
 
 _AT_ONCE = 32

@@ -39,7 +39,7 @@ from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
 from echoic.stores.sqlite.writer import Writer, erase, write_snapshot
-from echoic.text.analysis import ANALYSIS
+from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from echoic.ranking.fusion import RRF_DEPTH, RRF_K
-from echoic.text.analysis import content_words
+from echoic.text import content_words
 from echoic_bench.peers.base import About, Kept, Vector
 
 K1, B = 1.2, 0.75
