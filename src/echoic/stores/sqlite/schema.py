@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -163,22 +163,29 @@ def _inspect(path: str, connection: apsw.Connection) -> int:
     return page_size
 
 
-def migrate(connection: apsw.Connection) -> None:
-    """Migrate the file to `VERSION` in one transaction. Writes nothing if it has that version."""
-    if connection.pragma("user_version") == VERSION:
-        return
+@contextlib.contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """One write transaction, rolled back by an exception."""
     connection.execute("begin immediate")
     try:
-        for number in range(connection.pragma("user_version"), VERSION):
-            for statement in MIGRATIONS[number]:
-                connection.execute(statement)
-        connection.execute(f"pragma application_id = {APPLICATION_ID}")
-        connection.execute(f"pragma user_version = {VERSION}")
+        yield
         connection.execute("commit")
     except BaseException:
         if connection.in_transaction:
             connection.execute("rollback")
         raise
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Migrate the file to `VERSION` in one transaction. Writes nothing if it has that version."""
+    if connection.pragma("user_version") == VERSION:
+        return
+    with transaction(connection):
+        for number in range(connection.pragma("user_version"), VERSION):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+        connection.execute(f"pragma user_version = {VERSION}")
 
 
 def get_meta(connection: apsw.Connection, name: str) -> str | None:

@@ -456,7 +456,7 @@ def erase(
     needles: list[bytes] = []
     vectors = rewritten = 0
     if found is not None:
-        with _transaction(connection):
+        with schema.transaction(connection):
             puts = {name_of(put): put for put in changes or () if isinstance(put, Put)}
             there = _records(connection, found[0], changes)
             records = [record for record in there if (record.kind, record.id) not in puts]
@@ -482,18 +482,6 @@ def erase(
 def _removed(record: Record, put: Put | None) -> Record:
     """The removed content of `record`: all of it, or what `put` leaves out."""
     return record if put is None else removed(record, put.record)
-
-
-@contextlib.contextmanager
-def _transaction(connection: apsw.Connection) -> Iterator[None]:
-    connection.execute("begin immediate")
-    try:
-        yield
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
 
 
 def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None) -> list[Record]:
