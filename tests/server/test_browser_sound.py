@@ -226,6 +226,24 @@ async def test_the_audio_thread_plays_to_the_sample_falls_silent_and_says_how_mu
     assert len(counts) > 5
 
 
+async def test_a_flush_while_it_is_silent_counts_nothing_of_the_audio_that_comes_with_it(page):
+    reports = await page.evaluate("""async () => {
+        const context = new OfflineAudioContext(1, 24000, 24000);
+        await context.audioWorklet.addModule('/static/voice/playback.worklet.js');
+        const node = new AudioWorkletNode(context, 'echoic-playback', {numberOfInputs: 0, outputChannelCount: [1]});
+        const reports = [];
+        node.port.onmessage = ({data}) => reports.push(data);
+        node.connect(context.destination);
+        node.port.postMessage({order: 'flush'});
+        node.port.postMessage({pcm: new Int16Array(12000).fill(1000).buffer});
+        await new Promise((soon) => setTimeout(soon, 100));
+        await context.startRendering();
+        while (!reports.some(({bytes}) => bytes === 24000)) await new Promise((soon) => setTimeout(soon, 10));
+        return reports;
+    }""")
+    assert [report["bytes"] for report in reports if report["flushed"]] == [0]
+
+
 async def test_the_capture_on_the_audio_thread_gives_frames_of_the_calls_rate_and_silence_when_muted(page):
     script = """
     async () => {

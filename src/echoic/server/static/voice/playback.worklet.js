@@ -24,6 +24,8 @@ class Playback extends AudioWorkletProcessor {
     if (order !== "flush") return;
     this.#ring.flush();
     this.#flushing = true;
+    // where it is silent, at once: what comes next may begin with the next samples, and is not part of the count
+    if (!this.#ring.sounding) this.#report(true);
   }
 
   process(_, [[output]]) {
@@ -38,7 +40,7 @@ class Playback extends AudioWorkletProcessor {
 
   #report(flushed) {
     const { played, starts, sounding, waiting } = this.#ring;
-    const level = Math.sqrt(this.#power / this.#since);
+    const level = this.#since ? Math.sqrt(this.#power / this.#since) : 0;
     this.port.postMessage({ bytes: 2 * played, flushed, sounding, starts, waiting, level, at: currentTime });
     this.#since = 0;
     this.#power = 0;
