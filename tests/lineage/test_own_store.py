@@ -15,6 +15,7 @@ from echoic import InvalidInput, Scope, StoreUnavailable
 from echoic.stores.documents import Documents, DocumentStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing import StoreConformance, random_histories
+from echoic.testing.store_histories import ANA, attach, memory, note, opened, put
 from lineage import redis_server
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +74,28 @@ class TestDocuments(StoreConformance):
 
     def reopen(self, store):
         return DocumentStore(store._documents)
+
+
+class Resent(Texts):
+    """A client whose answers are all lost: it sends everything again, and tells the second answer."""
+
+    async def put(self, scope, name, text, was):
+        await super().put(scope, name, text, was)
+        await self._between(scope, name)
+        return await super().put(scope, name, text, was)
+
+    async def delete(self, scope, name, was):
+        await super().delete(scope, name, was)
+        return await super().delete(scope, name, was)
+
+    async def _between(self, scope, name):
+        pass
+
+
+class TestResentDocuments(TestDocuments):
+    @pytest.fixture
+    def store(self):
+        return DocumentStore(Resent())
 
 
 @needs_redis
@@ -218,6 +241,94 @@ async def test_a_process_that_dies_while_it_writes_leaves_all_or_nothing():
             assert (await ana.get("home")).text in kept
             assert (await ana.forget()).verified
         assert not [key for key in texts.kept if key[0] == Scope("default", "ana")]
+
+
+async def test_a_write_is_not_undone_where_it_is_sent_again_after_another_process_wrote():
+    texts = Resent()
+    async with opened(DocumentStore(texts)) as store, opened(DocumentStore(texts)) as other:
+        await store.write(ANA, [put(memory("a", "lives in Porto"))])
+
+        async def between(scope, name):
+            if scope == ANA and name == "head":
+                del texts._between
+                await other.write(scope, [put(note("n"))])
+
+        texts._between = between
+        await store.write(ANA, [put(memory("a", "lives in Lisbon"), expect=1)])
+        for reader in (store, other):
+            assert [r.data["text"] for r in await reader.scan(ANA, "memory")] == ["lives in Lisbon"]
+            assert [record.id for record in await reader.scan(ANA, "note")] == ["n"]
+
+
+async def test_a_scope_that_lost_documents_can_be_erased():
+    texts, bob = Texts(), Scope("default", "bob")
+    async with opened(DocumentStore(texts)) as store:
+        for n in range(40):
+            await store.write(ANA, [put(memory(f"m{n}"))])
+        await store.write(bob, [put(memory("m"))])
+        loaded = await store.load(ANA)
+        head = json.loads(texts.kept[ANA, "head"])
+        assert len(head["parts"]) == 2
+        head["parts"]["r0"] = "r0-1-gone"
+        texts.kept[ANA, "head"] = json.dumps(head)
+        with pytest.raises(StoreUnavailable, match="are missing"):
+            await store.scan(ANA, "memory")
+        assert [waiting.scope for waiting in await store.waiting(10)] == [bob], "nobody else waits longer"
+        with pytest.raises(StoreUnavailable, match="are missing"):
+            await store.check()
+        erased = await store.erase(ANA)
+        assert (erased.records, erased.verified) == ({"memory": 8}, True)
+        assert not [key for key in texts.kept if "ana" in str(key)]
+        assert not loaded.rows["kind"].any(), "what was loaded is gone with it"
+        assert await store.scan(ANA, "memory") == []
+        assert await store.scopes() == [bob]
+        await store.write(ANA, [put(note("n"))])
+        assert [record.version for record in await store.scan(ANA, "note")] == [1]
+
+
+async def test_a_scope_in_use_has_one_lock_although_it_is_let_go():
+    texts, refused = Texts(), []
+    put_text = texts.put
+
+    async def counted(*asked):
+        done = await put_text(*asked)
+        refused.extend([] if done or asked[1] != "head" else [asked])
+        return done
+
+    texts.put = counted
+    async with opened(DocumentStore(texts, cache_bytes=1)) as store:
+
+        async def after_strangers(n):
+            for other in range(n):
+                await store.read(Scope("acme", f"user{other}"), "note", ["n"])
+            await store.write(ANA, [put(note(f"n{n}"))])
+
+        await asyncio.gather(*map(after_strangers, range(20)))
+        assert len(await store.scan(ANA, "note")) == 20
+        assert refused == []
+        assert len(store._recent) <= 3
+        assert store._bytes == sum(place.counted for place in store._recent.values())
+
+
+async def test_what_waits_is_found_without_loading_all_who_wait():
+    texts = Texts()
+    scopes = [Scope("acme", f"user{n}") for n in range(40)]
+    async with opened(DocumentStore(texts)) as store:
+        for scope in scopes:
+            await store.write(scope, [put(memory("a"))])
+        before = texts.reads
+        assert [waiting.scope for waiting in await store.waiting(4)] == scopes[:4]
+        assert texts.reads - before <= 5
+    async with opened(DocumentStore(texts)) as store:
+        assert [waiting.scope for waiting in await store.waiting(4)] == scopes[:4]
+        before = texts.reads
+        for n in range(0, 40, 4):
+            found = await store.waiting(4)
+            assert [waiting.scope for waiting in found] == scopes[n : n + 4]
+            for waiting in found:
+                await store.write(waiting.scope, [attach(waiting.record)])
+        assert texts.reads - before < 10 * 40
+        assert await store.waiting(4) == []
 
 
 def test_the_page_shows_the_example_and_it_has_forty_lines():

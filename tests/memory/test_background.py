@@ -10,10 +10,18 @@ import pytest
 import echoic
 from echoic import Turn
 from echoic.embedding import LexicalEmbedder
-from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen, StoreCorrupt
+from echoic.errors import (
+    EmbedderUnavailable,
+    InvalidInput,
+    NotOpen,
+    StoreCorrupt,
+    StoreFull,
+    StoreUnavailable,
+)
 from echoic.memory import background
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
+from echoic.stores.base import Attach
 from echoic.stores.sqlite.writer import Writer
 
 
@@ -316,6 +324,63 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
             assert len(heard) < 20, "it was tried again without a pause"
         assert await memory.settle(20)
         assert (await ana.get("user_name")).text == "Ana"
+
+
+async def test_a_user_to_whom_no_vector_can_be_written_keeps_nobody_elses_back(moody, monkeypatch):
+    monkeypatch.setattr(background, "FIRST_RETRY_S", 60.0)
+    store = store_from("memory://")
+    write, tried = store.write, []
+
+    async def broken_for_ana(scope, changes):
+        if scope.user == "ana" and any(isinstance(change, Attach) for change in changes):
+            tried.append(len(changes))
+            raise StoreUnavailable("this scope is being embedded anew by another process")
+        await write(scope, changes)
+
+    async with MemoryService(store, moody) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "write", broken_for_ana)
+            for n in range(3 * background.BATCH):
+                await ana.remember(f"sentence number {n}")
+            await bob.remember("plays the violin")
+            assert await memory.settle(5) is False
+            assert memory.embedding_failure == "StoreUnavailable"
+            assert "vector" in (await bob.query("violin"))[0].ranks
+            before = len(tried)
+            for n in range(3):
+                await bob.set("instrument", f"violin number {n}")
+                await asyncio.sleep(0.1)
+            assert len(tried) == before, "it was tried again without a pause"
+            assert "vector" in (await bob.query("violin"))[0].ranks
+        assert await memory.settle(20)
+        assert memory.embedding_failure is None
+        assert (await memory.check())["waiting"] == 0
+
+
+async def test_a_store_that_takes_no_vectors_is_not_embedded_for_in_vain(moody, monkeypatch):
+    monkeypatch.setattr(background, "FIRST_RETRY_S", 60.0)
+    monkeypatch.setattr(background, "BATCH", 2)
+    store = store_from("memory://")
+    write = store.write
+
+    async def full(scope, changes):
+        if any(isinstance(change, Attach) for change in changes):
+            raise StoreFull("no space left")
+        await write(scope, changes)
+
+    async with MemoryService(store, moody) as memory:
+        monkeypatch.setattr(store, "write", full)
+        moody.down = True
+        for n in range(100):
+            await memory.user(f"user {n}").remember("plays the violin")
+        assert await memory.settle(1) is False
+        moody.down = False
+        assert await memory.settle(5) is False
+        assert memory.embedding_failure == "StoreFull"
+        assert len(moody.texts) <= 2 * background._VAIN
+        monkeypatch.setattr(store, "write", write)
+        assert await memory.settle(20)
 
 
 async def test_an_error_that_is_not_echoics_ends_nothing_either(url, moody, quick_retries):

@@ -580,6 +580,75 @@ async def test_one_failed_look_loses_none_of_the_files_that_were_written(
         assert await store.scopes() == users
 
 
+async def test_a_file_that_may_not_be_read_keeps_nobody_else_from_being_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = Scope("default", "bob")
+    async with opened(FilesStore(tmp_path)) as store:
+        for scope in (ANA, bob):
+            await store.write(scope, [put(memory("a"))])
+    read, denied = files_disk.read, {"bob.json"}
+
+    def permitted(path: Path) -> bytes:
+        if path.name in denied:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(files_disk, "read", permitted)
+    async with opened(FilesStore(tmp_path)) as store:
+        assert await store.scopes() == [ANA]
+        assert [waiting.scope for waiting in await store.waiting(10)] == [ANA]
+        facts = await store.check()
+        (failure,) = facts["unreadable"]
+        assert "bob.json' could not be read: Permission denied" in failure
+        assert (facts["scopes"], facts["waiting"]) == (1, 1)
+        with pytest.raises(StoreUnavailable):
+            await store.scan(bob, "memory")
+        denied.clear()  # the file itself, and its date, stay as they are
+        store._register._look_again = 0
+        assert await store.scopes() == [ANA, bob]
+        assert {waiting.scope for waiting in await store.waiting(10)} == {ANA, bob}
+        assert (await store.check())["unreadable"] == []
+
+
+async def test_what_is_of_the_process_and_not_of_a_file_leaves_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*_args: Any) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    async with opened(FilesStore(tmp_path)) as store:
+        await store.write(ANA, [put(memory("a"))])
+        with monkeypatch.context() as patched:
+            patched.setattr(files_disk, "read", exhausted)
+            with pytest.raises(StoreUnavailable):
+                await store.scopes()
+        assert await store.scopes() == [ANA]
+
+
+async def test_who_cannot_be_asked_what_waits_keeps_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, away, bob = ScopeFiles.waiting, {ANA}, Scope("default", "bob")
+
+    def asked(files: ScopeFiles, limit: int) -> Any:
+        if files.scope in away:
+            raise StoreUnavailable("its vectors could not be read")
+        return ask(files, limit)
+
+    monkeypatch.setattr(ScopeFiles, "waiting", asked)
+    async with opened(FilesStore(tmp_path)) as store:
+        for scope in (ANA, bob):
+            await store.write(scope, [put(memory("a"))])
+        (waiting,) = await store.waiting(10)
+        assert waiting.scope == bob
+        await store.write(bob, [attach(waiting.record)])
+        with pytest.raises(StoreUnavailable):  # and not nothing: it is asked again after a pause
+            await store.waiting(10)
+        away.clear()
+        assert [waiting.scope for waiting in await store.waiting(10)] == [ANA]
+
+
 async def test_a_file_that_turns_up_while_the_store_is_open_is_found(tmp_path: Path) -> None:
     maria = Scope("default", "María")
     async with opened(FilesStore(tmp_path)) as store:

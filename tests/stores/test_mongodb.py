@@ -31,6 +31,7 @@ from echoic.stores.mongodb import MongoDBStore, changes
 from echoic.stores.mongodb.schema import packed, unpacked
 from echoic.testing.store_histories import (
     ANA,
+    OTHER_SPEC,
     SPEC,
     attach,
     content,
@@ -464,6 +465,34 @@ class TestReindexing:
             assert await loaded(store, ANA) == expected(records, {})
             with pytest.raises(StoreUnavailable, match="embedded anew"):
                 await store.write(ANA, [attach(records[0], 2)])
+
+    async def test_a_scope_that_was_overlooked_is_indexed_again_by_the_next_opening(self, url: str) -> None:
+        async with opened(store_from(url)) as store, database(url) as db:
+            await store.write(ANA, [put(memory("a"))])
+            await store.write(ANA, [attach(r, 1) for r in await store.scan(ANA, "memory")])
+            await db.echoic_scopes.update_many({}, {"$set": {"model": "another"}})
+        async with opened(store_from(url)) as store:
+            (waiting,) = await store.waiting(10)
+            await store.write(ANA, [attach(waiting.record, 2)])
+            vectors = {("memory", "a"): unit(2)}
+            assert await loaded(store, ANA) == expected(await everything(store, ANA), vectors)
+
+    async def test_users_who_begin_at_a_server_that_goes_on_are_embedded_by_the_model_of_now(
+        self, url: str
+    ) -> None:
+        bob = Scope("acme", "bob")
+        async with opened(store_from(url)) as before, opened(store_from(url)) as now:
+            await before.write(ANA, [put(memory("a"))])
+            await now.reindex(OTHER_SPEC)
+            await before.write(bob, [put(memory("b"))])
+            with pytest.raises(EmbeddingMismatch):
+                await before.write(bob, [attach(r) for r in await before.scan(bob, "memory")])
+            for waiting in await now.waiting(10):
+                await now.write(waiting.scope, [attach(waiting.record, 1, OTHER_SPEC.dimensions)])
+            assert await now.waiting(10) == []
+            for scope in (ANA, bob):
+                assert (await loaded(now, scope)).vectors == {0: unit(1, OTHER_SPEC.dimensions).tobytes()}
+                assert (await loaded(before, scope)).vectors == {}
 
     async def test_words_are_cut_again_where_the_way_they_are_cut_changed(self, url: str) -> None:
         async with opened(store_from(url)) as store:

@@ -642,6 +642,36 @@ async def test_what_was_loading_while_it_was_erased_is_not_kept() -> None:
             assert kept is None or not kept.partition.rows["kind"].any()
 
 
+async def test_what_loads_while_others_load_for_the_first_time_is_kept() -> None:
+    users = [Scope("acme", f"user{n}") for n in range(8)]
+    async with opened(store_from(shared().url())) as store:
+        for scope in users:
+            await store.write(scope, [put(memory("a"))])
+        await asyncio.gather(*(store.load(scope) for scope in [*users, Scope("acme", None)]))
+        assert [scope for scope in users if store._fresh._cache.get(scope) is None] == []
+
+
+async def test_what_is_ahead_of_a_server_that_lost_the_last_writes_is_loaded_again() -> None:
+    async with opened(store_from(shared().url())) as store:
+        await store.write(ANA, [put(memory("a"))])
+        partition = await store.load(ANA)
+        kept = await loaded(store, ANA)
+        partition.version += 7  # as after a failover to a server without the last writes
+        assert await store.load(ANA) is not partition
+        assert await loaded(store, ANA) == kept
+        await store.write(ANA, [put(memory("b", "likes rain"))])
+        assert await loaded(store, ANA) == expected(await everything(store, ANA), {})
+
+
+async def test_a_connection_whose_server_became_a_standby_is_let_go_of() -> None:
+    async with opened(store_from(shared().url())) as store:
+        await store.write(ANA, [put(memory("a"))])
+        async with store._database._pool.acquire() as connection:
+            await connection.execute("set session characteristics as transaction read only")
+        await store.write(ANA, [put(memory("b"))])
+        assert [record.id for record in await store.scan(ANA, "memory")] == ["a", "b"]
+
+
 async def test_it_works_on_ciphertext_and_nobody_opens_it_without_keys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -362,6 +362,9 @@ QUIET_S = 0.02
 """How long nothing must have been written before texts are embedded, so that bursts share their runs."""
 BUSY_S = 0.25
 """How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
+_VAIN = 8
+"""Batches in a row of which nothing could be written before the rest waits for the next retry: then it is the
+store that fails, and not a scope."""
 SWEEP_AFTER_S = 2.0
 """Seconds before the first sweep for conversations that nobody distilled; a short-lived command does none."""
 
@@ -394,6 +397,9 @@ class Background:
         """How many wait until nothing waits: for them nothing is put off."""
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._aside: dict[Scope, Exception] = {}
+        """Scopes to which no vector could be written, and why: left out until the next retry."""
+        self._retry: asyncio.TimerHandle | None = None
         self._embedded = 0
         """Texts embedded since this object was made."""
         self.failure: str | None = None
@@ -405,6 +411,7 @@ class Background:
             # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._hurry, self._settling = asyncio.Event(), 0
+            self._aside, self._retry = {}, None
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
@@ -428,6 +435,7 @@ class Background:
             return False
         self._settling += 1
         self._hurry.set()
+        self._aside.clear()
         self.poke()
         settled = self._settled() if progress is None else self._reported(progress)
         try:
@@ -490,12 +498,18 @@ class Background:
                 self.failure, retry_s = None, FIRST_RETRY_S
             else:
                 self.failure = type(failed).__name__
-                level = logging.DEBUG if isinstance(failed, EmbedderMissing) else logging.WARNING
-                log.log(level, "%s: what waits is tried again in %.0f s", self.failure, retry_s)
-                asyncio.get_running_loop().call_later(retry_s, self._wake.set)
-                retry_s = min(2 * retry_s, LAST_RETRY_S)
+                if self._retry is None:  # one at a time: writes go on meanwhile, each with a round that fails
+                    level = logging.DEBUG if isinstance(failed, EmbedderMissing) else logging.WARNING
+                    log.log(level, "%s: what waits is tried again in %.0f s", self.failure, retry_s)
+                    self._retry = asyncio.get_running_loop().call_later(retry_s, self._try_again)
+                    retry_s = min(2 * retry_s, LAST_RETRY_S)
             if not self._wake.is_set():
                 self._idle.set()
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._aside.clear()
+        self._wake.set()
 
     async def _until_quiet(self) -> Exception | None:
         """Wait for a pause between writes, running the rules meanwhile; returns as `_hear_poked`.
@@ -558,15 +572,29 @@ class Background:
             log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
 
     async def embed_waiting(self) -> int:
-        """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending."""
-        done = 0
-        while batch := await self._store.waiting(BATCH):
-            done += await self._embed(batch)
+        """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending.
+
+        A scope that takes no vectors, as while another process indexes it again, keeps no other waiting: its
+        error is raised once all others are embedded.
+        """
+        done, vain, limit = 0, 0, BATCH
+        while vain < _VAIN and (waiting := await self._store.waiting(limit)):
+            ready = [one for one in waiting if one.scope not in self._aside]
+            if ready:
+                written = await self._embed(ready[:BATCH])
+                done, vain = done + written, 0 if written else vain + 1
+            elif len(waiting) < limit:
+                break
+            else:
+                limit *= 2  # only those set aside have waited as long
             if self._wake.is_set() and not self._hurry.is_set():
                 break  # more is being written: what is left waits for the next pause
+        for failed in self._aside.values():
+            raise failed
         return done
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
+        """Embed `batch`; returns how many were written. Sets scopes aside whose write fails."""
         texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
         try:
             made = await embedded_documents(self._embedder, texts)
@@ -588,8 +616,13 @@ class Background:
             by_scope.setdefault(waiting.scope, []).append(attach)
         # concurrently, so that the commits share a disk sync
         writing = [self._store.write(scope, attaches) for scope, attaches in by_scope.items()]
-        for ended in await asyncio.gather(*writing, return_exceptions=True):
-            if ended is not None:
+        done, ends = 0, await asyncio.gather(*writing, return_exceptions=True)
+        for (scope, attaches), ended in zip(by_scope.items(), ends, strict=True):
+            if ended is None:
+                done += len(attaches)
+            elif isinstance(ended, Exception):
+                self._aside[scope] = ended
+            else:
                 raise ended
-        self._embedded += len(batch)
-        return len(batch)
+        self._embedded += done
+        return done

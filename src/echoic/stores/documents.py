@@ -17,14 +17,23 @@ import asyncio
 import base64
 import contextlib
 import json
+import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from echoic.errors import EchoicError, EmbeddingMismatch, StoreCorrupt, StoreTooNew, StoreUnavailable
+from echoic.errors import (
+    EchoicError,
+    EmbeddingMismatch,
+    StoreCorrupt,
+    StoreError,
+    StoreTooNew,
+    StoreUnavailable,
+)
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.stores.apply import begins
 from echoic.stores.base import (
@@ -144,6 +153,8 @@ HEAD, META, WAITS = "head", "echoic", "waits:"
 _TRIES: Final = 100
 """Attempts of a write that conflicts with other processes."""
 _BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
+_LAST: Final = sys.maxsize
+"""As the time since when a scope waits that cannot be read: all others are embedded first."""
 _KEPT: Final = 3
 """Scopes that stay loaded whatever their size: one recall reads a user's own and the shared ones."""
 
@@ -154,8 +165,8 @@ class Documents(Protocol):
 
     `scope` is the owner; None for the store's own documents. Names are ASCII, up to 4,000 characters. `put`
     and `delete` compare and write in one step, whoever else writes, and are durable when they return. If a
-    backend cannot compare, only one process may write to it. Any exception means that it could not read or
-    write.
+    backend cannot compare, only one process may write to it. A client may send either again whose answer was
+    lost, and return the answer to the second attempt. Any exception means that it could not read or write.
     """
 
     async def get(self, scope: Scope | None, name: str) -> str | None:
@@ -179,6 +190,10 @@ class Documents(Protocol):
         ...
 
 
+class _PartsMissing(StoreUnavailable):
+    """Documents that a scope's list names are not there."""
+
+
 class _ScopeDocument:
     """One scope as it was last read."""
 
@@ -190,6 +205,8 @@ class _ScopeDocument:
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
         """The name and the text of each part's document."""
+        self.counted = 0
+        """Its size when it was last used."""
 
     @property
     def nbytes(self) -> int:
@@ -209,7 +226,12 @@ class DocumentStore:
     def __init__(self, documents: Documents, *, cache_bytes: int = CACHE_BYTES) -> None:
         self._documents = documents
         self._cache_bytes = cache_bytes
-        self._places: OrderedDict[Scope, _ScopeDocument] = OrderedDict()
+        self._places: WeakValueDictionary[Scope, _ScopeDocument] = WeakValueDictionary()
+        """Also what was evicted while it is in use: a scope has one lock."""
+        self._recent: OrderedDict[Scope, _ScopeDocument] = OrderedDict()
+        self._bytes = 0
+        self._oldest: dict[Scope, int] = {}
+        """Since when records of a scope have waited for their vectors, at the earliest."""
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
         self._open = False
@@ -225,7 +247,7 @@ class DocumentStore:
     async def aclose(self) -> None:
         self._open = False
         await self._uses.ended()
-        self._places.clear()
+        self._let_go()
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         async with self._using():
@@ -246,16 +268,33 @@ class DocumentStore:
 
     async def waiting(self, limit: int) -> list[Waiting]:
         async with self._using():
-            found: list[tuple[int, Waiting]] = []
-            for name in await self._asked(self._documents.list(None)):
-                if name.startswith(WAITS):
-                    scope = Scope(*json.loads(name.removeprefix(WAITS)))
-                    waits = (await self._current(scope))[1].queue.first(limit)
-                    found += waits
-                    if not waits:
-                        await self._mark(scope)
-            found.sort(key=lambda item: item[0])
-            return [waiting for _, waiting in found[:limit]]
+            found, failed = await self._waiting(limit)
+            if failed is not None and not found:
+                raise failed
+            return found
+
+    async def _waiting(self, limit: int) -> tuple[list[Waiting], StoreError | None]:
+        """See `waiting`, and why a scope that may wait could not be read: it keeps no other waiting."""
+        names = await self._asked(self._documents.list(None))
+        marked = [Scope(*json.loads(n.removeprefix(WAITS))) for n in names if n.startswith(WAITS)]
+        # each is loaded once to learn its time; what begins to wait later is younger
+        oldest = self._oldest = {scope: self._oldest.get(scope, 0) for scope in marked}
+        found: list[tuple[int, Waiting]] = []
+        failed: StoreError | None = None
+        for scope in sorted(marked, key=oldest.__getitem__):
+            if len(found) >= limit and (limit < 1 or oldest[scope] > found[-1][0]):
+                break  # nothing of the rest has waited as long
+            try:
+                waits = (await self._current(scope))[1].queue.first(limit)
+            except (_PartsMissing, StoreCorrupt, StoreTooNew) as error:
+                oldest[scope], failed = _LAST, error
+                continue
+            if waits:
+                oldest[scope] = waits[0][0]
+            else:
+                await self._mark(scope)
+            found = sorted(found + waits, key=lambda item: item[0])[:limit]
+        return [waiting for _, waiting in found], failed
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._using():
@@ -272,23 +311,28 @@ class DocumentStore:
         async with self._using():
             await self._settings(embedding, replace=True)
             self._spec = embedding
-            self._places.clear()
+            self._let_go()
             return sum([await self._without_vectors(scope) for scope, _ in await self._heads()])
 
     async def check(self) -> Mapping[str, Any]:
         async with self._using():
             heads = [head for _, head in await self._heads()]
             probe = f"probe-{uuid4().hex}"
-            put = await self._asked(self._documents.put(None, probe, "{}", None))
-            gone = put and await self._asked(self._documents.delete(None, probe, "{}"))
+            await self._asked(self._documents.put(None, probe, "{}", None))
+            written = await self._asked(self._documents.get(None, probe)) == "{}"
+            await self._asked(self._documents.delete(None, probe, "{}"))
+            gone = await self._asked(self._documents.get(None, probe)) is None
+            waiting, failed = await self._waiting(sys.maxsize)
+            if failed is not None:
+                raise failed
             return {
                 "engine": "documents",
                 "documents": type(self._documents).__name__,
                 "durable": getattr(self._documents, "durable", None),
                 "scopes": sum(bool(head["records"]) for head in heads),
                 "records": sum(head["records"] for head in heads),
-                "waiting": len(await self.waiting(1 << 30)),
-                "writable": gone,
+                "waiting": len(waiting),
+                "writable": written and gone,
             }
 
     async def _looked(self, scope: Scope) -> HeldScope:
@@ -316,8 +360,21 @@ class DocumentStore:
             if all(part is not None for part in parts.values()):
                 place.held = self._restored(scope, place, head, [part for _, part in parts.values()])
                 place.text, place.head, place.parts = text, head, parts
+                self._weigh(scope, place)
                 return place.held
-        raise StoreUnavailable("documents of a user are missing, or change faster than they can be read")
+        raise _PartsMissing("documents of a user are missing, or change faster than they can be read")
+
+    async def _left(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
+        """What is left of a scope with missing documents, as if its list named no others."""
+        place = _ScopeDocument()
+        place.text = await self._asked(self._documents.get(scope, HEAD))
+        head = head_of(place.text)
+        found = zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True)
+        place.parts = {which: part for which, part in found if part is not None}
+        names = {which: name for which, (name, _) in place.parts.items()}
+        held = self._restored(scope, place, head, [text for _, text in place.parts.values()])
+        place.held, place.head = held, head | {"parts": names, "records": len(held.records)}
+        return place, held
 
     async def _parts(self, scope: Scope, place: _ScopeDocument, names: Mapping[str, str]) -> list[Any]:
         async def part(which: str, name: str) -> tuple[str, str] | None:
@@ -387,7 +444,7 @@ class DocumentStore:
             held.commit(staged)
             return True
         head = dict(place.head) if place.text else await self._new_head()
-        head["revision"] += 1
+        head |= {"revision": head["revision"] + 1, "made": uuid4().hex}
         names = {which: f"{which}-{head['revision']}-{uuid4().hex}" for which, text in made.items() if text}
         head["parts"] = {w: n for w, n in place.head.get("parts", {}).items() if w not in made} | names
         head["next"] = [staged.next_row, staged.next_other]
@@ -399,7 +456,7 @@ class DocumentStore:
             await self._mark(scope, waits=True)
         await self._put_parts(scope, names, made)
         text = json.dumps(head)
-        if not await self._asked(self._documents.put(scope, HEAD, text, place.text)):
+        if not await self._put_list(scope, text, place.text, names):
             await self._remove(scope, {name: made[which] for which, name in names.items()})
             return False
         if place.text is None:  # another process may have erased documents of a scope with the same name
@@ -409,10 +466,25 @@ class DocumentStore:
         kept = {which: part for which, part in place.parts.items() if which not in made}
         place.text, place.head = text, head
         place.parts = kept | {which: (name, made[which]) for which, name in names.items()}
+        self._weigh(scope, place)
+        if len(held.queue):
+            self._oldest[scope] = held.queue.first(1)[0][0]
         await self._remove(scope, old)
         if begins_to_wait or (staged.embedded and not len(held.queue)):
             await self._mark(scope, waits=begins_to_wait)
         return True
+
+    async def _put_list(self, scope: Scope, text: str, was: str | None, names: Mapping[str, str]) -> bool:
+        """Put the list `text`, which names the new documents `names`; False if another process wrote first.
+
+        A client that was not answered may send it again, and then is refused because of its own first
+        attempt. Whether that happened is looked up, also behind a later write of another process: otherwise
+        documents that the list names would be removed.
+        """
+        if await self._asked(self._documents.put(scope, HEAD, text, was)):
+            return True
+        there = await self._asked(self._documents.get(scope, HEAD))
+        return there == text or not set(names.values()).isdisjoint(head_of(there)["parts"].values())
 
     async def _put_parts(self, scope: Scope, names: Mapping[str, str], made: Mapping[str, str]) -> None:
         puts = (self._documents.put(scope, name, made[which], None) for which, name in names.items())
@@ -435,14 +507,19 @@ class DocumentStore:
             "records": 0,
             "next": [0, FIRST_UNSEARCHABLE],
             "parts": {},
-            "made": uuid4().hex,
         }
 
     async def _erase(self, scope: Scope, changes: Sequence[Erasable] | None) -> Erased:
-        place = self._place(scope)
-        async with place.lock:
+        cached = self._place(scope)
+        async with cached.lock:
             for _ in range(_TRIES):
-                held = await self._read(scope, place)
+                place = cached
+                try:
+                    held = await self._read(scope, place)
+                except _PartsMissing:
+                    if changes is not None:
+                        raise
+                    place, held = await self._left(scope)  # what is lost keeps nobody from being forgotten
                 wanted = changes
                 if wanted is None:
                     wanted = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
@@ -457,6 +534,8 @@ class DocumentStore:
             if place.text is not None and not place.head["records"]:
                 await self._asked(self._documents.delete(scope, HEAD, place.text))
                 await self._mark(scope)
+            if place is not cached:
+                await self._read(scope, cached)  # nothing of it stays loaded
             left: dict[tuple[str, str], Json | None] = {(record.kind, record.id): None for record in gone}
             left |= {(new.kind, new.id): dict(new.data) for _, new in rewritten}
             verified, read = await self._searched(scope, left)
@@ -498,16 +577,17 @@ class DocumentStore:
                 held = await self._read(scope, place)
                 if place.text is None:
                     return 0
-                head = place.head | {"model": [self._spec.model, self._spec.dimensions], "parts": {}}
+                head = place.head | {"model": [self._spec.model, self._spec.dimensions], "made": uuid4().hex}
                 head["revision"] += 1
                 made = {which: without_vectors(text) for which, (_, text) in place.parts.items()}
                 names = {which: f"{which}-{head['revision']}-{uuid4().hex}" for which in made}
                 await self._mark(scope, waits=True)
                 await self._put_parts(scope, names, made)
                 text = json.dumps(head | {"parts": names})
-                if await self._asked(self._documents.put(scope, HEAD, text, place.text)):
+                if await self._put_list(scope, text, place.text, names):
                     await self._remove(scope, dict(place.parts.values()))
                     return len(held.texts)
+                await self._remove(scope, {name: made[which] for which, name in names.items()})
         raise StoreUnavailable(_BUSY)
 
     async def _mark(self, scope: Scope, *, waits: bool = False) -> None:
@@ -547,14 +627,32 @@ class DocumentStore:
                 return spec
 
     def _place(self, scope: Scope) -> _ScopeDocument:
-        """The cached state of a scope, now most recently used; evicts others over the limit."""
-        place = self._places.setdefault(scope, _ScopeDocument())
-        self._places.move_to_end(scope)
-        if len(self._places) > _KEPT:
-            total = sum(one.nbytes for one in self._places.values())
-            while total > self._cache_bytes and len(self._places) > _KEPT:
-                total -= self._places.popitem(last=False)[1].nbytes
+        """The cached state of a scope, now most recently used."""
+        if (place := self._places.get(scope)) is None:
+            place = self._places[scope] = _ScopeDocument()
+        if scope in self._recent:
+            self._recent.move_to_end(scope)
+        else:
+            self._weigh(scope, place)
         return place
+
+    def _weigh(self, scope: Scope, place: _ScopeDocument) -> None:
+        """Count `place` as it is now, as the most recently used; evicts others over the limit."""
+        if self._places.get(scope) is not place:
+            return  # from before a reindex
+        before = place.counted if scope in self._recent else 0
+        place.counted = place.nbytes
+        self._bytes += place.counted - before
+        self._recent[scope] = place
+        self._recent.move_to_end(scope)
+        while self._bytes > self._cache_bytes and len(self._recent) > _KEPT:
+            self._bytes -= self._recent.popitem(last=False)[1].counted
+
+    def _let_go(self) -> None:
+        self._places.clear()
+        self._recent.clear()
+        self._oldest = {}
+        self._bytes = 0
 
     async def _asked(self, answer: Awaitable[T]) -> T:
         try:

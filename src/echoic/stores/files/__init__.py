@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew
+from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Partition
 from echoic.stores.base import (
     LISTED,
@@ -46,6 +46,8 @@ CACHE_BYTES = 256 << 20
 """Memory limit of loaded scopes."""
 _THREADS = 8
 """Writes wait for the disk, each for its own file; more threads would not make them faster."""
+_UNREADABLE = (StoreCorrupt, StoreTooNew, StoreUnavailable)
+"""What one user's file raises. That user gets an error, all others go on, and `check` reports it."""
 
 
 class _ThreadRunner(Protocol):
@@ -141,15 +143,22 @@ class FilesStore:
     async def waiting(self, limit: int) -> list[Waiting]:
         found: list[tuple[int, Waiting]] = []
         asked: dict[Path, tuple[FileState, int | None]] = {}
+        failed: StoreUnavailable | None = None
         async with self._using() as run:
             for since, known in await run(self._register.waiting):
                 if found and len(found) >= limit and since > found[limit - 1][0]:
                     break  # no later file has waited as long
                 assert known.scope is not None
-                waits = await self._waiting(known.scope, limit)
+                try:
+                    waits = await self._waiting(known.scope, limit)
+                except StoreUnavailable as error:  # it keeps nobody else waiting, and is asked again
+                    failed = failed if known.failure else error
+                    continue
                 asked[known.path] = (known, waits[0][0] if waits else None)
                 found = sorted(found + waits, key=lambda item: item[0])[:limit]
             await run(lambda: self._register.noted(asked))
+        if failed is not None and not found:
+            raise failed
         return [waiting for _, waiting in found]
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
@@ -166,8 +175,9 @@ class FilesStore:
             found = await run(lambda: self._register.listed(wanted)) if wanted.kind == LISTED else {}
             listed: list[tuple[Scope, Record]] = []
             for scope, ids in found.items():
-                records = await self._ask(scope, lambda held, ids=ids: held.read(LISTED, ids))  # type: ignore[misc]
-                listed += [(scope, record) for record in records]
+                with contextlib.suppress(*_UNREADABLE):
+                    records = await self._ask(scope, lambda held, ids=ids: held.read(LISTED, ids))  # type: ignore[misc]
+                    listed += [(scope, record) for record in records]
             return listed
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
@@ -189,7 +199,10 @@ class FilesStore:
             waiting = 0
             for _, known in await run(self._register.waiting):
                 if known.scope is not None and known.failure is None:
-                    waiting += await self._ask(known.scope, lambda held: len(held.queue))
+                    try:
+                        waiting += await self._ask(known.scope, lambda held: len(held.queue))
+                    except _UNREADABLE as error:
+                        facts["unreadable"].append(str(error))
             return {
                 **facts,
                 "waiting": waiting,

@@ -20,6 +20,7 @@ in a while.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -44,6 +45,8 @@ LOOK_AGAIN_S = 2.0
 """
 _SHARE = 20
 """Checking every file takes at most one part in so many of the time."""
+_OF_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors that say nothing about the file they met."""
 _CHANGES = ".echoic.changes"
 _CHANGES_BYTES = 1 << 20
 
@@ -56,7 +59,8 @@ class FileState:
     scope: Scope | None
     """None if only the file can tell, and it cannot be read."""
     states: tuple[disk.FileStamp | None, disk.FileStamp | None]
-    """The states of the memory file and of its vectors."""
+    """The states of the memory file and of its vectors; none if the system did not let us read it, so that it
+    is tried again: permissions change without the file."""
     began: int = 0
     records: int = 0
     failure: str | None = None
@@ -173,7 +177,7 @@ class Register:
             return
         if known is None or known.states[0] != states[0]:
             known = self._read(path, scope, states[0])
-        self._known[path] = replace(known, states=states)
+        self._known[path] = known if known.states[0] is None else replace(known, states=states)
         self._waits[path] = 0
 
     def _ask_again(self, path: Path) -> None:
@@ -197,6 +201,11 @@ class Register:
             return FileState(path, scope, states, failure=str(error))
         except FileNotFoundError:
             return FileState(path, scope, states)
+        except OSError as error:  # one user's file keeps nobody else from being listed
+            if error.errno in _OF_PROCESS:
+                raise
+            failure = f"{str(path)!r} could not be read: {error.strerror or error}"
+            return FileState(path, scope, (None, None), failure=failure)
         hashed = self._folder.is_hashed(path)
         owner = document.header.owner if hashed else scope
         if owner is None or (hashed and self._folder.path_of(owner) != path):

@@ -42,6 +42,7 @@ from echoic.stores.mongodb.changes import (
     MongoScopeChanges,
     claim,
     index_again,
+    unlike,
 )
 from echoic.stores.mongodb.connection import ChangeStream, DatabaseClient, connect, stopped
 from echoic.stores.mongodb.load import Moved, catch_up, head_of, likely_rows, narrowed, pipelines, shown
@@ -155,8 +156,10 @@ class MongoDBStore:
             meta = await settle(collections, live.embedding, connection.where)
             await make_indexes(collections)
         # work that may take long has no time limit
-        if meta.get("unfinished") or meta.get("analysis") != ANALYSIS:
-            async with connection.used(limited=False):
+        async with connection.used(limited=False):
+            again = meta.get("unfinished") or meta.get("analysis") != ANALYSIS
+            # or a server of before began one while all were indexed again
+            if again or await collections.scopes.find_one(unlike(live.wanted), {"_id": 1}):
                 await index_again(connection, live.wanted, live.index, self._tick)
         async with connection.used(limited=False):
             adoption = Adoption(connection, live.embedding, live.index, self._tick, live.wanted)
@@ -193,6 +196,8 @@ class MongoDBStore:
                 head = await claim(collections, session, scope, begin=begin)
                 if head is None:
                     return  # a scope begins with its first record
+                if head["version"] == 1:
+                    await self._begun(live, collections, session, head)
                 if attaches:
                     await self._check_model(live, collections, session, head)
                 change = MongoScopeChanges(collections, session, head, live.index, self._tick)
@@ -201,6 +206,19 @@ class MongoDBStore:
                 await change.finish()
 
             await live.connection.transact(work)
+
+    @staticmethod
+    async def _begun(live: _OpenStore, collections: Collections, session: Session, head: Document) -> None:
+        """Have a new scope wait for vectors of the model that the database is for now.
+
+        Another process may have changed it since this one opened the database. What is said is stored all the
+        same, and the other process embeds it.
+        """
+        meta = await collections.meta.find_one({"_id": "store"}, session=session) or {}
+        model = {name: meta[name] for name in model_fields(live.embedding) if name in meta}
+        if any(head[name] != value for name, value in model.items()):
+            await collections.scopes.update_one({"_id": head["_id"]}, {"$set": model}, session=session)
+            head.update(model)
 
     @staticmethod
     async def _check_model(

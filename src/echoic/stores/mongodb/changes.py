@@ -275,10 +275,16 @@ async def index_again(
     await collections.meta.update_one({"_id": "store"}, {"$set": {**wanted, "unfinished": True}})
     if detach:  # from now on no scope has a model, even if this process dies here
         await collections.scopes.update_many({}, {"$set": {"model": ""}})
-    other: Document = {"$or": [{name: {"$ne": value}} for name, value in wanted.items()]}
-    for head in await collections.scopes.find(other).sort("begun", 1).to_list():
-        await _scope_again(connection, head, wanted, index, clock)
+    # again until none is left: a server that goes on may have begun one meanwhile
+    while heads := await collections.scopes.find(unlike(wanted)).sort("begun", 1).to_list():
+        for head in heads:
+            await _scope_again(connection, head, wanted, index, clock)
     await collections.meta.update_one({"_id": "store"}, {"$set": {"unfinished": False}})
+
+
+def unlike(wanted: Mapping[str, Any]) -> Document:
+    """The query for scopes of another analysis or model than is `wanted`."""
+    return {"$or": [{name: {"$ne": value}} for name, value in wanted.items()]}
 
 
 async def _scope_again(

@@ -342,7 +342,8 @@ class Database:
         async with pool.acquire(timeout=self._left(until)) as connection:
             try:
                 yield connection
-            except asyncpg.InternalClientError:  # its state is unknown
+            # its state is unknown; or its server became a standby: only a new connection looks for another
+            except (asyncpg.InternalClientError, asyncpg.ReadOnlySQLTransactionError):
                 connection.terminate()
                 raise
 

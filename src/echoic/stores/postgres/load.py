@@ -348,8 +348,12 @@ class FreshPartitions:
 
     def drop(self, scope: Scope) -> None:
         """Drop an erased `scope`, and empty the partition that a caller may still hold."""
-        loaded = self._cache.get(scope)
         self._drops += 1
+        self._forget(scope)
+
+    def _forget(self, scope: Scope) -> None:
+        """`drop`, also where nothing was erased: then what is being loaded meanwhile may be cached."""
+        loaded = self._cache.get(scope)
         self._cache.drop(scope)
         self._behind.pop(scope, None)
         if loaded is None:
@@ -384,8 +388,9 @@ class FreshPartitions:
     async def _loaded(self, connection: Connection, scope: Scope) -> Loaded:
         number, version = await self._version(connection, scope)
         loaded = self._cache.get(scope)
-        if loaded is None or loaded.number != number:
-            self.drop(scope)
+        # ahead of the server: it failed over to one that lacks the last writes, and would never catch up
+        if loaded is None or loaded.number != number or loaded.partition.version > version:
+            self._forget(scope)
             loaded = Loaded(Partition(self._dimensions), number, _now_ms())
         drops = self._drops
         if loaded.partition.version < version:
