@@ -12,8 +12,9 @@ from blockbuster import BlockBuster
 import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt
+from echoic.errors import EmbeddingMismatch, InvalidInput, NotOpen, StoreCorrupt
 from echoic.memory.backup import back_up, restore
+from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.export import copy_memory
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
@@ -171,6 +172,29 @@ async def test_what_is_readable_is_copied_out_of_a_store_that_holds_a_dead_deplo
     async with MemoryService(SQLiteStore(target), LexicalEmbedder()) as service:
         assert (await service.user("ana", "other").get("pet")).text == "a goat of other"
         assert await service.user("ana", "acme").get("pet") is None
+
+
+async def test_a_store_with_a_key_for_each_deployment_and_no_other_is_restored_after_something_was_forgotten(
+    tmp_path: Path, nothing_blocks_the_event_loop: BlockBuster
+) -> None:
+    nothing_blocks_the_event_loop.deactivate()  # a backup is a command's, and nobody waits beside it
+    file, source, target = (tmp_path / f"{name}.db" for name in ("backup", "a", "b"))
+    make = lambda path: EncryptedStore(SQLiteStore(path), lambda name: {"acme": [KEY]}.get(name, []))  # noqa: E731
+    async with MemoryService(make(source), LexicalEmbedder()) as service:
+        await service.user("ana", "acme").set("pet", "an axolotl")
+        await service.user("bob", "acme").set("pet", "a goat")
+        await service.user("bob", "acme").forget()
+    async with opened(make(source), LexicalEmbedder().spec) as store:
+        assert (await store.load(MARKS)).size == 0
+        assert await store.rows(MARKS, [0]) == []
+        assert await store.scan(MARKS, ERASURE)
+    with pytest.raises(NotOpen):
+        await make(source).load(MARKS)
+    await back_up(lambda: make(source), file, LexicalEmbedder().spec, progress=print)
+    await restore(file, lambda: make(target), progress=print)
+    async with MemoryService(make(target), LexicalEmbedder()) as service:
+        assert await service.users("acme") == ["ana"]
+        assert (await service.user("ana", "acme").get("pet")).text == "an axolotl"
 
 
 async def test_ciphertext_that_was_moved_to_another_record_is_refused(tmp_path: Path) -> None:
