@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,21 @@ from blockbuster import BlockBuster
 import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
 from echoic.embedding.lexical import LexicalEmbedder
-from echoic.errors import EmbeddingMismatch, InvalidInput, NotOpen, StoreCorrupt
+from echoic.errors import EmbeddingMismatch, InvalidInput, NotOpen, StoreCorrupt, WriteConflict
 from echoic.memory.backup import back_up, restore
 from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.export import copy_memory
 from echoic.memory.service import MemoryService
+from echoic.partition import AXES
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record, Store
+from echoic.stores.bulk_copy import copy_store, copy_while_written
 from echoic.stores.encryption import EncryptedStore, keys_from
+from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
 from echoic.testing.store_histories import ANA, OTHER_ANA, memory, opened, put
+from echoic.types import EmbeddingSpec
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
@@ -195,6 +200,34 @@ async def test_a_store_with_a_key_for_each_deployment_and_no_other_is_restored_a
     async with MemoryService(make(target), LexicalEmbedder()) as service:
         assert await service.users("acme") == ["ana"]
         assert (await service.user("ana", "acme").get("pet")).text == "an axolotl"
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "pieces", "kept"), [(384, 128, 103), (384, 103, 103), (1024, 128, 63), (1536, 10, 10)]
+)
+async def test_a_plain_store_is_copied_whole_though_the_encrypted_one_keeps_less_of_a_vector(
+    dimensions: int, pieces: int, kept: int
+) -> None:
+    spec, vector = EmbeddingSpec("m", dimensions), np.arange(dimensions, dtype=np.float32) + 1 / 3
+    vector /= np.linalg.norm(vector)
+    plain, sealed, again = InMemoryStore(), EncryptedStore(InMemoryStore(), keys), InMemoryStore()
+    async with opened(plain, spec), opened(sealed, spec), opened(again, spec):
+        tokens = bytes(range(1, AXES + 1)) * pieces
+        attach = Attach(kind="memory", id="m", version=1, vector=vector, tokens=tokens)
+        await plain.write(ANA, [put(memory("m")), attach])
+        for copy in (copy_store, copy_store, copy_while_written):
+            options = {"vectors": True} if copy is copy_store else {}
+            if copy is copy_while_written:
+                await sealed.erase(ANA)
+            done = await copy(plain, sealed, (), **options)
+            assert (done.records, done.vectors, done.waiting) == (1, 1, 0)
+        there = await sealed.load(ANA)
+        assert np.allclose(there.vectors[0], vector, atol=1e-3)
+        assert there.tokens[0] == tokens[: kept * AXES]
+        await copy_store(sealed, again, (), vectors=True)
+        await sealed.write(ANA, [replace(attach, vector=-vector)])
+        with pytest.raises(WriteConflict):  # control: another vector is a difference
+            await copy_store(plain, sealed, (), vectors=True)
 
 
 async def test_ciphertext_that_was_moved_to_another_record_is_refused(tmp_path: Path) -> None:

@@ -58,36 +58,60 @@ class CopiedRecord(NamedTuple):
 Pages = AsyncGenerator[list[CopiedRecord], None]
 
 
+Kept = Callable[[NDArray[np.float32], bytes | None], tuple[NDArray[np.float32], bytes | None]]
+"""What a store returns of a vector and its word pieces: its method `kept`, if it does not keep all of it."""
+
+
 async def content_of(
-    store: Store, scope: Scope, kinds: Sequence[str], rows: Collection[int] | None = None
+    store: Store,
+    scope: Scope,
+    kinds: Sequence[str],
+    rows: Collection[int] | None = None,
+    *,
+    kept: Kept | None = None,
 ) -> ScopeContent:
     """The content of `scope`.
 
     `kinds` are those that are not searchable; `rows` those whose vectors are compared, None for all with a
-    vector.
+    vector; `kept` is what is left of them in the store they are compared with.
     """
-    records, vectors = blake2b(digest_size=32), blake2b(digest_size=32)
-    count = waiting = 0
-    embedded: set[int] = set()
+    summing = _Summing(rows, kept)
     async with aclosing(all_pages(store, scope, kinds)) as pages:
         async for page in pages:
-            count += len(page)
-            for record, vector, tokens in page:
-                records.update(told(record) + b"\n")
-                waiting += vector is None and record.seq < FIRST_UNSEARCHABLE
-                if vector is not None and (rows is None or record.seq in rows):
-                    embedded.add(record.seq)
-                    said = tokens or b""
-                    vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
-                    vectors.update(vector.astype("<f4").tobytes() + said)
-    return ScopeContent(
-        records=count,
-        vectors=len(embedded),
-        waiting=waiting,
-        digest=records.hexdigest(),
-        vector_digest=vectors.hexdigest(),
-        embedded=frozenset(embedded),
-    )
+            summing.add(page)
+    return summing.content()
+
+
+class _Summing:
+    """Sums up the pages of a scope; see `content_of`."""
+
+    def __init__(self, rows: Collection[int] | None, kept: Kept | None) -> None:
+        self._rows, self._kept = rows, kept
+        self._records, self._vectors = blake2b(digest_size=32), blake2b(digest_size=32)
+        self._count = self._waiting = 0
+        self._embedded: set[int] = set()
+
+    def add(self, page: Sequence[CopiedRecord]) -> None:
+        self._count += len(page)
+        for record, vector, tokens in page:
+            self._records.update(told(record) + b"\n")
+            self._waiting += vector is None and record.seq < FIRST_UNSEARCHABLE
+            if vector is not None and (self._rows is None or record.seq in self._rows):
+                self._embedded.add(record.seq)
+                stored, pieces = (vector, tokens) if self._kept is None else self._kept(vector, tokens)
+                said = pieces or b""
+                self._vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
+                self._vectors.update(stored.astype("<f4").tobytes() + said)
+
+    def content(self) -> ScopeContent:
+        return ScopeContent(
+            records=self._count,
+            vectors=len(self._embedded),
+            waiting=self._waiting,
+            digest=self._records.hexdigest(),
+            vector_digest=self._vectors.hexdigest(),
+            embedded=frozenset(self._embedded),
+        )
 
 
 async def flat(pages: Pages) -> AsyncGenerator[Record, None]:
@@ -380,7 +404,15 @@ async def _compared(
     source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
 ) -> CopiedScope:
     """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
-    ours = await content_of(source, scope, kinds, None if vectors else ())
+    kept = getattr(target, "kept", None)
+    ours = await content_of(source, scope, kinds, None if vectors else (), kept=kept)
+    return await _checked(target, scope, kinds, ours, new=new)
+
+
+async def _checked(
+    target: Store, scope: Scope, kinds: Sequence[str], ours: ScopeContent, *, new: int
+) -> CopiedScope:
+    """What the target holds of a scope now; raises WriteConflict if it is not `ours`."""
     # a vector that only the target made meanwhile is no difference
     theirs = await content_of(target, scope, kinds, ours.embedded)
     if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):

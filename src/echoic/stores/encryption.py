@@ -402,6 +402,12 @@ class EncryptedStore:
                 del facts[counted]
         return facts
 
+    def kept(
+        self, vector: NDArray[np.float32], tokens: bytes | None
+    ) -> tuple[NDArray[np.float32], bytes | None]:
+        """A vector and its word pieces as this store returns them: sealed together, they have less room."""
+        return self._vector(self._packed(vector, tokens))
+
     # -- what is written
 
     async def _sealed(self, scope: Scope, keys: _Keys, changes: Sequence[Change]) -> list[Change]:
@@ -419,7 +425,9 @@ class EncryptedStore:
                 made.append(replace(change, record=new, was=_was(change.was, stands.get(place))))
                 stands[place] = (change.record.data, new.data)
             elif isinstance(change, Attach):
-                blob = keys.seal(self._packed(change), f"vector\0{place[0]}\0{place[1]}")
+                blob = keys.seal(
+                    self._packed(change.vector, change.tokens), f"vector\0{place[0]}\0{place[1]}"
+                )
                 was = _was(change.was, stands.get(place))
                 made.append(replace(change, kind=place[0], id=place[1], vector=_BLANK, tokens=blob, was=was))
             else:
@@ -444,11 +452,11 @@ class EncryptedStore:
         held = [r for kind, names in asked.items() for r in await self._inner.read(scope, kind, names)]
         return {(r.kind, r.id): (keys.opened(r).data, r.data) for r in held}
 
-    def _packed(self, attach: Attach) -> bytes:
+    def _packed(self, vector: NDArray[np.float32], tokens: bytes | None) -> bytes:
         """Vector and word pieces in one array, with as many pieces as fit."""
-        vector = np.ascontiguousarray(attach.vector, self._dtype).tobytes()
-        room = (MAX_BYTES - _OVERHEAD - len(vector)) // AXES * AXES
-        return vector + (attach.tokens or b"")[:room]
+        packed = np.ascontiguousarray(vector, self._dtype).tobytes()
+        room = (MAX_BYTES - _OVERHEAD - len(packed)) // AXES * AXES
+        return packed + (tokens or b"")[:room]
 
     def _vector(self, plain: bytes) -> tuple[NDArray[np.float32], bytes | None]:
         size = self._spec.dimensions * np.dtype(self._dtype).itemsize
