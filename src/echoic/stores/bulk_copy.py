@@ -11,6 +11,7 @@ continues after it. Both are read through the `Store` seam, page by page.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -179,7 +180,10 @@ def told(record: Record) -> bytes:
 
 
 _ATTEMPTS = 20
-"""Copies of a scope that changes meanwhile. One takes milliseconds, and a call writes every few seconds."""
+"""How often a scope that changes meanwhile is read: in milliseconds, and a call writes every few seconds."""
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+"""Between readings: what writes many times in a row, as a reader of turns does, then comes to its end."""
 _PLACEHOLDER = "echoic-copy-placeholder"
 
 Progress = Callable[[int, int], None]
@@ -286,34 +290,56 @@ async def copy_store(
 
 
 async def copy_while_written(
-    source: Store, target: Store, kinds: Sequence[str], *, progress: Progress = lambda _done, _total: None
+    source: Store,
+    target: Store,
+    kinds: Sequence[str],
+    *,
+    progress: Progress = lambda _done, _total: None,
 ) -> Copied:
     """Copy every scope of `source` to a new `target` while others write to the source.
 
-    Each scope is a consistent snapshot: one that changes while it is copied is copied again.
+    Each scope is a consistent snapshot: it is read until it is twice the same, and only then written to the
+    target. One scope at a time is held in memory.
 
     Raises:
-        WriteConflict: a scope changed during every attempt.
+        WriteConflict: a scope changed each time it was read.
         StoreError: as for `copy_store`.
     """
     total, done = await _countable(source), 0
     copied: list[CopiedScope] = []
     for at in await source.scopes():
-        for attempt in range(_ATTEMPTS):
-            writer = _ScopeWriter(target, at, _TargetProgress(), vectors=True)
-            try:
-                async with aclosing(all_pages(source, at, kinds)) as pages:
-                    async for page in pages:
-                        await writer.take(page)
-                copied.append(await _compared(source, target, at, kinds, new=writer.new, vectors=True))
-                break
-            except WriteConflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await target.erase(at)
-        done += copied[-1].records
+        pages, ours = await _at_one_moment(source, at, kinds, getattr(target, "kept", None))
+        writer = _ScopeWriter(target, at, _TargetProgress(), vectors=True)
+        for page in pages:
+            await writer.take(page)
+        copied.append(await _checked(target, at, kinds, ours, new=writer.new))
+        done += ours.records
         progress(done, max(total, done))
     return Copied(scopes=tuple(one for one in copied if one.records))
+
+
+async def _at_one_moment(
+    source: Store, scope: Scope, kinds: Sequence[str], kept: Kept | None
+) -> tuple[list[list[CopiedRecord]], ScopeContent]:
+    """All pages of a scope that others write to, and their sum; raises WriteConflict if it never rests."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
+        summing = _Summing(None, kept)
+        pages: list[list[CopiedRecord]] = []
+        async with aclosing(all_pages(source, scope, kinds)) as reading:
+            async for page in reading:
+                pages.append(page)
+                summing.add(page)
+        ours = summing.content()
+        # a vector that was made meanwhile is no difference
+        again = await content_of(source, scope, kinds, ours.embedded, kept=kept)
+        if (ours.digest, ours.vector_digest) == (again.digest, again.vector_digest):
+            return pages, ours
+    raise WriteConflict(
+        f"{_whose(scope)}: somebody wrote to it each of the {_ATTEMPTS} times that it was read. Copy again "
+        "while less is written"
+    )
 
 
 class _ScopeWriter:
