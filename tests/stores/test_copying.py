@@ -350,6 +350,42 @@ async def test_who_is_written_to_whenever_they_are_read_is_not_copied_by_halves(
         assert ANA not in await target.scopes()
 
 
+async def test_what_is_said_after_a_copy_is_learned_though_the_last_turns_of_the_source_are_gone(
+    tmp_path: Path,
+) -> None:
+    source, first, second = (f"sqlite:///{tmp_path}/{name}.db" for name in ("a", "b", "c"))
+
+    async def said(at: str, *texts: str, gone: bool = False) -> None:
+        async with echoic.open(at, embedder="lexical") as service:
+            ana = service.user("ana")
+            talk = await ana.conversation("chat")
+            for text in texts:
+                (turn,) = await talk.append(Turn(speaker="user", text=text))
+                await service.distil()
+                if gone:  # as a framework takes back the last item
+                    await ana.backing_store.erase(ana.scope, [Drop(kind="turn", id=turn.id)])
+
+    async def home(at: str) -> Any:
+        async with echoic.open(at, embedder="lexical") as service:
+            return await service.user("ana").get("home")
+
+    await said(source, "I have a dog called Rex.")
+    await said(source, "What is the weather like?", "And tomorrow?", gone=True)
+    for at, again in ((first, False), (second, True)):
+        for _ in range(1 + again):  # the second copy finds all of it there
+            await copy_memory(lambda: store_from(source), lambda at=at: store_from(at), _unknown())
+        await said(at, "I live in Lisbon.")
+        assert (await home(at)).text == "Lisbon"
+    # a copy that goes on, where the source got more at the positions after it
+    third = f"sqlite:///{tmp_path}/d.db"
+    await copy_memory(lambda: store_from(source), lambda: store_from(third), _unknown())
+    async with echoic.open(source, embedder="lexical") as service:
+        await service.user("ana").set("pet", "a cat")
+    await copy_memory(lambda: store_from(source), lambda: store_from(third), _unknown())
+    async with echoic.open(third, embedder="lexical") as service:
+        assert (await service.user("ana").get("pet")).text == "a cat"
+
+
 class _LosesARecord(InMemoryStore):
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         await super().write(scope, changes)

@@ -23,7 +23,7 @@ from pathlib import Path
 from echoic.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from echoic.memory.compliance import MARKS, Compliance, PastErasure, mark
 from echoic.memory.erasure import Erasing
-from echoic.memory.export import KINDS, copy_memory, opened
+from echoic.memory.export import CURSORS, KINDS, copy_memory, opened
 from echoic.memory.records import (
     CHECKPOINT,
     CONVERSATION,
@@ -136,7 +136,7 @@ def _file_store(path: Path, like: Store) -> Callable[[], Store]:
 
 async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
     async with opened(_file_store(path, store), spec) as (file, _):
-        await copy_while_written(store, file, KINDS, progress=progress)
+        await copy_while_written(store, file, KINDS, cursors=CURSORS, progress=progress)
 
 
 async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:

@@ -7,10 +7,11 @@ import json
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, get_args
 
+from echoic.checks import AGENT
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
 from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.concurrency import until_written
@@ -41,6 +42,7 @@ from echoic.memory.records import (
     index,
     memory_id,
     memory_of,
+    record_of_turn,
     rewritten_turn,
     scan_all,
     turn_of,
@@ -48,13 +50,14 @@ from echoic.memory.records import (
 from echoic.memory.retention import HOLD
 from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.stores.bulk_copy import Copied, CopiedScope, Progress, copy_store
+from echoic.stores.bulk_copy import Copied, CopiedScope, Cursors, Progress, copy_store
 from echoic.types import (
     STATUSES,
     Conversation,
     EmbeddingSpec,
     Memory,
     Scope,
+    Turn,
     Visibility,
     checked_category,
     checked_name,
@@ -421,6 +424,19 @@ KINDS = (
 """Every kind of record that is not searchable."""
 
 
+def _read_to(record: Record) -> int:
+    return int(record.data.get(CURSOR, -1)) if record.kind in {CONVERSATION, PROGRESS} else -1
+
+
+CURSORS = Cursors(
+    _read_to,
+    record_of_turn(
+        Turn(speaker=AGENT, text="-", id="-", conversation="-", said_at=datetime(2000, 1, 1, tzinfo=UTC))
+    ),
+)
+"""How far readers have read: turns that are added to a copy must not count as read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedMemory:
     """The outcome of a copy, and the embedding models of both stores."""
@@ -455,7 +471,9 @@ async def copy_memory(
         wanted = embedding if named else theirs
         async with opened(target, wanted, as_it_is=not named) as (given, its):
             await _check_marks(taken, given)
-            copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
+            copied = await copy_store(
+                taken, given, KINDS, vectors=theirs == its, cursors=CURSORS, progress=progress
+            )
     return CopiedMemory(copied=copied, source=theirs, target=its)
 
 
@@ -497,6 +515,7 @@ async def opened(
 
 
 __all__ = [
+    "CURSORS",
     "KINDS",
     "Copied",
     "CopiedMemory",

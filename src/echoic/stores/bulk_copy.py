@@ -1,9 +1,9 @@
 """Bulk copy of a whole store into another, record by record: resumable, and compared at the end.
 
-Unlike in an export, no record is interpreted. A record keeps its kind, id, key, data and position (`seq`). So
-cursors stay valid in the other store, neighbours stay neighbours, and empty positions stay empty. Vectors and
-word pieces are copied if both stores use the same model. Only `Record.version`, which counts the writes to
-one store, starts again.
+Unlike in an export, no record is interpreted, except for how far it was read (`Cursors`). A record keeps its
+kind, id, key, data and position (`seq`). So cursors stay valid in the other store, neighbours stay
+neighbours, and empty positions stay empty. Vectors and word pieces are copied if both stores use the same
+model. Only `Record.version`, which counts the writes to one store, starts again.
 
 There is no record of progress. The target's content of a scope must be a prefix of the source's, and copying
 continues after it. Both are read through the `Store` seam, page by page.
@@ -233,11 +233,26 @@ class Copied:
         return sum(one.waiting for one in self.scopes)
 
 
+class Cursors(NamedTuple):
+    """Which records say up to which row others were read, such as the turns of a conversation.
+
+    What was at the last rows may be gone. If these were free in the target, what is written there next would
+    count as read.
+    """
+
+    of: Callable[[Record], int]
+    """The last row that was read by what a record that is not searchable says; -1 for none."""
+    filler: Record
+    """Any searchable record."""
+
+
 class _TargetProgress(NamedTuple):
     """The last position the target has filled, among searchable records and among the others; -1 for none."""
 
     row: int = -1
     other: int = -1
+    read: int = -1
+    """The last row that was read, by what its records say."""
 
 
 async def copy_store(
@@ -246,6 +261,7 @@ async def copy_store(
     kinds: Sequence[str],
     *,
     vectors: bool,
+    cursors: Cursors | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
     """Copy every scope of `source`, and compare each at the end. One scope at a time is held in memory.
@@ -258,6 +274,7 @@ async def copy_store(
         target: open.
         kinds: the kinds of records that are not searchable; the seam cannot list them.
         vectors: whether both hold vectors of the same model, so that these are copied too.
+        cursors: which rows are not free in the target although nothing is left in them.
         progress: called with the progress.
 
     Raises:
@@ -269,11 +286,11 @@ async def copy_store(
     total = await _countable(source)
     scopes = await source.scopes()
     there = set(await target.scopes())
-    begun = {at: await _begun(source, target, at, kinds) for at in scopes if at in there}
+    begun = {at: await _begun(source, target, at, kinds, cursors) for at in scopes if at in there}
     copied: list[CopiedScope] = []
     done = 0
     for at in scopes:
-        writer = _ScopeWriter(target, at, begun.get(at, _TargetProgress()), vectors=vectors)
+        writer = _ScopeWriter(target, at, begun.get(at, _TargetProgress()), cursors, vectors=vectors)
         async with aclosing(all_pages(source, at, kinds)) as pages:
             async for page in pages:
                 await writer.take(page)
@@ -294,6 +311,7 @@ async def copy_while_written(
     target: Store,
     kinds: Sequence[str],
     *,
+    cursors: Cursors | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
     """Copy every scope of `source` to a new `target` while others write to the source.
@@ -309,7 +327,7 @@ async def copy_while_written(
     copied: list[CopiedScope] = []
     for at in await source.scopes():
         pages, ours = await _at_one_moment(source, at, kinds, getattr(target, "kept", None))
-        writer = _ScopeWriter(target, at, _TargetProgress(), vectors=True)
+        writer = _ScopeWriter(target, at, _TargetProgress(), cursors, vectors=True)
         for page in pages:
             await writer.take(page)
         copied.append(await _checked(target, at, kinds, ours, new=writer.new))
@@ -345,10 +363,13 @@ async def _at_one_moment(
 class _ScopeWriter:
     """Writes what the target lacks of one scope."""
 
-    def __init__(self, target: Store, scope: Scope, begun: _TargetProgress, *, vectors: bool) -> None:
+    def __init__(
+        self, target: Store, scope: Scope, begun: _TargetProgress, cursors: Cursors | None, *, vectors: bool
+    ) -> None:
         self.new = 0
         self._target, self._scope, self._begun, self._vectors = target, scope, begun, vectors
-        self._next_row = begun.row + 1
+        self._cursors = cursors
+        self._next_row = max(begun.row, begun.read) + 1
         self._next_other = max(begun.other + 1, FIRST_UNSEARCHABLE)
 
     async def take(self, page: Sequence[CopiedRecord]) -> None:
@@ -373,7 +394,7 @@ class _ScopeWriter:
 
     def _written(self, kept: CopiedRecord) -> list[Change]:
         record = kept.record
-        changes = self._emptied(record)
+        changes = [*self._read_rows(record), *self._emptied(record)]
         changes.append(Put(record=record, expect=0))
         if self._vectors and kept.vector is not None:
             changes.append(self._attach(kept, version=1))
@@ -387,12 +408,19 @@ class _ScopeWriter:
             self._next_row = record.seq + 1
         else:
             self._next_other = record.seq + 1
-        # searchability follows from kind and data; this record is dropped in the same batch
-        filler: list[Change] = [
-            Put(record=replace(record, id=_PLACEHOLDER), expect=0),
-            Drop(kind=record.kind, id=_PLACEHOLDER),
-        ]
-        return filler * gap
+        # searchability follows from kind and data
+        return _filler(record) * gap
+
+    def _read_rows(self, record: Record) -> list[Change]:
+        """Fill the rows that `record` says were read and nothing is left in, and empty them again.
+
+        With that record, so that what the target holds tells which rows are free in it.
+        """
+        if self._cursors is None or record.seq < FIRST_UNSEARCHABLE:
+            return []
+        gap = self._cursors.of(record) + 1 - self._next_row
+        self._next_row += max(gap, 0)
+        return _filler(self._cursors.filler) * gap
 
     @staticmethod
     def _attach(kept: CopiedRecord, version: int) -> Attach:
@@ -426,6 +454,14 @@ class _ScopeWriter:
         )
 
 
+def _filler(like: Record) -> list[Change]:
+    """Takes a position and leaves nothing in it: the record is dropped in the same batch."""
+    return [
+        Put(record=replace(like, id=_PLACEHOLDER), expect=0),
+        Drop(kind=like.kind, id=_PLACEHOLDER),
+    ]
+
+
 async def _compared(
     source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
 ) -> CopiedScope:
@@ -456,19 +492,19 @@ async def _checked(
     )
 
 
-async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _TargetProgress:
+async def _begun(
+    source: Store, target: Store, scope: Scope, kinds: Sequence[str], cursors: Cursors | None
+) -> _TargetProgress:
     """How much of `scope` the target has; raises InvalidInput if it has other content."""
-    last = []
-    for ours, theirs in (
-        (searchable_pages(source, scope), searchable_pages(target, scope)),
-        (other_pages(source, scope, kinds), other_pages(target, scope, kinds)),
-    ):
-        last.append(await _last_shared(ours, theirs, scope))
-    return _TargetProgress(*last)
+    row, _ = await _last_shared(searchable_pages(source, scope), searchable_pages(target, scope), scope, None)
+    other, read = await _last_shared(
+        other_pages(source, scope, kinds), other_pages(target, scope, kinds), scope, cursors
+    )
+    return _TargetProgress(row, other, read)
 
 
-async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
-    last = -1
+async def _last_shared(ours: Pages, theirs: Pages, scope: Scope, cursors: Cursors | None) -> tuple[int, int]:
+    last = read = -1
     async with aclosing(flat(ours)) as expected, aclosing(flat(theirs)) as present:
         async for record in present:
             wanted = await anext(expected, None)
@@ -479,7 +515,8 @@ async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
                     "there, or copy into another store"
                 )
             last = record.seq
-    return last
+            read = max(read, -1 if cursors is None else cursors.of(record))
+    return last, read
 
 
 async def _countable(source: Store) -> int:
