@@ -21,7 +21,7 @@ from hashlib import file_digest
 from pathlib import Path
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreUnavailable
-from echoic.memory.compliance import MARKS, Compliance, PastErasure, mark
+from echoic.memory.compliance import MARKS, RESTORED, Compliance, PastErasure, identify, mark
 from echoic.memory.erasure import Erasing
 from echoic.memory.export import CURSORS, KINDS, copy_memory, opened
 from echoic.memory.records import (
@@ -121,6 +121,9 @@ async def restore(
                     "such as --store sqlite:///restored.db"
                 )
         done = await copy_memory(source, target, spec, named=True, progress=progress)
+        async with opened(target, spec, as_it_is=False) as (store, _):
+            # another store may have been used since, such as a new one after this was lost
+            await identify(store, [RESTORED])
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return done.copied
@@ -136,7 +139,8 @@ def _file_store(path: Path, like: Store) -> Callable[[], Store]:
 
 async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
     async with opened(_file_store(path, store), spec) as (file, _):
-        await copy_while_written(store, file, KINDS, cursors=CURSORS, progress=progress)
+        # a mark that is newer than the records would tell of an erasure that these did not undergo
+        await copy_while_written(store, file, KINDS, cursors=CURSORS, first=MARKS, progress=progress)
 
 
 async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from echoic.checks import AGENT
 from echoic.errors import EmbeddingMismatch, InvalidInput, WriteConflict, brief
-from echoic.memory.compliance import ERASURE, MARKS
+from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, identify, identity
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
@@ -470,27 +470,41 @@ async def copy_memory(
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
         async with opened(target, wanted, as_it_is=not named) as (given, its):
-            await _check_marks(taken, given)
-            copied = await copy_store(
-                taken, given, KINDS, vectors=theirs == its, cursors=CURSORS, progress=progress
-            )
+            ids = await _check_marks(taken, given)
+            try:
+                copied = await copy_store(
+                    taken,
+                    given,
+                    KINDS,
+                    vectors=theirs == its,
+                    cursors=CURSORS,
+                    anew=(MARKS,) if ids else (),
+                    progress=progress,
+                )
+            finally:
+                if ids:
+                    await identify(given, ids)
     return CopiedMemory(copied=copied, source=theirs, target=its)
 
 
-async def _check_marks(source: Store, target: Store) -> None:
+async def _check_marks(source: Store, target: Store) -> list[str]:
     """Leave no mark in `target` of an erasure that the records of `source` did not undergo.
 
-    With the mark it would not be repeated, and what was erased would be back.
+    With the mark it would not be repeated, and what was erased would be back. Returns the ids that the target
+    had besides those of the source: what is forgotten in it later is to be forgotten in its backups too.
     """
     if await target.scopes() == [MARKS]:
         await target.erase(MARKS)
-        return
+        return []
     made = {mark.id for mark in await scan_all(source, MARKS, ERASURE)}
-    if any(mark.id not in made for mark in await scan_all(target, MARKS, ERASURE)):
+    marked = {mark.id for mark in await scan_all(target, MARKS, ERASURE)}
+    if marked - {IDENTITY} - made:
         raise InvalidInput(
             "something was forgotten in the target that the source may still hold: copy into an empty store, "
             "or export and import single users"
         )
+    ids = await identity(target)
+    return [] if set(ids) == set(await identity(source)) else ids
 
 
 @asynccontextmanager

@@ -262,6 +262,7 @@ async def copy_store(
     *,
     vectors: bool,
     cursors: Cursors | None = None,
+    anew: Collection[Scope] = (),
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
     """Copy every scope of `source`, and compare each at the end. One scope at a time is held in memory.
@@ -275,6 +276,7 @@ async def copy_store(
         kinds: the kinds of records that are not searchable; the seam cannot list them.
         vectors: whether both hold vectors of the same model, so that these are copied too.
         cursors: which rows are not free in the target although nothing is left in them.
+        anew: scopes that are replaced in the target whatever it has of them, once the others were compared.
         progress: called with the progress.
 
     Raises:
@@ -285,8 +287,10 @@ async def copy_store(
     """
     total = await _countable(source)
     scopes = await source.scopes()
-    there = set(await target.scopes())
+    there = set(await target.scopes()) - set(anew)
     begun = {at: await _begun(source, target, at, kinds, cursors) for at in scopes if at in there}
+    for at in [at for at in scopes if at in anew]:
+        await target.erase(at)
     copied: list[CopiedScope] = []
     done = 0
     for at in scopes:
@@ -312,9 +316,10 @@ async def copy_while_written(
     kinds: Sequence[str],
     *,
     cursors: Cursors | None = None,
+    first: Scope | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
-    """Copy every scope of `source` to a new `target` while others write to the source.
+    """Copy every scope of `source` to a new `target` while others write to the source, `first` first.
 
     Each scope is a consistent snapshot: it is read until it is twice the same, and only then written to the
     target. One scope at a time is held in memory.
@@ -325,7 +330,7 @@ async def copy_while_written(
     """
     total, done = await _countable(source), 0
     copied: list[CopiedScope] = []
-    for at in await source.scopes():
+    for at in sorted(await source.scopes(), key=lambda at: at != first):
         pages, ours = await _at_one_moment(source, at, kinds, getattr(target, "kept", None))
         writer = _ScopeWriter(target, at, _TargetProgress(), cursors, vectors=True)
         for page in pages:
