@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 import echoic
 from echoic.embedding import embedder_from
-from echoic.memory.compliance import MARKS
+from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, Compliance
 from echoic.memory.experience import teacher
-from echoic.memory.export import back_up, restore_backup
+from echoic.memory.export import back_up, copy_memory, restore_backup
+from echoic.memory.export import opened as store_opened
 from echoic.memory.extraction.model_reader import LEASE, PROGRESS
 from echoic.memory.phone_registry import happened, holding, line_key
 from echoic.memory.proposals import JUDGEMENT
@@ -33,10 +35,11 @@ from echoic.memory.records import (
     PHONE_PIN,
     PROPOSAL,
     record_of_memory,
+    scan_all,
 )
-from echoic.stores import store_from
-from echoic.stores.base import Put, Record
-from echoic.types import EXPERIENCE_KINDS, Memory, Scope, Turn
+from echoic.stores import bulk_copy, store_from
+from echoic.stores.base import Put, Record, Store
+from echoic.types import EXPERIENCE_KINDS, EmbeddingSpec, Memory, Scope, Turn
 from stores import postgres_server
 
 USER, OTHER = "zanquserba", "benedikt"
@@ -242,6 +245,125 @@ async def test_who_comes_back_after_being_erased_is_not_erased_when_the_store_is
             await memory.user(USER).set("pet", told)
             if told == "before":
                 await memory.user(USER).forget()
+
+
+async def pets(url: str, folder: Path, *forgetting: str, **told: str) -> dict[str, str]:
+    """The pet of each user of a store, after it was opened, some were told and some forgotten."""
+    async with opened(url, folder) as memory:
+        for user, pet in told.items():
+            await memory.user(user).set("pet", pet)
+        for user in forgetting:
+            await memory.user(user).forget()
+        return {user: (await memory.user(user).get("pet")).text for user in await memory.users()}
+
+
+def marked(path: Path) -> set[str]:
+    async def read() -> set[str]:
+        async with store_opened(partial(store_from, f"sqlite:///{path}"), EmbeddingSpec("", 0)) as (store, _):
+            return {mark.id for mark in await scan_all(store, MARKS, ERASURE)}
+
+    return asyncio.run(read())
+
+
+async def restored(backup: Path, target: Path) -> None:
+    await restore_backup(
+        backup, partial(store_from, f"sqlite:///{target}"), progress=lambda _done, _total: None, checked=False
+    )
+
+
+async def test_who_is_forgotten_while_a_backup_is_made_is_not_back_when_it_is_restored(
+    tmp_path: Path, monkeypatch
+):
+    folder, source = tmp_path / "c", f"files:///{tmp_path}/people"
+    async with opened(source, folder) as memory:
+        monkeypatch.setattr(Compliance, "_identity", AsyncMock(return_value=[]))  # as in older stores
+        await memory.user("bob").set("pet", "goat")
+        await memory.user("eve").set("pet", "cat")
+        await memory.user("eve").forget()
+
+        made = bulk_copy._at_one_moment
+
+        async def slowly(store: Store, scope: Scope, *rest: object) -> object:
+            found = await made(store, scope, *rest)
+            if scope.user == "bob":
+                assert (await memory.user("bob").forget()).records
+            return found
+
+        monkeypatch.setattr(bulk_copy, "_at_one_moment", slowly)
+        await back_up(
+            partial(store_from, source), tmp_path / "backup.db", embedder_from("lexical").spec, progress=print
+        )
+    await restored(tmp_path / "backup.db", tmp_path / "again.db")
+    assert await pets(f"sqlite:///{tmp_path}/again.db", folder) == {}
+
+
+async def test_who_is_forgotten_in_one_store_stays_in_another_with_the_same_folder(tmp_path: Path):
+    """As two stores of one machine do that are given one folder."""
+    one, other, folder = f"sqlite:///{tmp_path}/1.db", f"sqlite:///{tmp_path}/2.db", tmp_path / "c"
+    await pets(one, folder, ana="axolotl", bob="goat", eve="cat")
+    shutil.copy(tmp_path / "1.db", tmp_path / "old.db")
+    assert await pets(other, folder, "ana", "eve", ana="axolotl", bob="goat", eve="cat") == {"bob": "goat"}
+    assert await pets(one, folder, "bob") == {"ana": "axolotl", "eve": "cat"}
+    assert await pets(other, folder) == {"bob": "goat"}
+    shutil.copy(tmp_path / "old.db", tmp_path / "1.db")  # a copy of the first forgets what the first forgot
+    assert await pets(one, folder) == {"ana": "axolotl", "eve": "cat"}
+
+
+async def test_a_restored_backup_forgets_what_was_forgotten_since_in_any_store_of_the_folder(tmp_path: Path):
+    """As in a new one that was used after the first was lost; from then on it is one of several again."""
+    folder = tmp_path / "c"
+    await pets(f"sqlite:///{tmp_path}/lost.db", folder, ana="axolotl", bob="goat", eve="cat")
+    shutil.copy(tmp_path / "lost.db", tmp_path / "backup.db")
+    await pets(f"sqlite:///{tmp_path}/lost.db", folder, "ana")
+    await pets(f"sqlite:///{tmp_path}/new.db", folder, "bob", bob="goat", eve="cat")
+    await restored(tmp_path / "backup.db", tmp_path / "again.db")
+    assert await pets(f"sqlite:///{tmp_path}/again.db", folder) == {"eve": "cat"}
+    await pets(f"sqlite:///{tmp_path}/new.db", folder, "eve")
+    assert await pets(f"sqlite:///{tmp_path}/again.db", folder, ana="newt") == {"ana": "newt", "eve": "cat"}
+    # what is forgotten in it is forgotten in every older copy
+    await pets(f"sqlite:///{tmp_path}/again.db", folder, "eve")
+    assert await pets(f"sqlite:///{tmp_path}/backup.db", folder, bob="mouse") == {"bob": "mouse"}
+
+
+async def test_a_line_or_a_store_of_before_stores_had_ids_is_every_stores(tmp_path: Path):
+    one, other, folder = f"sqlite:///{tmp_path}/1.db", f"sqlite:///{tmp_path}/2.db", tmp_path / "c"
+    compliance = Compliance(folder)
+    await asyncio.to_thread(compliance._list, "old", Scope("default", "ana"), None, ())
+    await pets(other, folder, "bob", bob="goat")
+    async with echoic.MemoryService(store_from(one), embedder_from("lexical")) as memory:  # gives it no id
+        for name in ("ana", "bob", "eve"):
+            await memory.user(name).set("pet", "cat")
+    assert await pets(one, folder) == {"eve": "cat"}
+    await pets(other, folder, "eve", eve="cat")
+    assert await pets(one, folder) == {"eve": "cat"}, "it has an id now"
+
+
+async def test_what_is_forgotten_after_one_store_was_copied_into_another_is_forgotten_in_copies_of_both(
+    tmp_path: Path,
+):
+    folder, spec = tmp_path / "c", embedder_from("lexical").spec
+    await pets(f"sqlite:///{tmp_path}/a.db", folder, "zoe", ana="axolotl", zoe="dog")
+    await pets(f"sqlite:///{tmp_path}/b.db", folder, bob="goat", eve="cat")
+    for name in ("a", "b"):
+        shutil.copy(tmp_path / f"{name}.db", tmp_path / f"old-{name}.db")
+    source, target = (partial(store_from, f"sqlite:///{tmp_path}/{name}.db") for name in "ab")
+    for _ in range(2):
+        await copy_memory(source, target, spec)
+    assert await pets(f"sqlite:///{tmp_path}/b.db", folder, "ana", "eve") == {"bob": "goat"}
+    assert await pets(f"sqlite:///{tmp_path}/old-a.db", folder) == {}
+    assert await pets(f"sqlite:///{tmp_path}/old-b.db", folder) == {"bob": "goat"}
+
+
+async def test_a_copy_that_is_refused_leaves_the_marks_of_the_target(tmp_path: Path):
+    folder, spec = tmp_path / "c", embedder_from("lexical").spec
+    await pets(f"sqlite:///{tmp_path}/a.db", folder, "zoe", ana="axolotl", zoe="dog")
+    await pets(f"sqlite:///{tmp_path}/b.db", folder, ana="newt")
+    before = await asyncio.to_thread(marked, tmp_path / "b.db")
+    source, target = (partial(store_from, f"sqlite:///{tmp_path}/{name}.db") for name in "ab")
+    with pytest.raises(echoic.InvalidInput, match="something else of user 'ana'"):
+        await copy_memory(source, target, spec)
+    assert await asyncio.to_thread(marked, tmp_path / "b.db") == before
+    assert IDENTITY in before
 
 
 async def test_words_forgotten_since_are_forgotten_again_and_what_was_said_beside_them_stays(tmp_path: Path):

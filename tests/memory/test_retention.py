@@ -9,7 +9,7 @@ import pytest
 
 from echoic import InvalidInput, NotAllowed
 from echoic.embedding import LexicalEmbedder
-from echoic.memory import retention
+from echoic.memory import erasure, retention
 from echoic.memory.retention import rules_from
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import GLOBAL_KINDS
@@ -61,6 +61,38 @@ async def test_what_is_too_old_is_in_no_byte_of_the_store_and_the_rest_stays(tmp
     left = b"".join(path.read_bytes() for path in tmp_path.glob("echoic.db*") if path.is_file())
     assert not [word for word in (b"quokka", b"bilby", b"numbat") if word in left]
     assert b"potoroo" in left, "control"
+
+
+async def test_a_conversation_is_as_old_as_its_last_turn_however_long_it_has_been_going_on(tmp_path, clock):
+    """As a thread of a messenger, which has one id for years."""
+    async with service_at(tmp_path, clock, "conversations=90") as service:
+        for day in (0, 40, 80, 95):
+            clock.days = day
+            ana = await talk(service, "thread", f"the quokka of day {day} is on the roof")
+            await talk(service, f"call {day}", "the bilby is in the barn")
+        clock.days += 1 / 24 / 60
+        assert await service.enforce_retention() == 1
+        assert len(await (await ana.conversation("thread")).turns()) == 4
+        assert {c.id for c in await ana.conversations()} == {"thread", "call 40", "call 80", "call 95"}
+        clock.days = 95 + 91
+        assert await service.enforce_retention() == 4
+        assert await ana.conversations() == []
+
+
+async def test_a_conversation_that_went_on_while_others_were_destroyed_stays(tmp_path, clock, monkeypatch):
+    async with service_at(tmp_path, clock, "conversations=90") as service:
+        ana = await talk(service, "first", "the bilby is in the barn")
+        await talk(service, "second", "the quokka is on the roof")
+        clock.days = 91
+        forget = erasure.Erasing.forget
+
+        async def slowly(self, *args, **options):
+            await talk(service, "second", "the quokka is still there")
+            return await forget(self, *args, **options)
+
+        monkeypatch.setattr(erasure.Erasing, "forget", slowly)
+        assert await service.enforce_retention() == 1
+        assert [c.id for c in await ana.conversations()] == ["second"]
 
 
 @pytest.mark.parametrize("days", ["inf", "1e6"])

@@ -29,7 +29,7 @@ from echoic.memory.service import MemoryService
 from echoic.session import call_record
 from echoic.stores import store_from
 from echoic.stores.base import FIRST_UNSEARCHABLE, Change, Drop, Put, Record, Store
-from echoic.stores.bulk_copy import copy_store
+from echoic.stores.bulk_copy import copy_store, copy_while_written
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing.store_histories import (
     ANA,
@@ -290,6 +290,101 @@ async def test_a_write_to_the_source_meanwhile_is_found(change: Change) -> None:
         async with opened(_Meddled(source, change)) as target:
             with pytest.raises(WriteConflict, match="user 'ana' of deployment 'acme'"):
                 await copied(source, target)
+
+
+class _WrittenTo(InMemoryStore):
+    """Somebody writes to it whenever something is written elsewhere, and while it is read the first times."""
+
+    def __init__(self, *, reads: int) -> None:
+        super().__init__()
+        self.reads, self.number = reads, 0
+
+    async def said(self) -> None:
+        self.number += 1
+        await self.write(
+            ANA, [put(memory(f"live{self.number}", "likes to talk")), put(note("n59", n=self.number))]
+        )
+
+    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
+        found = await super().scan(scope, kind, **page)
+        if scope == ANA and self.reads:
+            self.reads -= 1
+            await self.said()
+        return found
+
+
+class _Slow(InMemoryStore):
+    """Each time that something is written to it, somebody writes to `source`."""
+
+    def __init__(self, source: _WrittenTo) -> None:
+        super().__init__()
+        self._source = source
+
+    async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
+        await super().write(scope, changes)
+        await self._source.said()
+
+
+async def test_who_talks_faster_than_a_copy_is_written_is_copied_as_they_were_at_one_moment() -> None:
+    source = _WrittenTo(reads=5)
+    async with opened(source), opened(_Slow(source)) as target:
+        await fill(source)
+        done = await copy_while_written(source, target, NOTES)
+        (ana,) = (one for one in done.scopes if one.scope == ANA)
+        said = {record.id for record in await target.scan(ANA, "memory")}
+        live = sum(name.startswith("live") for name in said)
+        (last,) = await target.read(ANA, "note", ["n59"])
+        assert 0 < live < source.number
+        assert last.data["n"] == live, "the two were one write"
+        assert ana.records == len(await everything(target, ANA))
+
+
+async def test_who_is_written_to_whenever_they_are_read_is_not_copied_by_halves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("echoic.stores.bulk_copy._PAUSE_S", 0.0)
+    source = _WrittenTo(reads=10**6)
+    async with opened(source), opened(InMemoryStore()) as target:
+        await fill(source)
+        with pytest.raises(WriteConflict, match="each of the 20 times that it was read"):
+            await copy_while_written(source, target, NOTES)
+        assert ANA not in await target.scopes()
+
+
+async def test_what_is_said_after_a_copy_is_learned_though_the_last_turns_of_the_source_are_gone(
+    tmp_path: Path,
+) -> None:
+    source, first, second = (f"sqlite:///{tmp_path}/{name}.db" for name in ("a", "b", "c"))
+
+    async def said(at: str, *texts: str, gone: bool = False) -> None:
+        async with echoic.open(at, embedder="lexical") as service:
+            ana = service.user("ana")
+            talk = await ana.conversation("chat")
+            for text in texts:
+                (turn,) = await talk.append(Turn(speaker="user", text=text))
+                await service.distil()
+                if gone:  # as a framework takes back the last item
+                    await ana.backing_store.erase(ana.scope, [Drop(kind="turn", id=turn.id)])
+
+    async def home(at: str) -> Any:
+        async with echoic.open(at, embedder="lexical") as service:
+            return await service.user("ana").get("home")
+
+    await said(source, "I have a dog called Rex.")
+    await said(source, "What is the weather like?", "And tomorrow?", gone=True)
+    for at, again in ((first, False), (second, True)):
+        for _ in range(1 + again):  # the second copy finds all of it there
+            await copy_memory(lambda: store_from(source), lambda at=at: store_from(at), _unknown())
+        await said(at, "I live in Lisbon.")
+        assert (await home(at)).text == "Lisbon"
+    # a copy that goes on, where the source got more at the positions after it
+    third = f"sqlite:///{tmp_path}/d.db"
+    await copy_memory(lambda: store_from(source), lambda: store_from(third), _unknown())
+    async with echoic.open(source, embedder="lexical") as service:
+        await service.user("ana").set("pet", "a cat")
+    await copy_memory(lambda: store_from(source), lambda: store_from(third), _unknown())
+    async with echoic.open(third, embedder="lexical") as service:
+        assert (await service.user("ana").get("pet")).text == "a cat"
 
 
 class _LosesARecord(InMemoryStore):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,20 @@ from blockbuster import BlockBuster
 import echoic
 import echoic.memory.erasure  # now: importing it reads files, and is not for the event loop
 from echoic.embedding import LexicalEmbedder
-from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt
+from echoic.errors import EmbeddingMismatch, InvalidInput, NotOpen, StoreCorrupt, WriteConflict
+from echoic.memory.compliance import ERASURE, MARKS
 from echoic.memory.export import back_up, copy_memory, restore_backup
 from echoic.memory.service import MemoryService
+from echoic.partition import AXES
 from echoic.stores import store_from
 from echoic.stores.base import Attach, Drop, Put, Record, Store
+from echoic.stores.bulk_copy import copy_store, copy_while_written
 from echoic.stores.encryption import EncryptedStore, keys_from
+from echoic.stores.in_memory import InMemoryStore
 from echoic.stores.sqlite import SQLiteStore
 from echoic.testing import StoreConformance
 from echoic.testing.store_histories import ANA, OTHER_ANA, memory, opened, put
+from echoic.types import EmbeddingSpec
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
@@ -170,6 +176,57 @@ async def test_what_is_readable_is_copied_out_of_a_store_that_holds_a_dead_deplo
     async with MemoryService(SQLiteStore(target), LexicalEmbedder()) as service:
         assert (await service.user("ana", "other").get("pet")).text == "a goat of other"
         assert await service.user("ana", "acme").get("pet") is None
+
+
+async def test_a_store_with_a_key_for_each_deployment_and_no_other_is_restored_after_something_was_forgotten(
+    tmp_path: Path, nothing_blocks_the_event_loop: BlockBuster
+) -> None:
+    nothing_blocks_the_event_loop.deactivate()  # a backup is a command's, and nobody waits beside it
+    file, source, target = (tmp_path / f"{name}.db" for name in ("backup", "a", "b"))
+    make = lambda path: EncryptedStore(SQLiteStore(path), lambda name: {"acme": [KEY]}.get(name, []))  # noqa: E731
+    async with MemoryService(make(source), LexicalEmbedder()) as service:
+        await service.user("ana", "acme").set("pet", "an axolotl")
+        await service.user("bob", "acme").set("pet", "a goat")
+        await service.user("bob", "acme").forget()
+    async with opened(make(source), LexicalEmbedder().spec) as store:
+        assert (await store.load(MARKS)).size == 0
+        assert await store.rows(MARKS, [0]) == []
+        assert await store.scan(MARKS, ERASURE)
+    with pytest.raises(NotOpen):
+        await make(source).load(MARKS)
+    await back_up(lambda: make(source), file, LexicalEmbedder().spec, progress=print)
+    await restore_backup(file, lambda: make(target), progress=print)
+    async with MemoryService(make(target), LexicalEmbedder()) as service:
+        assert await service.users("acme") == ["ana"]
+        assert (await service.user("ana", "acme").get("pet")).text == "an axolotl"
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "pieces", "kept"), [(384, 128, 103), (384, 103, 103), (1024, 128, 63), (1536, 10, 10)]
+)
+async def test_a_plain_store_is_copied_whole_though_the_encrypted_one_keeps_less_of_a_vector(
+    dimensions: int, pieces: int, kept: int
+) -> None:
+    spec, vector = EmbeddingSpec("m", dimensions), np.arange(dimensions, dtype=np.float32) + 1 / 3
+    vector /= np.linalg.norm(vector)
+    plain, sealed, again = InMemoryStore(), EncryptedStore(InMemoryStore(), keys), InMemoryStore()
+    async with opened(plain, spec), opened(sealed, spec), opened(again, spec):
+        tokens = bytes(range(1, AXES + 1)) * pieces
+        attach = Attach(kind="memory", id="m", version=1, vector=vector, tokens=tokens)
+        await plain.write(ANA, [put(memory("m")), attach])
+        for copy in (copy_store, copy_store, copy_while_written):
+            options = {"vectors": True} if copy is copy_store else {}
+            if copy is copy_while_written:
+                await sealed.erase(ANA)
+            done = await copy(plain, sealed, (), **options)
+            assert (done.records, done.vectors, done.waiting) == (1, 1, 0)
+        there = await sealed.load(ANA)
+        assert np.allclose(there.vectors[0], vector, atol=1e-3)
+        assert there.tokens[0] == tokens[: kept * AXES]
+        await copy_store(sealed, again, (), vectors=True)
+        await sealed.write(ANA, [replace(attach, vector=-vector)])
+        with pytest.raises(WriteConflict):  # control: another vector is a difference
+            await copy_store(plain, sealed, (), vectors=True)
 
 
 async def test_ciphertext_that_was_moved_to_another_record_is_refused(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "compliance": (
         "--compliance",
         "DIR",
-        "The folder that lists erasures for restored backups. Default: beside a SQLite file or folder store.",
+        "The folder listing a store's erasures, for backups. Default: beside a SQLite file or folder store.",
     ),
     "audit": ("--audit", "", "Log every access in the compliance folder, without content (docs/audit.md)."),
     "json": ("--json", "", "Print one JSON document, also for an error."),

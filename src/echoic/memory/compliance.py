@@ -1,8 +1,10 @@
 """The compliance folder: data that must outlive the store and its backups. It contains nothing users said.
 
 `key` is a random key that never leaves the folder. `erasures.jsonl` lists what was erased, as keyed hashes of
-scopes and ids, so that a restored backup can be erased again. Receipts are signed with a key derived from
-`key`. The folder lies beside a store, never in it, and is not part of a backup.
+scopes and ids, so that a restored backup can be erased again. Each line names the store by its random id,
+which lies in the store and its backups: another store with the same folder may have users of the same names.
+Receipts are signed with a key derived from `key`. The folder lies beside a store, never in it, and is not
+part of a backup.
 
 A `ChainedLog` is an append-only file of JSON lines, each with the hash of the line before it, shared by
 processes. A changed, removed or inserted line breaks the chain at that line. The first lines may be missing
@@ -262,7 +264,11 @@ ERASURE: Final = "erasure"
 MARKS: Final = Scope("echoic.erasures", None)
 """The scope of the marks. An erasure without a mark was made after this store's files were copied.
 
-Further marks say when a user or a conversation was forgotten last. Their ids are hashes."""
+Further marks say when a user or a conversation was forgotten last. Their ids are hashes. One, `IDENTITY`, has
+the ids of the store: several if a store was copied into another that was not empty."""
+IDENTITY: Final = "store"
+RESTORED: Final = "*"
+"""Among the ids of a store that was just restored: what any store listed in the folder is erased in it."""
 _KEY_BYTES: Final = 32
 
 
@@ -276,6 +282,8 @@ class PastErasure:
     """The records that were destroyed; None for the whole scope."""
     rewritten: frozenset[str]
     """The records from which words were destroyed."""
+    stores: frozenset[str]
+    """The ids of the store in which this happened; empty if the line says nothing of it."""
 
 
 class Compliance:
@@ -289,6 +297,7 @@ class Compliance:
         self.log = ChainedLog(self.folder / "erasures.jsonl")
         self._key: bytes | None = None
         self._applying = False
+        self._known: tuple[Store, list[str]] | None = None
         self._failed: dict[Scope, dict[str, Sequence[Erasable] | None]] = {}
 
     def __repr__(self) -> str:
@@ -398,8 +407,9 @@ class Compliance:
         """`store.erase`, listed before it happens and marked in the store afterwards."""
         if self._applying or (changes is not None and not changes):
             return await store.erase(scope, changes)
+        stores = await self._identity(store)
         async with self._holding(shared=True):
-            name = await self._listed(scope, changes)
+            name = await self._listed(scope, changes, stores)
             try:
                 erased = await store.erase(scope, changes)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
@@ -414,7 +424,7 @@ class Compliance:
         return erased
 
     async def catch_up(self, store: Store, scope: Scope) -> None:
-        """Repeat the failed erasures of `scope` before anything is written to it.
+        """Repeat the failed erasures of `scope` before anything is written to it, and give the store its id.
 
         A new record may have the id of one that was to be erased, and would be erased with it at the next
         start.
@@ -422,6 +432,7 @@ class Compliance:
         Raises:
             StoreUnavailable: an erasure failed again; nothing may be written before it succeeds.
         """
+        await self._identity(store)
         if scope not in self._failed:
             return
         async with self._holding(shared=True):
@@ -447,10 +458,19 @@ class Compliance:
         if not failed:
             self._failed.pop(scope, None)
 
-    async def _listed(self, scope: Scope, changes: Sequence[Erasable] | None) -> str:
+    async def _identity(self, store: Store) -> list[str]:
+        """The ids of `store`, which gets one before anything is written to it."""
+        if self._known is None or self._known[0] is not store:
+            with contextlib.suppress(WriteConflict):  # another process gave it one
+                if not {*await identity(store)} - {RESTORED}:
+                    await identify(store, [uuid4().hex])
+            self._known = (store, [name for name in await identity(store) if name != RESTORED])
+        return self._known[1]
+
+    async def _listed(self, scope: Scope, changes: Sequence[Erasable] | None, stores: Sequence[str]) -> str:
         """The id of an erasure that is now listed. If this is cancelled it is void: nothing was destroyed."""
         name = uuid4().hex
-        listing = asyncio.ensure_future(asyncio.to_thread(self._list, name, scope, changes))
+        listing = asyncio.ensure_future(asyncio.to_thread(self._list, name, scope, changes, stores))
 
         async def withdraw() -> None:
             with contextlib.suppress(StoreUnavailable):
@@ -464,7 +484,9 @@ class Compliance:
             raise
         return name
 
-    def _list(self, name: str, scope: Scope, changes: Sequence[Erasable] | None) -> None:
+    def _list(
+        self, name: str, scope: Scope, changes: Sequence[Erasable] | None, stores: Sequence[str]
+    ) -> None:
         puts = [change.record for change in changes or () if isinstance(change, Put)]
         drops = [change for change in changes or () if isinstance(change, Drop)]
         gone = [self.record(scope, drop.kind, drop.id) for drop in drops]
@@ -473,6 +495,7 @@ class Compliance:
             {
                 "id": name,
                 "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                "stores": [*stores],
                 "scope": self.pseudonym(scope),
                 "gone": None if changes is None else gone,
                 "rewritten": [self.record(scope, put.kind, put.id) for put in puts],
@@ -492,14 +515,26 @@ class Compliance:
                 scope=entry["scope"],
                 gone=None if entry["gone"] is None else frozenset(entry["gone"]),
                 rewritten=frozenset(entry["rewritten"]),
+                stores=frozenset(entry.get("stores", ())),
             )
             for entry in entries
             if entry["id"] not in void
         ]
 
+    async def repeated(self, store: Store) -> None:
+        """Note that what is listed was repeated: from now on a restored store is one of several again."""
+        if RESTORED in await identity(store):
+            with contextlib.suppress(WriteConflict):  # another process did it
+                await identify(store, await self._identity(store), instead_of=RESTORED)
+
     async def missing(self, store: Store) -> list[PastErasure]:
-        """The erasures that this store has no mark of."""
+        """The erasures in this store that it has no mark of.
+
+        A store without an id may be a copy, of before stores had ids, of any that the folder lists.
+        """
         past = await asyncio.to_thread(self.past)
+        if past and (own := await identity(store)) and RESTORED not in own:
+            past = [each for each in past if not each.stores or not each.stores.isdisjoint(own)]
         if not past:
             return []
         marks = {mark.id for mark in await store.read(MARKS, ERASURE, [each.id for each in past])}
@@ -544,6 +579,22 @@ class Compliance:
 async def mark(store: Store, names: Sequence[str]) -> None:
     """Note in `store` that the erasures `names` were carried out in it."""
     await store.write(MARKS, [Put(record=Record(kind=ERASURE, id=name, data={})) for name in names])
+
+
+async def identity(store: Store) -> list[str]:
+    """The ids of `store`; none if nothing was written to it yet with a compliance folder."""
+    found = await store.read(MARKS, ERASURE, [IDENTITY])
+    return [*found[0].data["ids"]] if found else []
+
+
+async def identify(store: Store, ids: Sequence[str], *, instead_of: str = "") -> None:
+    """Give `store` these ids besides those it has; raises WriteConflict if another process does."""
+    found = await store.read(MARKS, ERASURE, [IDENTITY])
+    own = found[0].data["ids"] if found else []
+    wanted = [name for name in dict.fromkeys([*own, *ids]) if name != instead_of]
+    if wanted != own:
+        new = Record(kind=ERASURE, id=IDENTITY, data={"ids": wanted})
+        await store.write(MARKS, [Put.over(found[0] if found else None, new)])
 
 
 def forgetting(scope: Scope, changes: Sequence[Erasable] | None, at: datetime) -> list[Put]:

@@ -17,12 +17,13 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, get_args
 
+from echoic.checks import AGENT
 from echoic.errors import (
     EmbeddingMismatch,
     InvalidInput,
@@ -31,9 +32,10 @@ from echoic.errors import (
     WriteConflict,
     brief,
 )
-from echoic.memory.compliance import ERASURE, MARKS
+from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, RESTORED, identify, identity
 from echoic.memory.concurrency import until_written
 from echoic.memory.erasure import KINDS
+from echoic.memory.extraction.model_reader import PROGRESS
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.records import (
@@ -48,19 +50,21 @@ from echoic.memory.records import (
     index,
     memory_id,
     memory_of,
+    record_of_turn,
     rewritten_turn,
     scan_all,
     turn_of,
 )
 from echoic.memory.tasks import record_of_result, result_of
 from echoic.stores.base import Change, Drop, Put, Record, Store
-from echoic.stores.bulk_copy import Copied, Progress, copy_store, copy_while_written
+from echoic.stores.bulk_copy import Copied, Cursors, Progress, copy_store, copy_while_written
 from echoic.types import (
     STATUSES,
     Conversation,
     EmbeddingSpec,
     Memory,
     Scope,
+    Turn,
     Visibility,
     checked_category,
     checked_name,
@@ -400,6 +404,19 @@ def _check_times(moments: Sequence[datetime | None], whose: str) -> None:
             checked_time(moment, f"a time of {brief(whose)}")
 
 
+def _read_to(record: Record) -> int:
+    return int(record.data.get(CURSOR, -1)) if record.kind in {CONVERSATION, PROGRESS} else -1
+
+
+CURSORS = Cursors(
+    _read_to,
+    record_of_turn(
+        Turn(speaker=AGENT, text="-", id="-", conversation="-", said_at=datetime(2000, 1, 1, tzinfo=UTC))
+    ),
+)
+"""How far readers have read: turns that are added to a copy must not count as read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedMemory:
     """The outcome of a copy, and the embedding models of both stores."""
@@ -433,25 +450,41 @@ async def copy_memory(
     async with opened(source, embedding) as (taken, theirs):
         wanted = embedding if named else theirs
         async with opened(target, wanted, as_it_is=not named) as (given, its):
-            await _check_marks(taken, given)
-            copied = await copy_store(taken, given, KINDS, vectors=theirs == its, progress=progress)
+            ids = await _check_marks(taken, given)
+            try:
+                copied = await copy_store(
+                    taken,
+                    given,
+                    KINDS,
+                    vectors=theirs == its,
+                    cursors=CURSORS,
+                    anew=(MARKS,) if ids else (),
+                    progress=progress,
+                )
+            finally:
+                if ids:
+                    await identify(given, ids)
     return CopiedMemory(copied=copied, source=theirs, target=its)
 
 
-async def _check_marks(source: Store, target: Store) -> None:
+async def _check_marks(source: Store, target: Store) -> list[str]:
     """Leave no mark in `target` of an erasure that the records of `source` did not undergo.
 
-    With the mark it would not be repeated, and what was erased would be back.
+    With the mark it would not be repeated, and what was erased would be back. Returns the ids that the target
+    had besides those of the source: what is forgotten in it later is to be forgotten in its backups too.
     """
     if await target.scopes() == [MARKS]:
         await target.erase(MARKS)
-        return
+        return []
     made = {mark.id for mark in await scan_all(source, MARKS, ERASURE)}
-    if any(mark.id not in made for mark in await scan_all(target, MARKS, ERASURE)):
+    marked = {mark.id for mark in await scan_all(target, MARKS, ERASURE)}
+    if marked - {IDENTITY} - made:
         raise InvalidInput(
             "something was forgotten in the target that the source may still hold: copy into an empty store, "
             "or export and import single users"
         )
+    ids = await identity(target)
+    return [] if set(ids) == set(await identity(source)) else ids
 
 
 @asynccontextmanager
@@ -555,6 +588,9 @@ async def restore_backup(
                     "such as --store sqlite:///restored.db"
                 )
         done = await copy_memory(source, target, spec, named=True, progress=progress)
+        async with opened(target, spec, as_it_is=False) as (store, _):
+            # another store may have been used since, such as a new one after this was lost
+            await identify(store, [RESTORED])
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     return done.copied
@@ -570,7 +606,8 @@ def _file_store(path: Path, like: Store) -> Callable[[], Store]:
 
 async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
     async with opened(_file_store(path, store), spec) as (file, _):
-        await copy_while_written(store, file, KINDS, progress=progress)
+        # a mark that is newer than the records would tell of an erasure that these did not undergo
+        await copy_while_written(store, file, KINDS, cursors=CURSORS, first=MARKS, progress=progress)
 
 
 async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 KINDS: Final = ("conversations", "memories")
 _SWEEP_AFTER_S: Final = 30.0
 _SWEEP_EVERY_S: Final = 3600.0
+_PAGE: Final = 50
 _NO_LIMIT_DAYS: Final = 365_000
 """A thousand years: no date lies so far back."""
 
@@ -122,24 +123,52 @@ class Retention(Sweeper):
 
         if await is_held(self._parts.store, scope):
             return 0
-        conversations, _ = await self._by_age(scope, "conversations", CONVERSATION)
+        gone = 0
+        candidates, _ = await self._by_age(scope, "conversations", CONVERSATION)
+        for name in [record.id for record in candidates]:
+            # looked at now, just before it is destroyed: the ones before it took their time
+            if await self._over(scope, name):
+                await Erasing(self._parts, scope).forget(None, name, None)
+                gone += 1
         old, recent = await self._by_age(scope, "memories", MEMORY)
-        for record in conversations:
-            await Erasing(self._parts, scope).forget(None, record.id, None)
         if old:
             memories = [memory_of(record) for record in old]
             erasing = Erasing(self._parts, scope, spared=await self._spared(scope, memories, recent))
             await erasing.forget(None, None, None, memories=memories)
-        return len(conversations) + len(old)
+        return gone + len(old)
+
+    async def _over(self, scope: Scope, conversation: str) -> bool:
+        """Whether a conversation is too old: neither changed nor gone on with, by a turn or a result.
+
+        A turn does not touch the conversation's record. The newest are read first, so that a conversation
+        that goes on for years costs one page a sweep.
+        """
+        before = self._before(scope, "conversations")
+        found = await self._parts.store.read(scope, CONVERSATION, [conversation])
+        if before is None or not found or _touched(found[0]) >= before:
+            return False
+        for kind in (TURN, RESULT):
+            after = -1
+            while page := await self._parts.store.scan(
+                scope, kind, key=conversation, after=after, limit=_PAGE, newest_first=True
+            ):
+                if any(_touched(record) >= before for record in page):
+                    return False
+                after = page[-1].seq
+        return True
 
     async def _by_age(self, scope: Scope, name: str, kind: str) -> tuple[list[Record], list[Record]]:
         """The records of a kind that are older than the limit on `name`, and the others."""
-        kept_for = self._rules.kept_for(scope.deployment, name)
-        if kept_for is None:
+        before = self._before(scope, name)
+        if before is None:
             return [], []
-        before = self._parts.clock() - kept_for
         records = await scan_all(self._parts.store, scope, kind)
         return [r for r in records if _touched(r) < before], [r for r in records if _touched(r) >= before]
+
+    def _before(self, scope: Scope, name: str) -> datetime | None:
+        """What was touched last before this is too old; None: nothing is."""
+        kept_for = self._rules.kept_for(scope.deployment, name)
+        return None if kept_for is None else self._parts.clock() - kept_for
 
     async def _spared(
         self, scope: Scope, old: Sequence[Memory], recent: Sequence[Record]
@@ -156,7 +185,7 @@ class Retention(Sweeper):
 
 
 def _touched(record: Record) -> datetime:
-    """When a record was said or changed last."""
+    """When a record itself was said or changed last."""
     if record.kind == CONVERSATION:
         return conversation_of(record).updated_at
     if record.kind == TURN:

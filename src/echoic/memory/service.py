@@ -238,11 +238,15 @@ class MemoryService:
     async def _forget_again(self) -> int:
         """Repeat erasures that the store has no mark of (a restored copy), before anybody reads it."""
         compliance = self._parts.compliance
-        if compliance is None or not await compliance.missing(self._parts.store):
+        if compliance is None:
             return 0
-        from echoic.memory.erasure import forget_again
+        again = 0
+        if await compliance.missing(self._parts.store):
+            from echoic.memory.erasure import forget_again
 
-        return await forget_again(self._parts, compliance)
+            again = await forget_again(self._parts, compliance)
+        await compliance.repeated(self._parts.store)
+        return again
 
     async def aclose(self) -> None:
         """Embed new records, for at most `SETTLE_S`, and close. May be called twice.

@@ -1,9 +1,9 @@
 """Bulk copy of a whole store into another, record by record: resumable, and compared at the end.
 
-Unlike in an export, no record is interpreted. A record keeps its kind, id, key, data and position (`seq`). So
-cursors stay valid in the other store, neighbours stay neighbours, and empty positions stay empty. Vectors and
-word pieces are copied if both stores use the same model. Only `Record.version`, which counts the writes to
-one store, starts again.
+Unlike in an export, no record is interpreted, except for how far it was read (`Cursors`). A record keeps its
+kind, id, key, data and position (`seq`). So cursors stay valid in the other store, neighbours stay
+neighbours, and empty positions stay empty. Vectors and word pieces are copied if both stores use the same
+model. Only `Record.version`, which counts the writes to one store, starts again.
 
 There is no record of progress. The target's content of a scope must be a prefix of the source's, and copying
 continues after it. Both are read through the `Store` seam, page by page.
@@ -11,6 +11,7 @@ continues after it. Both are read through the `Store` seam, page by page.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -58,36 +59,60 @@ class CopiedRecord(NamedTuple):
 Pages = AsyncGenerator[list[CopiedRecord], None]
 
 
+Kept = Callable[[NDArray[np.float32], bytes | None], tuple[NDArray[np.float32], bytes | None]]
+"""What a store returns of a vector and its word pieces: its method `kept`, if it does not keep all of it."""
+
+
 async def content_of(
-    store: Store, scope: Scope, kinds: Sequence[str], rows: Collection[int] | None = None
+    store: Store,
+    scope: Scope,
+    kinds: Sequence[str],
+    rows: Collection[int] | None = None,
+    *,
+    kept: Kept | None = None,
 ) -> ScopeContent:
     """The content of `scope`.
 
     `kinds` are those that are not searchable; `rows` those whose vectors are compared, None for all with a
-    vector.
+    vector; `kept` is what is left of them in the store they are compared with.
     """
-    records, vectors = blake2b(digest_size=32), blake2b(digest_size=32)
-    count = waiting = 0
-    embedded: set[int] = set()
+    summing = _Summing(rows, kept)
     async with aclosing(all_pages(store, scope, kinds)) as pages:
         async for page in pages:
-            count += len(page)
-            for record, vector, tokens in page:
-                records.update(told(record) + b"\n")
-                waiting += vector is None and record.seq < FIRST_UNSEARCHABLE
-                if vector is not None and (rows is None or record.seq in rows):
-                    embedded.add(record.seq)
-                    said = tokens or b""
-                    vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
-                    vectors.update(vector.astype("<f4").tobytes() + said)
-    return ScopeContent(
-        records=count,
-        vectors=len(embedded),
-        waiting=waiting,
-        digest=records.hexdigest(),
-        vector_digest=vectors.hexdigest(),
-        embedded=frozenset(embedded),
-    )
+            summing.add(page)
+    return summing.content()
+
+
+class _Summing:
+    """Sums up the pages of a scope; see `content_of`."""
+
+    def __init__(self, rows: Collection[int] | None, kept: Kept | None) -> None:
+        self._rows, self._kept = rows, kept
+        self._records, self._vectors = blake2b(digest_size=32), blake2b(digest_size=32)
+        self._count = self._waiting = 0
+        self._embedded: set[int] = set()
+
+    def add(self, page: Sequence[CopiedRecord]) -> None:
+        self._count += len(page)
+        for record, vector, tokens in page:
+            self._records.update(told(record) + b"\n")
+            self._waiting += vector is None and record.seq < FIRST_UNSEARCHABLE
+            if vector is not None and (self._rows is None or record.seq in self._rows):
+                self._embedded.add(record.seq)
+                stored, pieces = (vector, tokens) if self._kept is None else self._kept(vector, tokens)
+                said = pieces or b""
+                self._vectors.update(record.seq.to_bytes(8) + len(said).to_bytes(8))
+                self._vectors.update(stored.astype("<f4").tobytes() + said)
+
+    def content(self) -> ScopeContent:
+        return ScopeContent(
+            records=self._count,
+            vectors=len(self._embedded),
+            waiting=self._waiting,
+            digest=self._records.hexdigest(),
+            vector_digest=self._vectors.hexdigest(),
+            embedded=frozenset(self._embedded),
+        )
 
 
 async def flat(pages: Pages) -> AsyncGenerator[Record, None]:
@@ -155,7 +180,10 @@ def told(record: Record) -> bytes:
 
 
 _ATTEMPTS = 20
-"""Copies of a scope that changes meanwhile. One takes milliseconds, and a call writes every few seconds."""
+"""How often a scope that changes meanwhile is read: in milliseconds, and a call writes every few seconds."""
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+"""Between readings: what writes many times in a row, as a reader of turns does, then comes to its end."""
 _PLACEHOLDER = "echoic-copy-placeholder"
 
 Progress = Callable[[int, int], None]
@@ -205,11 +233,26 @@ class Copied:
         return sum(one.waiting for one in self.scopes)
 
 
+class Cursors(NamedTuple):
+    """Which records say up to which row others were read, such as the turns of a conversation.
+
+    What was at the last rows may be gone. If these were free in the target, what is written there next would
+    count as read.
+    """
+
+    of: Callable[[Record], int]
+    """The last row that was read by what a record that is not searchable says; -1 for none."""
+    filler: Record
+    """Any searchable record."""
+
+
 class _TargetProgress(NamedTuple):
     """The last position the target has filled, among searchable records and among the others; -1 for none."""
 
     row: int = -1
     other: int = -1
+    read: int = -1
+    """The last row that was read, by what its records say."""
 
 
 async def copy_store(
@@ -218,6 +261,8 @@ async def copy_store(
     kinds: Sequence[str],
     *,
     vectors: bool,
+    cursors: Cursors | None = None,
+    anew: Collection[Scope] = (),
     progress: Progress = lambda _done, _total: None,
 ) -> Copied:
     """Copy every scope of `source`, and compare each at the end. One scope at a time is held in memory.
@@ -230,6 +275,8 @@ async def copy_store(
         target: open.
         kinds: the kinds of records that are not searchable; the seam cannot list them.
         vectors: whether both hold vectors of the same model, so that these are copied too.
+        cursors: which rows are not free in the target although nothing is left in them.
+        anew: scopes that are replaced in the target whatever it has of them, once the others were compared.
         progress: called with the progress.
 
     Raises:
@@ -240,12 +287,14 @@ async def copy_store(
     """
     total = await _countable(source)
     scopes = await source.scopes()
-    there = set(await target.scopes())
-    begun = {at: await _begun(source, target, at, kinds) for at in scopes if at in there}
+    there = set(await target.scopes()) - set(anew)
+    begun = {at: await _begun(source, target, at, kinds, cursors) for at in scopes if at in there}
+    for at in [at for at in scopes if at in anew]:
+        await target.erase(at)
     copied: list[CopiedScope] = []
     done = 0
     for at in scopes:
-        writer = _ScopeWriter(target, at, begun.get(at, _TargetProgress()), vectors=vectors)
+        writer = _ScopeWriter(target, at, begun.get(at, _TargetProgress()), cursors, vectors=vectors)
         async with aclosing(all_pages(source, at, kinds)) as pages:
             async for page in pages:
                 await writer.take(page)
@@ -262,43 +311,70 @@ async def copy_store(
 
 
 async def copy_while_written(
-    source: Store, target: Store, kinds: Sequence[str], *, progress: Progress = lambda _done, _total: None
+    source: Store,
+    target: Store,
+    kinds: Sequence[str],
+    *,
+    cursors: Cursors | None = None,
+    first: Scope | None = None,
+    progress: Progress = lambda _done, _total: None,
 ) -> Copied:
-    """Copy every scope of `source` to a new `target` while others write to the source.
+    """Copy every scope of `source` to a new `target` while others write to the source, `first` first.
 
-    Each scope is a consistent snapshot: one that changes while it is copied is copied again.
+    Each scope is a consistent snapshot: it is read until it is twice the same, and only then written to the
+    target. One scope at a time is held in memory.
 
     Raises:
-        WriteConflict: a scope changed during every attempt.
+        WriteConflict: a scope changed each time it was read.
         StoreError: as for `copy_store`.
     """
     total, done = await _countable(source), 0
     copied: list[CopiedScope] = []
-    for at in await source.scopes():
-        for attempt in range(_ATTEMPTS):
-            writer = _ScopeWriter(target, at, _TargetProgress(), vectors=True)
-            try:
-                async with aclosing(all_pages(source, at, kinds)) as pages:
-                    async for page in pages:
-                        await writer.take(page)
-                copied.append(await _compared(source, target, at, kinds, new=writer.new, vectors=True))
-                break
-            except WriteConflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-                await target.erase(at)
-        done += copied[-1].records
+    for at in sorted(await source.scopes(), key=lambda at: at != first):
+        pages, ours = await _at_one_moment(source, at, kinds, getattr(target, "kept", None))
+        writer = _ScopeWriter(target, at, _TargetProgress(), cursors, vectors=True)
+        for page in pages:
+            await writer.take(page)
+        copied.append(await _checked(target, at, kinds, ours, new=writer.new))
+        done += ours.records
         progress(done, max(total, done))
     return Copied(scopes=tuple(one for one in copied if one.records))
+
+
+async def _at_one_moment(
+    source: Store, scope: Scope, kinds: Sequence[str], kept: Kept | None
+) -> tuple[list[list[CopiedRecord]], ScopeContent]:
+    """All pages of a scope that others write to, and their sum; raises WriteConflict if it never rests."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(min(_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S))
+        summing = _Summing(None, kept)
+        pages: list[list[CopiedRecord]] = []
+        async with aclosing(all_pages(source, scope, kinds)) as reading:
+            async for page in reading:
+                pages.append(page)
+                summing.add(page)
+        ours = summing.content()
+        # a vector that was made meanwhile is no difference
+        again = await content_of(source, scope, kinds, ours.embedded, kept=kept)
+        if (ours.digest, ours.vector_digest) == (again.digest, again.vector_digest):
+            return pages, ours
+    raise WriteConflict(
+        f"{_whose(scope)}: somebody wrote to it each of the {_ATTEMPTS} times that it was read. Copy again "
+        "while less is written"
+    )
 
 
 class _ScopeWriter:
     """Writes what the target lacks of one scope."""
 
-    def __init__(self, target: Store, scope: Scope, begun: _TargetProgress, *, vectors: bool) -> None:
+    def __init__(
+        self, target: Store, scope: Scope, begun: _TargetProgress, cursors: Cursors | None, *, vectors: bool
+    ) -> None:
         self.new = 0
         self._target, self._scope, self._begun, self._vectors = target, scope, begun, vectors
-        self._next_row = begun.row + 1
+        self._cursors = cursors
+        self._next_row = max(begun.row, begun.read) + 1
         self._next_other = max(begun.other + 1, FIRST_UNSEARCHABLE)
 
     async def take(self, page: Sequence[CopiedRecord]) -> None:
@@ -323,7 +399,7 @@ class _ScopeWriter:
 
     def _written(self, kept: CopiedRecord) -> list[Change]:
         record = kept.record
-        changes = self._emptied(record)
+        changes = [*self._read_rows(record), *self._emptied(record)]
         changes.append(Put(record=record, expect=0))
         if self._vectors and kept.vector is not None:
             changes.append(self._attach(kept, version=1))
@@ -337,12 +413,19 @@ class _ScopeWriter:
             self._next_row = record.seq + 1
         else:
             self._next_other = record.seq + 1
-        # searchability follows from kind and data; this record is dropped in the same batch
-        filler: list[Change] = [
-            Put(record=replace(record, id=_PLACEHOLDER), expect=0),
-            Drop(kind=record.kind, id=_PLACEHOLDER),
-        ]
-        return filler * gap
+        # searchability follows from kind and data
+        return _filler(record) * gap
+
+    def _read_rows(self, record: Record) -> list[Change]:
+        """Fill the rows that `record` says were read and nothing is left in, and empty them again.
+
+        With that record, so that what the target holds tells which rows are free in it.
+        """
+        if self._cursors is None or record.seq < FIRST_UNSEARCHABLE:
+            return []
+        gap = self._cursors.of(record) + 1 - self._next_row
+        self._next_row += max(gap, 0)
+        return _filler(self._cursors.filler) * gap
 
     @staticmethod
     def _attach(kept: CopiedRecord, version: int) -> Attach:
@@ -376,11 +459,27 @@ class _ScopeWriter:
         )
 
 
+def _filler(like: Record) -> list[Change]:
+    """Takes a position and leaves nothing in it: the record is dropped in the same batch."""
+    return [
+        Put(record=replace(like, id=_PLACEHOLDER), expect=0),
+        Drop(kind=like.kind, id=_PLACEHOLDER),
+    ]
+
+
 async def _compared(
     source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
 ) -> CopiedScope:
     """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
-    ours = await content_of(source, scope, kinds, None if vectors else ())
+    kept = getattr(target, "kept", None)
+    ours = await content_of(source, scope, kinds, None if vectors else (), kept=kept)
+    return await _checked(target, scope, kinds, ours, new=new)
+
+
+async def _checked(
+    target: Store, scope: Scope, kinds: Sequence[str], ours: ScopeContent, *, new: int
+) -> CopiedScope:
+    """What the target holds of a scope now; raises WriteConflict if it is not `ours`."""
     # a vector that only the target made meanwhile is no difference
     theirs = await content_of(target, scope, kinds, ours.embedded)
     if (ours.digest, ours.vector_digest) != (theirs.digest, theirs.vector_digest):
@@ -398,19 +497,19 @@ async def _compared(
     )
 
 
-async def _begun(source: Store, target: Store, scope: Scope, kinds: Sequence[str]) -> _TargetProgress:
+async def _begun(
+    source: Store, target: Store, scope: Scope, kinds: Sequence[str], cursors: Cursors | None
+) -> _TargetProgress:
     """How much of `scope` the target has; raises InvalidInput if it has other content."""
-    last = []
-    for ours, theirs in (
-        (searchable_pages(source, scope), searchable_pages(target, scope)),
-        (other_pages(source, scope, kinds), other_pages(target, scope, kinds)),
-    ):
-        last.append(await _last_shared(ours, theirs, scope))
-    return _TargetProgress(*last)
+    row, _ = await _last_shared(searchable_pages(source, scope), searchable_pages(target, scope), scope, None)
+    other, read = await _last_shared(
+        other_pages(source, scope, kinds), other_pages(target, scope, kinds), scope, cursors
+    )
+    return _TargetProgress(row, other, read)
 
 
-async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
-    last = -1
+async def _last_shared(ours: Pages, theirs: Pages, scope: Scope, cursors: Cursors | None) -> tuple[int, int]:
+    last = read = -1
     async with aclosing(flat(ours)) as expected, aclosing(flat(theirs)) as present:
         async for record in present:
             wanted = await anext(expected, None)
@@ -421,7 +520,8 @@ async def _last_shared(ours: Pages, theirs: Pages, scope: Scope) -> int:
                     "there, or copy into another store"
                 )
             last = record.seq
-    return last
+            read = max(read, -1 if cursors is None else cursors.of(record))
+    return last, read
 
 
 async def _countable(source: Store) -> int:

@@ -288,6 +288,8 @@ class EncryptedStore:
         return [keys.opened(record) for record in await self._inner.read(scope, _PREFIX + kind, names)]
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        if scope.deployment == _PLAIN:
+            return await self._inner.rows(scope, rows)
         keys = await self._keys(scope)
         return [keys.opened(record) for record in await self._inner.rows(scope, rows)]
 
@@ -300,6 +302,10 @@ class EncryptedStore:
         return [keys.opened(record) for record in found]
 
     async def load(self, scope: Scope) -> Partition:
+        if scope.deployment == _PLAIN:
+            if self._index is None:
+                raise not_open()
+            return Partition(self._spec.dimensions)  # marks are not searchable
         keys = await self._keys(scope)
         async with self._loading.setdefault(scope, asyncio.Lock()):
             inner = await self._inner.load(scope)
@@ -396,6 +402,12 @@ class EncryptedStore:
                 del facts[counted]
         return facts
 
+    def kept(
+        self, vector: NDArray[np.float32], tokens: bytes | None
+    ) -> tuple[NDArray[np.float32], bytes | None]:
+        """A vector and its word pieces as this store returns them: sealed together, they have less room."""
+        return self._vector(self._packed(vector, tokens))
+
     # -- what is written
 
     async def _sealed(self, scope: Scope, keys: _Keys, changes: Sequence[Change]) -> list[Change]:
@@ -413,7 +425,9 @@ class EncryptedStore:
                 made.append(replace(change, record=new, was=_was(change.was, stands.get(place))))
                 stands[place] = (change.record.data, new.data)
             elif isinstance(change, Attach):
-                blob = keys.seal(self._packed(change), f"vector\0{place[0]}\0{place[1]}")
+                blob = keys.seal(
+                    self._packed(change.vector, change.tokens), f"vector\0{place[0]}\0{place[1]}"
+                )
                 was = _was(change.was, stands.get(place))
                 made.append(replace(change, kind=place[0], id=place[1], vector=_BLANK, tokens=blob, was=was))
             else:
@@ -438,11 +452,11 @@ class EncryptedStore:
         held = [r for kind, names in asked.items() for r in await self._inner.read(scope, kind, names)]
         return {(r.kind, r.id): (keys.opened(r).data, r.data) for r in held}
 
-    def _packed(self, attach: Attach) -> bytes:
+    def _packed(self, vector: NDArray[np.float32], tokens: bytes | None) -> bytes:
         """Vector and word pieces in one array, with as many pieces as fit."""
-        vector = np.ascontiguousarray(attach.vector, self._dtype).tobytes()
-        room = (MAX_BYTES - _OVERHEAD - len(vector)) // AXES * AXES
-        return vector + (attach.tokens or b"")[:room]
+        packed = np.ascontiguousarray(vector, self._dtype).tobytes()
+        room = (MAX_BYTES - _OVERHEAD - len(packed)) // AXES * AXES
+        return packed + (tokens or b"")[:room]
 
     def _vector(self, plain: bytes) -> tuple[NDArray[np.float32], bytes | None]:
         size = self._spec.dimensions * np.dtype(self._dtype).itemsize
