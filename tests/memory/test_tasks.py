@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -145,6 +145,15 @@ async def test_what_is_no_json_is_refused(memory, value, names):
     with pytest.raises(InvalidInput, match=names):
         await ana.add_result("trip", "search", value)
     assert (await ana.task("trip")).results == ()
+
+
+async def test_an_old_result_makes_no_conversation_old(history, later):
+    ana = history.user("ana")
+    before = await ana.find_conversation("task-0")
+    await ana.add_result("task-0", "search", {"found": 3}, at=later(0) - timedelta(days=400))
+    assert (await ana.find_conversation("task-0")).updated_at == before.updated_at
+    await ana.add_result("task-0", "search", {"found": 4}, at=later(60))
+    assert (await ana.find_conversation("task-0")).updated_at == later(60)
 
 
 async def test_a_result_brings_no_forgotten_conversation_back(memory):

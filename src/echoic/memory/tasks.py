@@ -339,7 +339,10 @@ async def _write_with(
     records = await store.read(scope, CONVERSATION, [checked_name(conversation, "conversation id")])
     if not records:
         raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
-    changed = replace(conversation_of(records[0]), **fields)
+    before = conversation_of(records[0])
+    changed = replace(before, **fields)
+    # a result may be older than what is kept already: it makes no conversation old enough for retention
+    changed = replace(changed, updated_at=max(before.updated_at, changed.updated_at))
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
     # keep the record's other fields
     others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
