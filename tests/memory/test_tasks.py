@@ -156,6 +156,23 @@ async def test_an_old_result_makes_no_conversation_old(history, later):
     assert (await ana.find_conversation("task-0")).updated_at == later(60)
 
 
+async def test_json_nested_without_end_is_refused_and_not_a_crash(memory):
+    ana = memory.user("ana")
+    await ana.conversation("trip")
+    deep = 600
+    value = json.loads("[" * deep + "]" * deep)
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.add_result("trip", "search", value)
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.items("notes").set("deep", {"in": value})
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.items("notes").append([value])
+    flat = json.loads("[" * 99 + "]" * 99)
+    assert (await ana.add_result("trip", "search", flat)).value == flat
+    text = "[" * 5000 + "]" * 5000
+    assert (await ana.set("brackets", text)).text == text
+
+
 async def test_a_result_brings_no_forgotten_conversation_back(memory):
     ana = memory.user("ana")
     await ana.conversation("trip")

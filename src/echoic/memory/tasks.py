@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
+from echoic.checks import checked_depth
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -395,6 +396,7 @@ def _checked_json(value: Any, what: str) -> Any:
         raise InvalidInput(
             f"{what} is not JSON that can be kept: {error}. Turn it into plain values."
         ) from error
+    checked_depth(value, what)
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(
             f"{what} has {size} bytes as JSON, {MAX_TEXT_BYTES} at most: keep what matters of it"

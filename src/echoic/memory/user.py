@@ -509,9 +509,9 @@ class UserMemory:
     ) -> Result:
         """Store the result of a step of a task, such as a tool's. Durable when it returns.
 
-        `value` and the tool's `arguments` are JSON, at most 32 KiB. Without an id, one follows from task,
-        name and value, so that repeating the call changes nothing. Raises InvalidInput if there is no such
-        conversation, or the value cannot be stored.
+        `value` and the tool's `arguments` are JSON, at most 32 KiB and 100 levels deep. Without an id, one
+        follows from task, name and value, so that repeating the call changes nothing. Raises InvalidInput if
+        there is no such conversation, or the value cannot be stored.
         """
         from echoic.memory.tasks import Result, keep_result
 
