@@ -132,7 +132,12 @@ class Distiller:
 
     async def asks_a_model(self) -> bool:
         """Whether a model reads in addition to the rules."""
-        return (await self._readers())[1] is not None
+        return await self.model() is not None
+
+    async def model(self) -> str | None:
+        """The name of the reader that reads in addition to the rules; None without one."""
+        _, model = await self._readers()
+        return None if model is None else model.extractor.name
 
     async def open(self) -> None:
         """Prepare the model, if any; InvalidInput if it is not set up correctly."""

@@ -170,6 +170,7 @@ class MemoryService:
             assurance=table_from(options.get("assurance")),
             compliance=compliance,
             audit=self.audit,
+            meter=self._meter,
         )
         self.forgotten_again = 0
         """How many erasures were repeated on opening, because the store was restored from a backup."""
