@@ -307,7 +307,7 @@ class MemoryService:
     @property
     def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
-        return self._parts.background.failure
+        return self._parts.background.embedding_failure
 
     # -- hooks: see `hooks` for when and how they are called
 
@@ -562,7 +562,7 @@ class MemoryService:
             **facts,
             "embedder": embedder.spec.model,
             "semantic": embedder.semantic,
-            "embedding_failure": self._parts.background.failure,
+            "embedding_failure": self._parts.background.embedding_failure,
         }
 
 

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
 from echoic.embedding.base import Embedder
-from echoic.errors import StoreError, WriteConflict
+from echoic.errors import QuotaExceeded, StoreError, WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.grounding import MOST_CHANGES, consistent, ended_by, grounded
 from echoic.memory.extraction.known_facts import KnownMemories, compared, known_of
@@ -312,8 +312,10 @@ class ModelReader:
             distilled = await until_written(
                 lambda: self._commit(scope, progress, stretch, known, changes), "the conversation"
             )
-        except StoreError:  # the store failed, not the model
-            raise
+        except StoreError as error:
+            if not isinstance(error, QuotaExceeded):  # the store failed, not the model
+                raise
+            return await self._fail(scope, progress, error)  # this user is full, and may be for long
         except Exception as error:  # noqa: BLE001 - whatever a model, its driver or its answer brings about
             return await self._fail(scope, progress, error)
         # another worker read these turns: there may be more
