@@ -24,6 +24,7 @@ MAX_SEARCHED_CHARACTERS: Final = 2000
 MIN_DISTINCT_CHARACTERS: Final = 8
 """The least number of different characters in a secret. 32 random hexadecimal digits have fewer once in 27
 million times."""
+_NESTING: Final = (Mapping, list, tuple)
 _ORDERS: Final = ("abcdefghijklmnopqrstuvwxyz", "01234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS: Final = frozenset(
     pair for order in _ORDERS for a, b in pairwise(order) for pair in (a + b, b + a)
@@ -69,6 +70,25 @@ def checked_text(
             "Split it into several memories."
         )
     return value
+
+
+MAX_DEPTH: Final = 100
+"""How deep lists and objects of a JSON value may be nested: what reads it calls itself at each level."""
+
+
+def checked_depth(value: object, what: str) -> None:
+    """Raise InvalidInput if the JSON `value` is nested deeper than `MAX_DEPTH`; `what` names it."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner = (
+            one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _NESTING)
+        )
+        level = [each for values in inner for each in values]
+        if not level:
+            return
+    raise InvalidInput(
+        f"{what} is nested deeper than {MAX_DEPTH} levels: make it flatter, or store it as text"
+    )
 
 
 def checked_query(value: object) -> str:

@@ -55,6 +55,34 @@ async def a_call(user, name="call"):
 CANARIES = (b"Quokka", b"Zanqrimo", b"numbat", b"bilby", b"potoroo")
 
 
+@pytest.mark.parametrize("consent", ["never", "ask"])
+async def test_nothing_is_imported_for_who_wants_nothing_kept_or_to_be_asked(tmp_path, consent):
+    async with service(tmp_path) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        await a_call(ana)
+        exported = await ana.export()
+        await bob.set_consent(consent)
+        for part in ({"memories": []}, {"conversations": []}, {}):
+            with pytest.raises(NotKept):
+                await bob.restore({**exported, **part})
+        assert await bob.conversations() == await bob.facts() == []
+        await bob.set_consent("keep")
+        assert await bob.restore(exported) == 5
+
+
+async def test_a_call_off_the_record_is_left_out_of_an_import_and_of_its_count(tmp_path):
+    async with service(tmp_path) as memory:
+        ana = memory.user("ana")
+        await a_call(ana, "one")
+        await a_call(ana, "two")
+        exported = await ana.export()
+        call = await ana.conversation("one")
+        await call.off_the_record()
+        await call.complete()
+        assert await ana.restore({**exported, "memories": []}) == 0
+        assert [one.id for one in await ana.conversations()] == ["two"]
+
+
 class TestNever:
     async def test_no_byte_of_what_is_said_is_kept_until_they_choose_keep_again(self, tmp_path):
         async with service(tmp_path) as memory, service(tmp_path) as other:

@@ -29,6 +29,7 @@ class Listener:
 
     def __init__(self) -> None:
         self.readings: list[list[str]] = []
+        self.texts: list[str] = []
         self.held: asyncio.Event | None = None
         self.reading = 0
         self.most = 0
@@ -39,6 +40,7 @@ class Listener:
 
     async def extract(self, reading):
         self.readings.append([turn.id for turn in reading.turns])
+        self.texts += [turn.text for turn in (*reading.context, *reading.turns)]
         self.reading += 1
         self.most = max(self.most, self.reading)
         try:
@@ -473,6 +475,53 @@ class TestFacts:
             await call.append(Turn(speaker="user", text=said, id="t", said_at=later(5)))
             await call.distil()
             assert [(fact.key, fact.id) for fact in await ana.facts()] == [("drink", known[1])]
+
+    @pytest.mark.parametrize("rest", ["", " I keep two dogs."])
+    async def test_no_model_is_given_what_was_taken_back(self, worker, listener, later, rest):
+        async with worker(clock=lambda: later(2)) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("c")
+            await call.append(Turn(speaker="user", text=f"I live in Leeds.{rest}", id="1", said_at=later(0)))
+            await call.learn()
+            assert await ana.delete("home")
+            await call.append(Turn(speaker="user", text="Good, thanks.", id="2", said_at=later(1)))
+            await call.complete()
+            await call.distil()
+            assert "Leeds" not in str(listener.texts)
+            assert rest in str(listener.texts)
+            exported = await ana.export()
+            listener.texts.clear()
+            bob = memory.user("bob")
+            await bob.restore(exported)
+            await memory.distil()
+            assert listener.texts == [], "it was read before"
+            exported["conversations"][0].pop("distilled")
+            cat = memory.user("cat")
+            await cat.restore(exported)
+            await memory.distil()
+            assert listener.texts
+            assert "Leeds" not in str(listener.texts)
+            assert "Leeds" not in str([*await cat.facts(), *await bob.facts(), *await ana.facts()])
+
+    async def test_what_is_taken_back_while_a_model_reads_it_does_not_come_back(self, later):
+        class Paraphrasing(Listener):
+            async def extract(self, reading):
+                await super().extract(reading)
+                return [Add(fact=Fact(text="The user's flat is in Leeds"), source=("1",))]
+
+        model = Paraphrasing()
+        model.held = asyncio.Event()
+        async with MemoryService(store_from("memory://"), LexicalEmbedder(), extractor=model) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("c")
+            await call.append(Turn(speaker="user", text="I live in Leeds.", id="1", said_at=later(0)))
+            await call.learn()
+            reading = asyncio.create_task(call.distil())
+            await model.asked(1)
+            assert await ana.delete("home")
+            model.held.set()
+            await reading
+            assert await ana.facts() == []
 
     async def test_two_readers_have_cursors_of_their_own(self, url, listener):
         other = Listener()

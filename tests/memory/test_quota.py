@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import echoic
 from echoic import InvalidInput, Quota, QuotaExceeded, Turn
+from echoic.embedding.lexical import LexicalEmbedder
+from echoic.memory.extraction import Add, Fact
 from echoic.memory.guarded_store import Meter
 from echoic.memory.records import CALL_PARTS
+from echoic.memory.service import MemoryService
+from echoic.stores import store_from
 from echoic.stores.base import Put, Record
 
 
@@ -167,6 +172,104 @@ async def test_a_restored_export_counts_as_well(url, tmp_path):
         with pytest.raises(QuotaExceeded):
             await memory.user("eve").restore(exported)
         assert await memory.user("eve").facts() == []
+
+
+async def test_an_import_that_does_not_fit_writes_nothing_and_one_that_just_fits_is_whole(url):
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        old = memory.user("bea")
+        await old.set("home", "London")
+        for n in range(230):
+            await old.remember(f"note {n}")
+        exported = await old.export()
+    async with opened(url, user_memories=232) as memory:
+        bea = memory.user("bea")
+        await bea.set("home", "Bristol")
+        await bea.remember("plays the cello")
+        with pytest.raises(QuotaExceeded, match="nothing was written"):
+            await bea.restore(exported)
+        assert len(await bea.facts()) == 2
+        fits = {**exported, "memories": exported["memories"][:-1]}
+        assert await bea.restore(fits) == 230
+        assert (await bea.get("home")).text == "Bristol"
+        assert [m.text for m in await bea.facts() if m.key == "home"] == ["Bristol"]
+
+
+async def test_who_is_full_keeps_nobody_from_being_learned_from(url, monkeypatch):
+    async with opened(url, user_memories=1) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        await ana.remember("is full")
+        read, asked = memory._parts.distiller.apply_rules, []
+
+        async def counted(scope, conversation):
+            asked.append(scope.user)
+            return await read(scope, conversation)
+
+        monkeypatch.setattr(memory._parts.distiller, "apply_rules", counted)
+        call = await ana.conversation("a")
+        await call.append(Turn(speaker="user", text="My name is Ana and I live in Oslo."))
+        assert await memory.settle(20)
+        assert memory.embedding_failure is None
+        before = asked.count("ana")
+        talk = await bob.conversation("b")
+        for n in range(10):
+            await talk.append(Turn(speaker="user", text=f"Thing number {n} went well."))
+            assert await memory.settle(20)
+        assert asked.count("ana") == before <= 3
+
+
+async def test_what_is_due_of_others_is_learned_beside_who_is_full(url):
+    async with opened(url, user_memories=1) as memory:
+        for name in ("ana", "bob"):
+            user = memory.user(name)
+            if name == "ana":
+                await user.remember("is full")
+            call = await user.conversation(name)
+            await memory._parts.background.stop()
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+        for learn in (memory.distil_due, memory.distil):
+            await learn()
+            assert [m.text for m in await memory.user("bob").facts()] == ["Oslo"]
+            await memory.user("bob").forget()
+            call = await memory.user("bob").conversation("again")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+
+
+class Noting:
+    """An extractor that keeps each turn as a fact, and counts how often it is asked."""
+
+    name, timeout_s, asked = "noting", 10.0, 0
+
+    async def open(self): ...
+
+    async def aclose(self): ...
+
+    async def extract(self, reading):
+        self.asked += 1
+        return [Add(fact=Fact(text=turn.text), source=(turn.id,)) for turn in reading.turns]
+
+
+async def test_a_model_is_not_asked_for_ever_for_who_is_full(url):
+    now, model = [datetime(2026, 5, 4, tzinfo=UTC)], Noting()
+    service = MemoryService(
+        store_from(url),
+        LexicalEmbedder(),
+        extractor=model,
+        quota=Quota(user_memories=1),
+        clock=lambda: now[0],
+    )
+    async with service as memory:
+        ana = memory.user("ana")
+        await ana.remember("is full")
+        call = await ana.conversation("a")
+        await call.append(Turn(speaker="user", text="Thing number one went well."))
+        await call.complete()
+        assert await memory.settle(20)
+        for _ in range(20):
+            now[0] += timedelta(hours=1)
+            await memory.distil_due()
+        assert model.asked == 5
+        (parked,) = (await ana.jobs()).parked
+        assert (parked.conversation, parked.reason) == ("a", "QuotaExceeded")
 
 
 async def test_what_is_learned_from_speech_counts_and_a_full_user_still_talks(url):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -145,6 +145,43 @@ async def test_what_is_no_json_is_refused(memory, value, names):
     with pytest.raises(InvalidInput, match=names):
         await ana.add_result("trip", "search", value)
     assert (await ana.task("trip")).results == ()
+
+
+async def test_json_nested_without_end_is_refused_and_not_a_crash(memory):
+    ana = memory.user("ana")
+    await ana.conversation("trip")
+    deep = 600
+    value = json.loads("[" * deep + "]" * deep)
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.add_result("trip", "search", value)
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.items("notes").set("deep", {"in": value})
+    with pytest.raises(InvalidInput, match="nested deeper than 100 levels"):
+        await ana.items("notes").append([value])
+    flat = json.loads("[" * 99 + "]" * 99)
+    assert (await ana.add_result("trip", "search", flat)).value == flat
+    text = "[" * 5000 + "]" * 5000
+    assert (await ana.set("brackets", text)).text == text
+
+
+async def test_an_old_result_makes_no_conversation_old(history, later):
+    ana = history.user("ana")
+    before = await ana.find_conversation("task-0")
+    await ana.add_result("task-0", "search", {"found": 3}, at=later(0) - timedelta(days=400))
+    assert (await ana.find_conversation("task-0")).updated_at == before.updated_at
+    await ana.add_result("task-0", "search", {"found": 4}, at=later(60))
+    assert (await ana.find_conversation("task-0")).updated_at == later(60)
+
+
+async def test_what_a_result_was_told_at_most_is_imported(memory):
+    ana, bob = memory.user("ana"), memory.user("bob")
+    await ana.conversation("trip")
+    await ana.at("attested").add_result("trip", "search", {"found": 3})
+    exported = await ana.export()
+    await bob.restore(exported)
+    there = (await bob.export())["conversations"][0]["results"]
+    assert there == exported["conversations"][0]["results"]
+    assert "told" in there[0]
 
 
 async def test_a_result_brings_no_forgotten_conversation_back(memory):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
 
@@ -15,6 +16,8 @@ import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding import LexicalEmbedder
 from echoic.errors import StoreUnavailable
+from echoic.memory import export
+from echoic.memory.export import export_scope
 from echoic.memory.keyed_memories import KeyedMemories
 from echoic.memory.records import Ledger
 from echoic.memory.service import MemoryService
@@ -1045,6 +1048,117 @@ class TestExport:
         assert (porto.text, porto.superseded_by, faro.supersedes) == ("Porto", faro.id, porto.id)
         assert await there.restore(await here.export()) == 1, "the other versions are known there"
         assert [m.text for m in await there.facts()] == ["Faro"]
+
+    async def test_turns_and_results_of_two_users_that_have_the_same_ids_are_all_kept_apart(
+        self, memory, later
+    ):
+        guest, bea = memory.user("guest"), memory.user("bea")
+        for user, day, said in (
+            (guest, "monday", ("I'm allergic to peanuts.", "Good day to you.")),
+            (bea, "tuesday", ("My sister plays the cello.", "Thank you.")),
+        ):
+            call = await user.conversation(day)
+            for number, text in enumerate(said, 1):
+                await call.append(Turn(speaker="user", text=text, id=str(number), said_at=later(number)))
+            await user.add_result(day, "search", {"found": day}, id="r")
+            await memory.settle(20)
+        exported = await guest.export()
+        assert await bea.restore(exported) == 5
+        assert await bea.restore(exported) == 0
+        tasks = {day: await bea.task(day) for day in ("monday", "tuesday")}
+        assert [(turn.id, turn.text) for turn in tasks["monday"].turns] == [
+            ("monday:1", "I'm allergic to peanuts."),
+            ("monday:2", "Good day to you."),
+        ]
+        assert [turn.text for turn in tasks["tuesday"].turns] == ["My sister plays the cello.", "Thank you."]
+        assert {day: task.results[0].value for day, task in tasks.items()} == {
+            "monday": {"found": "monday"},
+            "tuesday": {"found": "tuesday"},
+        }
+        (allergy,) = [one for one in await bea.facts() if one.text == "peanuts"]
+        assert allergy.source == ("monday:1",)
+        (monday,) = [one for one in (await bea.export())["conversations"] if one["id"] == "monday"]
+        assert monday["read"] == "monday:2"
+        await bea.forget(id=allergy.id)
+        assert [turn.text for turn in await (await bea.conversation("tuesday")).turns()] == [
+            "My sister plays the cello.",
+            "Thank you.",
+        ]
+
+    async def test_a_memory_whose_turn_is_not_exported_cites_no_turn_of_another(self, memory, later):
+        guest, bea = memory.user("guest"), memory.user("bea")
+        for user, minute, said in ((guest, 1, "I'm allergic to peanuts."), (bea, 2, "Hello.")):
+            call = await user.conversation(f"day {minute}")
+            await call.append(Turn(speaker="user", text=said, id="1", said_at=later(minute)))
+        await memory.settle(20)
+        exported = await guest.export()
+        piece = {**exported, "conversations": []}
+        await bea.restore(piece)
+        (allergy,) = await bea.facts()
+        assert (allergy.text, allergy.source) == ("peanuts", ())
+        cat = memory.user("cat")
+        for part in ({**exported, "memories": []}, piece):
+            await cat.restore(part)
+        assert (await cat.facts())[0].source == ("1",), "in pieces, of which one holds the turn"
+
+    async def test_a_proposal_is_not_imported_and_neither_is_that_it_was_made(self, memory):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        assert (await ana.set(*HOURS)).visibility == "proposed"
+        await bob.restore(await ana.export())
+        assert (await bob.get(HOURS[0])).visibility == "private"
+
+    @pytest.mark.parametrize("after", range(1, 9))
+    async def test_what_is_learned_during_an_export_is_in_it_or_its_turns_are_read_again(self, memory, after):
+        ana = memory.user("ana")
+        call = await ana.conversation("monday")
+        await memory._parts.background.stop()
+        await call.append(Turn(speaker="user", text="I live in Porto.", id="1"))
+
+        class Meanwhile:
+            scans = 0
+
+            def __getattr__(self, name):
+                return getattr(ana.backing_store, name)
+
+            async def scan(self, *args, **options):
+                found = await ana.backing_store.scan(*args, **options)
+                self.scans += 1
+                if self.scans == after:
+                    await call.learn()
+                return found
+
+        exported = await export_scope(Meanwhile(), ana.scope)
+        assert (await ana.get("home")).text == "Porto"
+        bob = memory.user("bob")
+        await bob.restore(exported)
+        await (await bob.conversation("monday")).learn()
+        (home,) = await bob.history("home")
+        assert (home.text, home.source, home.times_said) == ("Porto", ("1",), 1)
+
+    async def test_an_import_that_stops_in_the_middle_leaves_one_value_of_a_key_the_latest(
+        self, memory, monkeypatch
+    ):
+        old, bea = memory.user("old"), memory.user("bea")
+        await old.set("home", "London")
+        for number in range(5):
+            await old.remember(f"Note number {number}")
+        exported = await old.export()
+        await bea.set("home", "Bristol")
+        write, times = memory._parts.store.write, itertools.count()
+
+        async def full(scope, changes):
+            if scope == bea.scope and next(times) == 1:
+                raise StoreUnavailable("away for a moment")
+            await write(scope, changes)
+
+        monkeypatch.setattr(export, "_BATCH", 3)
+        with monkeypatch.context() as stopped:
+            stopped.setattr(memory._parts.store, "write", full)
+            with pytest.raises(StoreUnavailable):
+                await bea.restore(exported)
+        assert [m.text for m in await bea.facts() if m.key == "home"] == ["Bristol"]
+        assert (await bea.get("home")).text == "Bristol"
+        assert await bea.restore(exported) == 3
 
     async def test_a_conversation_that_is_restored_in_parts_lasts_as_long_as_all_of_them(self, memory, later):
         ana = memory.user("ana")

@@ -14,14 +14,22 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from echoic.embedding.base import Embedder, embedded_documents
-from echoic.errors import EchoicError, EmbedderError, EmbedderMissing, StoreError
+from echoic.errors import (
+    EchoicError,
+    EmbedderError,
+    EmbedderMissing,
+    QuotaExceeded,
+    StoreError,
+    StoreUnavailable,
+)
 from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Wanted
 from echoic.memory.consent import from_what_is_kept, keeps_nothing
@@ -132,7 +140,12 @@ class Distiller:
 
     async def asks_a_model(self) -> bool:
         """Whether a model reads in addition to the rules."""
-        return (await self._readers())[1] is not None
+        return await self.model() is not None
+
+    async def model(self) -> str | None:
+        """The name of the reader that reads in addition to the rules; None without one."""
+        _, model = await self._readers()
+        return None if model is None else model.extractor.name
 
     async def open(self) -> None:
         """Prepare the model, if any; InvalidInput if it is not set up correctly."""
@@ -253,21 +266,45 @@ class Distiller:
 
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation of a deployment (None: of all), parked ones only if asked."""
-        from echoic.memory.extraction.reconciliation import Distilled
 
-        total = Distilled()
-        for scope in await self._store.scopes(deployment):
-            for record in await scan_all(self._store, scope, CONVERSATION):
-                total += await self.distil(scope, record.id, parked=parked)
-        return total
+        async def every() -> AsyncIterator[tuple[Scope, str]]:
+            for scope in await self._store.scopes(deployment):
+                for record in await scan_all(self._store, scope, CONVERSATION):
+                    yield scope, record.id
+
+        return await self._each(every(), partial(self.distil, parked=parked))
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation that is due; one that another worker is reading is skipped."""
+
+        async def read(scope: Scope, conversation: str) -> Distilled:
+            return (await self.ask(scope, conversation))[0]
+
+        return await self._each(self.unfinished(deployment), read)
+
+    async def _each(
+        self,
+        conversations: AsyncIterator[tuple[Scope, str]],
+        read: Callable[[Scope, str], Awaitable[Distilled]],
+    ) -> Distilled:
+        """What `read` learns from all of `conversations`. One that fails keeps no other back.
+
+        The first error is raised at the end, except QuotaExceeded: its user has to make room.
+        """
         from echoic.memory.extraction.reconciliation import Distilled
 
-        total = Distilled()
-        async for scope, conversation in self.unfinished(deployment):
-            total += (await self.ask(scope, conversation))[0]
+        total, failed = Distilled(), None
+        async for scope, conversation in conversations:
+            try:
+                total += await read(scope, conversation)
+            except StoreUnavailable:  # nor could any other be read
+                raise
+            except QuotaExceeded:
+                log.warning("QuotaExceeded: nothing more is learned from a conversation")
+            except EchoicError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
         return total
 
     async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
@@ -403,6 +440,8 @@ class Background:
         self._embedded = 0
         """Texts embedded since this object was made."""
         self.failure: str | None = None
+        """Why learning or embedding fails, such as "StoreUnavailable"; None while both work."""
+        self.embedding_failure: str | None = None
         """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
 
     def start(self) -> None:
@@ -491,9 +530,14 @@ class Background:
             try:
                 failed = await self._hear_poked()
                 failed = await self._until_quiet() or failed
-                await self.embed_waiting()  # a failing conversation must not delay vectors
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 failed = error
+            try:
+                await self.embed_waiting()  # a failing conversation must not delay vectors
+            except Exception as error:  # noqa: BLE001 - as above
+                failed, self.embedding_failure = error, type(error).__name__
+            else:
+                self.embedding_failure = None
             if failed is None:
                 self.failure, retry_s = None, FIRST_RETRY_S
             else:
@@ -537,6 +581,9 @@ class Background:
             del self._poked[scope, conversation]
             try:
                 await self._distiller.apply_rules(scope, conversation)
+            except QuotaExceeded as error:  # until there is room, only its next turn has it read again
+                log.warning("%s: nothing more is learned from a conversation", type(error).__name__)
+                continue
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
                 continue
@@ -553,6 +600,8 @@ class Background:
         for conversation, urgent in wanted.items():
             try:
                 _, run = await self._distiller.ask(scope, conversation, soon=urgent)
+            except QuotaExceeded as error:  # as in `_hear_poked`
+                log.warning("%s: nothing more is learned from a conversation", type(error).__name__)
             except Exception as error:  # noqa: BLE001 - the outermost frame: one conversation ends no other's run
                 log.warning("%s: distilling is tried again later", type(error).__name__)
                 later[conversation] = LAST_RETRY_S

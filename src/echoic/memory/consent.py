@@ -211,14 +211,7 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
         NotKept: a change would store something outside a call that the user does not want kept, or not yet.
         StoreUnavailable: the choice could not be read; nothing may be written.
     """
-    asked = [_asked(scope, change) if _adds(change) else () for change in changes]
-    wanted = sorted({name for names in asked for name in names})
-    if not wanted:
-        return list(changes)
-    found = {record.id: record for record in await store.read(scope.everyone, CONSENT, wanted)}
-    if not found:
-        return list(changes)
-    verdicts = [_decided(found, names) for names in asked]
+    verdicts = await _verdicts(store, scope, changes)
     for change, decided in zip(changes, verdicts, strict=True):
         if decided != "keep" and isinstance(change, Put) and not _is_of_a_call(change.record):
             raise NotKept(REASONS[decided], say=SPOKEN[decided])
@@ -229,6 +222,28 @@ async def admitted(store: Store, scope: Scope, changes: Sequence[Change]) -> lis
         for change, left in zip(changes, left_out, strict=True)
         if not left and not (any(left_out) and isinstance(change, Require) and change.kind == CONVERSATION)
     ]
+
+
+async def importable(store: Store, scope: Scope, records: Sequence[Record]) -> list[Record]:
+    """Those new `records` that may be written; those of a conversation off the record are left out.
+
+    Raises:
+        NotKept: the user wants nothing kept, or to be asked first, or nothing kept outside calls.
+    """
+    verdicts = await _verdicts(store, scope, [Put(record=record, expect=0) for record in records])
+    for record, decided in zip(records, verdicts, strict=True):
+        if decided in {"never", "ask"} or (decided != "keep" and not _is_of_a_call(record)):
+            raise NotKept(REASONS[decided], say=SPOKEN[decided])
+    return [record for record, decided in zip(records, verdicts, strict=True) if decided == "keep"]
+
+
+async def _verdicts(store: Store, scope: Scope, changes: Sequence[Change]) -> list[Verdict]:
+    """Of each of `changes`, whether it may be written."""
+    asked = [_asked(scope, change) if _adds(change) else () for change in changes]
+    wanted = sorted({name for names in asked for name in names})
+    read = await store.read(scope.everyone, CONSENT, wanted) if wanted else []
+    found = {record.id: record for record in read}
+    return [_decided(found, names) if found else "keep" for names in asked]
 
 
 def _decided(found: Mapping[str, Record], names: Sequence[str]) -> Verdict:

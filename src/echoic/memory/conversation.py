@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.checks import AGENT, MAX_KEY_CHARACTERS, USER
+from echoic.checks import AGENT, USER
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
 from echoic.memory.assurance import PROVE, Visibility, VisibleStore
@@ -24,7 +24,7 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
-    memory_id,
+    id_in,
     memory_of,
     recalled_turn,
     record_of_conversation,
@@ -323,9 +323,7 @@ class OpenConversation:
 
     def _qualified(self, name: str) -> str:
         """The id of a turn whose own id is taken by another conversation."""
-        return (
-            f"{self.id}:{name}" if len(self.id) + len(name) < MAX_KEY_CHARACTERS else memory_id(self.id, name)
-        )
+        return id_in(self.id, name)
 
     async def truncate(
         self,

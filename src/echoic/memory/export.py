@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from echoic.checks import AGENT
+from echoic.checks import AGENT, checked_depth
 from echoic.errors import (
     EmbeddingMismatch,
     InvalidInput,
+    QuotaExceeded,
     StoreCorrupt,
     StoreUnavailable,
     WriteConflict,
@@ -34,8 +35,9 @@ from echoic.errors import (
 )
 from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, RESTORED, identify, identity
 from echoic.memory.concurrency import until_written
+from echoic.memory.consent import importable
 from echoic.memory.erasure import KINDS
-from echoic.memory.extraction.model_reader import PROGRESS
+from echoic.memory.extraction.model_reader import PROGRESS, progress_of
 from echoic.memory.items import record_of_item
 from echoic.memory.profile import DIRECTIVES, directives_of, record_of_directives
 from echoic.memory.records import (
@@ -44,9 +46,11 @@ from echoic.memory.records import (
     ITEM,
     MEMORY,
     RESULT,
+    TOLD,
     TURN,
     conversation_of,
     cursor_of,
+    id_in,
     index,
     memory_id,
     memory_of,
@@ -72,6 +76,9 @@ from echoic.types import (
     checked_time,
 )
 
+if TYPE_CHECKING:
+    from echoic.memory.guarded_store import Meter
+
 FORMAT = "echoic-export"
 VERSION = 1
 _BATCH = 200
@@ -81,8 +88,7 @@ CURSOR = "cursor"
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
     """What `UserMemory.export` returns; the same contents give the same JSON."""
-    shared = [r for r in await scan_all(store, scope.everyone, MEMORY) if r.data.get("author") == scope.user]
-    memories = await scan_all(store, scope, MEMORY)
+    # first, as memories are last: what is learned meanwhile is exported, or its turns count as unread
     conversations = await scan_all(store, scope, CONVERSATION)
     cursors = {record.id: cursor_of(record) for record in conversations}
     turns = await _by_conversation(store, scope, TURN)
@@ -91,6 +97,8 @@ async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
     read = {r.key: r.id for r in await scan_all(store, scope, TURN) if r.seq <= cursors.get(r.key or "", -1)}
     directives = {record.id: record for record in await scan_all(store, scope, DIRECTIVES)}
     everywhere = directives.pop(DIRECTIVES, None)
+    memories = await scan_all(store, scope, MEMORY)
+    shared = [r for r in await scan_all(store, scope.everyone, MEMORY) if r.data.get("author") == scope.user]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -127,21 +135,49 @@ async def restore_scope(
     scope: Scope,
     exported: Mapping[str, Any],
     check: Callable[[Record], None] = lambda _record: None,
+    *,
+    meter: Meter | None = None,
+    reader: str | None = None,
 ) -> int:
     """Import what `export_scope` returned; returns the number of new records. All is checked before anything
-    is written.
+    is written, also whether `meter` admits it.
 
     If a key would then have two current values, the later one stays current and the other becomes history.
-    A conversation that exists lasts from the earlier beginning to the later end. Data that is no export or
-    cannot be stored raises InvalidInput, as `check` does for a record that must not be stored.
+    A conversation that exists lasts from the earlier beginning to the later end. What was learned from is not
+    read again by `reader`, the model. Data that is no export or cannot be stored raises InvalidInput, as
+    `check` does for a record that must not be stored.
+
+    Raises:
+        NotKept: the user wants nothing kept, or to be asked first; nothing was written.
+        QuotaExceeded: it is too much; nothing was written, unless others wrote at the same time.
     """
     records = _records(exported, scope)
     for record in records:
         check(record)
-    records = await _with_free_ids(store, scope, records)
-    new = 0
+    records = await _apart(store, scope, await _with_free_ids(store, scope, records))
+    records = await importable(store, scope, records)
+    fresh = await _unknown(store, scope, records)
+    if meter is not None:
+        await meter.admit(scope, [Put(record=record, expect=0) for record in fresh])
+    written: list[Record] = []
+    try:
+        await _write_new(store, scope, fresh, written)
+    finally:  # also where it was stopped: an older value that was written must not stay current
+        begun = {record.id: record for record in records if record.kind == CONVERSATION}
+        for item in exported["conversations"]:
+            if restored := begun.get(item["id"]):
+                join = partial(_continue, store, scope, restored, item.get("read"), reader)
+                await until_written(join, "what was restored")
+        keys = {record.key for record in written if record.kind == MEMORY and record.key is not None}
+        if keys:
+            await until_written(partial(_settle_keys, store, scope, keys), "what was restored")
+    return len(written)
+
+
+async def _write_new(store: Store, scope: Scope, records: Sequence[Record], written: list[Record]) -> None:
+    """Write those of `records` that do not exist, and add them to `written`."""
     for at in range(0, len(records), _BATCH):
-        batch = records[at : at + _BATCH]
+        batch = [*records[at : at + _BATCH]]
         while batch:
             try:
                 await store.write(scope, [Put(record=record, expect=0) for record in batch])
@@ -151,16 +187,15 @@ async def restore_scope(
                     raise
                 batch = unknown
                 continue
-            new += len(batch)
+            except QuotaExceeded as error:
+                if written:
+                    raise QuotaExceeded(
+                        f"others wrote meanwhile, so that {len(written)} of {len(records)} new records were "
+                        "written: import again once there is room"
+                    ) from error
+                raise
+            written += batch
             break
-    begun = {record.id: record for record in records if record.kind == CONVERSATION}
-    for item in exported["conversations"]:
-        restored, read = begun[item["id"]], item.get("read")
-        await until_written(partial(_continue, store, scope, restored, read), "what was restored")
-    keys = {record.key for record in records if record.kind == MEMORY and record.key is not None}
-    if keys:
-        await until_written(partial(_settle_keys, store, scope, keys), "what was restored")
-    return new
 
 
 async def _settle_keys(store: Store, scope: Scope, keys: Collection[str]) -> None:
@@ -228,24 +263,85 @@ async def _with_free_ids(store: Store, scope: Scope, records: Sequence[Record]) 
     return [changed(record) for record in records]
 
 
-async def _continue(store: Store, scope: Scope, restored: Record, read: str | None) -> None:
-    """Extend the stored conversation to the times of `restored`, and mark the imported turns as read.
+async def _apart(store: Store, scope: Scope, records: Sequence[Record]) -> list[Record]:
+    """`records`, in which a turn or result whose id another conversation has here gets another id.
+
+    Ids are unique within a user; two users may have the same, such as "1" and "2". The new id follows from
+    the conversation and the old one, as in `append`, so that importing again adds nothing.
+    """
+    renamed: dict[tuple[str, str], str] = {}
+    for kind in (TURN, RESULT):
+        parts = [record for record in records if record.kind == kind]
+        taken = {record.id: record.key for record in parts}
+        asked = sorted({name for part in parts for name in _ids(part.key or "", part.id)})
+        there = {record.id: record.key for record in await _read(store, scope, kind, asked)}
+        for part in parts:
+            own, *others = _ids(part.key or "", part.id)
+            if there.get(own, part.key) == part.key:
+                continue
+            free = (n for n in others if n not in taken and there.get(n, part.key) == part.key)
+            if (name := next(free, None)) is None:
+                raise InvalidInput(f"{kind} id {brief(own)} is taken here, and so is every other for it")
+            renamed[kind, own] = name
+            taken[name] = part.key
+    said = {record.id for record in records if record.kind == TURN}
+    cited = {name for record in records if record.kind == MEMORY for name in memory_of(record).source if name}
+    beside = {turn.id: turn_of(turn) for turn in await _read(store, scope, TURN, sorted(cited - said))}
+
+    def changed(record: Record) -> Record:
+        if record.kind != MEMORY:
+            return replace(record, id=renamed.get((record.kind, record.id), record.id))
+        memory = memory_of(record)
+        source = [
+            renamed.get((TURN, name), name)
+            for name in memory.source
+            if name not in beside or _was_said_in(beside[name], memory)
+        ]
+        return (
+            record if source == [*memory.source] else replace(record, data={**record.data, "source": source})
+        )
+
+    return [changed(record) for record in records]
+
+
+def _ids(conversation: str, name: str) -> tuple[str, str, str]:
+    """The ids that the turn or result `name` of a conversation may have here, best first."""
+    return name, id_in(conversation, name), memory_id(conversation, name)
+
+
+def _was_said_in(turn: Turn, memory: Memory) -> bool:
+    """Whether `memory`, imported without its turns, may cite `turn`, which is here: it was said then."""
+    return memory.valid_from <= turn.said_at <= (memory.last_said_at or memory.valid_from)
+
+
+async def _continue(
+    store: Store, scope: Scope, restored: Record, read: str | None, reader: str | None
+) -> None:
+    """Extend the stored conversation to the times of `restored`, and mark the imported turns as read, also by
+    `reader` if it has read all of them.
 
     Cursors refer to positions in this store.
     """
     found = await store.read(scope, CONVERSATION, [restored.id])
     if not found:
         return
-    last = await store.read(scope, TURN, [read]) if read is not None else []
+    names = _ids(restored.id, read) if read is not None else ()
+    here = {turn.id: turn.seq for turn in await store.read(scope, TURN, names) if turn.key == restored.id}
+    end = next((here[name] for name in names if name in here), -1)
     ours, theirs = conversation_of(found[0]), conversation_of(restored)
     moved = {
         "started_at": min(ours.started_at, theirs.started_at).isoformat(),
         "updated_at": max(ours.updated_at, theirs.updated_at).isoformat(),
-        CURSOR: max([cursor_of(found[0]), *(record.seq for record in last)]),
+        CURSOR: max(cursor_of(found[0]), end),
     }
     new = replace(found[0], data={**found[0].data, **moved})
-    if new.data != found[0].data:
-        await store.write(scope, [Put.over(found[0], new)])
+    changes = [Put.over(found[0], new)] if new.data != found[0].data else []
+    if reader is not None and ours.distilled:
+        progress = await progress_of(store, scope, reader, restored.id)
+        if end > progress.cursor:
+            changes.append(progress.moved(end).put())
+    if changes:
+        await store.write(scope, changes)
 
 
 def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
@@ -259,7 +355,7 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         )
     author = exported.get("user")
     try:
-        memories = [_authored(_record(MEMORY, item), author, scope.user) for item in exported["memories"]]
+        memories = [_own(_record(MEMORY, item), author, scope.user) for item in exported["memories"]]
         conversations = [_record(CONVERSATION, item) for item in exported["conversations"]]
         turns = _parts_of(exported, TURN, "turns")
         results = _parts_of(exported, RESULT, "results")
@@ -323,15 +419,15 @@ def _narrow(record: Record) -> Record:
 def _checked_result(record: Record) -> Record:
     result = result_of(record)
     checked_name(result.name, f"the name of {RESULT} {brief(result.id)}")
+    checked_depth([result.value, result.arguments], f"{RESULT} {brief(result.id)}")
     _check_times((result.at,), result.id)
-    return record_of_result(result, record.key or "")
+    return record_of_result(result, record.key or "", told=record.data.get(TOLD))
 
 
-def _authored(record: Record, before: object, now: str | None) -> Record:
-    """Replace the user's old name by the new one as the author of their own records."""
-    if record.data.get("author") != before:
-        return record
-    return replace(record, data={**record.data, "author": now})
+def _own(record: Record, before: object, now: str | None) -> Record:
+    """A memory of the user `before` as one of the user `now`, who has proposed nothing of it."""
+    data = {name: value for name, value in record.data.items() if (name, value) != ("visibility", "proposed")}
+    return replace(record, data={**data, "author": now} if data.get("author") == before else data)
 
 
 def _record(kind: str, item: Mapping[str, Any]) -> Record:
@@ -344,8 +440,13 @@ async def _unknown(store: Store, scope: Scope, records: list[Record]) -> list[Re
     known: set[tuple[str, str]] = set()
     for kind in {record.kind for record in records}:
         ids = [record.id for record in records if record.kind == kind]
-        known.update((kind, record.id) for record in await store.read(scope, kind, ids))
+        known.update((kind, record.id) for record in await _read(store, scope, kind, ids))
     return [record for record in records if (record.kind, record.id) not in known]
+
+
+async def _read(store: Store, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+    pages = [ids[at : at + _BATCH] for at in range(0, len(ids), _BATCH)]
+    return [record for page in pages for record in await store.read(scope, kind, page)]
 
 
 def check_record(record: Record) -> None:

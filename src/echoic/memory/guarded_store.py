@@ -137,9 +137,7 @@ class Meter:
             return
         more = _growth(changes)
         charged: list[_Tally] = []
-        if any(_adds(change) for change in changes):
-            await self._admit_user(scope, more)
-            self._admit_in_deployment(scope, more)
+        await self.admit(scope, changes)
         for tally in (self._users.get(scope), self._deployments.get(scope.deployment)):
             if tally is not None:
                 tally.add(more)
@@ -152,6 +150,13 @@ class Meter:
             raise
         for tally in charged:
             tally.settle(more)
+
+    async def admit(self, scope: Scope, changes: Sequence[Change]) -> None:
+        """Raise QuotaExceeded if `changes` would exceed a limit; counts nothing."""
+        if self._limits_anything and any(_adds(change) for change in _added(changes)):
+            more = _growth(changes)
+            await self._admit_user(scope, more)
+            self._admit_in_deployment(scope, more)
 
     def removed(self, scope: Scope) -> None:
         """Note that something in `scope` was destroyed, so that its usage is counted again."""
@@ -297,10 +302,16 @@ def _adds(change: Change) -> bool:
     return change.record.kind == CONVERSATION and _growth([change]).bytes > _MARK_BYTES
 
 
+def _added(changes: Sequence[Change]) -> list[Change]:
+    """`changes` without records that are dropped and put again in the same write, which moves them."""
+    dropped = {(change.kind, change.id) for change in changes if isinstance(change, Drop)}
+    return [c for c in changes if not isinstance(c, Put) or (c.record.kind, c.record.id) not in dropped]
+
+
 def _growth(changes: Sequence[Change]) -> _Tally:
     """By how much `changes` increase usage; what they free is noticed at the next count."""
     more = _Tally()
-    for change in changes:
+    for change in _added(changes):
         if not isinstance(change, Put) or change.record.kind not in _COUNTED:
             continue
         more.bytes += _bytes_of(change.record)

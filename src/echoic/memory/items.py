@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from echoic.checks import checked_name, checked_query, checked_text, checked_time
+from echoic.checks import checked_depth, checked_name, checked_query, checked_text, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.recall import SearchOptions
@@ -71,7 +71,7 @@ class Items:
 
         Args:
             name: 1 to 256 characters.
-            value: JSON, at most `MAX_VALUE_BYTES`.
+            value: JSON, at most `MAX_VALUE_BYTES`, nested at most 100 levels deep.
             text: the text that search finds it by; None: search does not find it.
 
         Raises:
@@ -225,6 +225,7 @@ def checked_json(value: Any) -> Any:
         raise InvalidInput(
             f"the value is not JSON ({type(error).__name__}): use texts, numbers, lists, objects"
         ) from error
+    checked_depth(value, "the value")
     if not same:
         raise InvalidInput("the value is not JSON: the names in an object are texts, and a tuple is a list")
     if size > MAX_VALUE_BYTES:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from echoic.checks import USER, role_of
+from echoic.checks import MAX_KEY_CHARACTERS, USER, role_of
 from echoic.errors import InvalidInput
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Entry, Flag, number_of
@@ -368,6 +368,12 @@ _SOURCES = 8
 def memory_id(*parts: str) -> str:
     """An id that follows from `parts`: 128 bits, so that two never collide by chance."""
     return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def id_in(conversation: str, name: str) -> str:
+    """The id of a turn or result whose own id `name` is taken by another conversation."""
+    is_short = len(conversation) + len(name) < MAX_KEY_CHARACTERS
+    return f"{conversation}:{name}" if is_short else memory_id(conversation, name)
 
 
 def name_of(parts: Sequence[str], key: str) -> str:

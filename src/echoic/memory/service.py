@@ -170,6 +170,7 @@ class MemoryService:
             assurance=table_from(options.get("assurance")),
             compliance=compliance,
             audit=self.audit,
+            meter=self._meter,
         )
         self.forgotten_again = 0
         """How many erasures were repeated on opening, because the store was restored from a backup."""
@@ -310,7 +311,7 @@ class MemoryService:
     @property
     def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
-        return self._parts.background.failure
+        return self._parts.background.embedding_failure
 
     # -- hooks: see `hooks` for when and how they are called
 
@@ -565,7 +566,7 @@ class MemoryService:
             **facts,
             "embedder": embedder.spec.model,
             "semantic": embedder.semantic,
-            "embedding_failure": self._parts.background.failure,
+            "embedding_failure": self._parts.background.embedding_failure,
         }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from echoic.memory.audit import AuditLog
     from echoic.memory.background import Background, Distiller
     from echoic.memory.compliance import Compliance
+    from echoic.memory.guarded_store import Meter
     from echoic.memory.proposals import Judge
     from echoic.memory.sharing import Classifier
     from echoic.memory.telemetry import Telemetry
@@ -57,6 +58,8 @@ class Parts:
     pending: PendingTurns = field(default_factory=PendingTurns)
     compliance: Compliance | None = None
     audit: AuditLog | None = None
+    meter: Meter | None = None
+    """Counts what `store` holds; None: nothing is limited."""
 
     def tell_tool_use(self, used: ToolUsed) -> None:
         """Call hooks with a model's use of a memory tool, with a marker in place of each secret."""

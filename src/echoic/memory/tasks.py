@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
+from echoic.checks import checked_depth
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
@@ -339,7 +340,10 @@ async def _write_with(
     records = await store.read(scope, CONVERSATION, [checked_name(conversation, "conversation id")])
     if not records:
         raise InvalidInput(f"there is no conversation {brief(conversation)}; open it first")
-    changed = replace(conversation_of(records[0]), **fields)
+    before = conversation_of(records[0])
+    changed = replace(before, **fields)
+    # a result may be older than what is kept already: it makes no conversation old enough for retention
+    changed = replace(changed, updated_at=max(before.updated_at, changed.updated_at))
     moved = record_of_conversation(changed, cursor=cursor_of(records[0]))
     # keep the record's other fields
     others = {name: value for name, value in records[0].data.items() if name != DISTILLED}
@@ -392,6 +396,7 @@ def _checked_json(value: Any, what: str) -> Any:
         raise InvalidInput(
             f"{what} is not JSON that can be kept: {error}. Turn it into plain values."
         ) from error
+    checked_depth(value, what)
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(
             f"{what} has {size} bytes as JSON, {MAX_TEXT_BYTES} at most: keep what matters of it"

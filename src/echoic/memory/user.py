@@ -509,9 +509,9 @@ class UserMemory:
     ) -> Result:
         """Store the result of a step of a task, such as a tool's. Durable when it returns.
 
-        `value` and the tool's `arguments` are JSON, at most 32 KiB. Without an id, one follows from task,
-        name and value, so that repeating the call changes nothing. Raises InvalidInput if there is no such
-        conversation, or the value cannot be stored.
+        `value` and the tool's `arguments` are JSON, at most 32 KiB and 100 levels deep. Without an id, one
+        follows from task, name and value, so that repeating the call changes nothing. Raises InvalidInput if
+        there is no such conversation, or the value cannot be stored.
         """
         from echoic.memory.tasks import Result, keep_result
 
@@ -557,9 +557,15 @@ class UserMemory:
     async def restore(self, exported: Mapping[str, Any]) -> int:
         """Import what `export` returned, for any user; existing records stay unchanged.
 
-        If a key has another value here, the newest becomes current and the others history. Returns the number
-        of new records. Raises InvalidInput, and writes nothing, if it is not an export, or if something in it
-        could not be stored otherwise either (`set`, `set_directives`).
+        If a key has another value here, the newest becomes current and the others history. A turn whose id
+        another conversation has here gets a new one. What the user took off the record here is left out.
+        Returns the number of new records.
+
+        Raises:
+            InvalidInput: it is not an export, or something in it could not be stored otherwise either (`set`,
+                `set_directives`); nothing was written.
+            NotKept: the user chose "never" or "ask"; nothing was written.
+            QuotaExceeded: there is no room for all of it.
         """
         from echoic.memory.export import restore_scope
 
@@ -575,7 +581,10 @@ class UserMemory:
                 refuse.refuse_instructions(named, memory.text, memory.statement, memory.context, key=key)
                 refuse.refuse_third_parties(named, said, memory.context, key=key)
 
-        count = await restore_scope(self._parts.store, self.scope, exported, check)
+        reader = await self._parts.distiller.model()
+        count = await restore_scope(
+            self._parts.store, self.scope, exported, check, meter=self._parts.meter, reader=reader
+        )
         self._parts.background.poke()
         return count
 

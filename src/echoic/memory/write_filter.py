@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from echoic.checks import checked_depth
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.injection import WHY, injected
 from echoic.memory.records import (
@@ -225,7 +226,8 @@ class WriteFilter:
         return masked, key, None if context is None else self.text(scope, context)
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:
-        """JSON as it will be stored under `name`."""
+        """JSON as it will be stored under `name`; InvalidInput if it is nested too deep."""
+        checked_depth(value, "a value")
         if not self.masks:
             return value
         masked, found = mask_json(value, label=name, known=self._of(scope, _READ_BACK))

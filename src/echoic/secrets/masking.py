@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from echoic.checks import checked_depth
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, is_iban, keys
 from echoic.secrets.labels import SECRETS, WORDED, Secret, hidden, is_scaled, labelled, near
@@ -393,7 +394,8 @@ def mask_named(text: str, label: str = "", known: Collection[Known] = ()) -> tup
     if text[:1] in {"{", "["} and text[-1:] in {"}", "]"}:
         try:
             parsed = json.loads(text)
-        except ValueError:
+            checked_depth(parsed, "it")
+        except (ValueError, RecursionError):  # InvalidInput is a ValueError: it is masked as a text
             parsed = None
         if isinstance(parsed, dict | list):
             masked, found = mask_json(parsed, label=label, known=known)

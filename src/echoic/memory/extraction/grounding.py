@@ -27,7 +27,7 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
-from echoic.text import content_words, cut, fold
+from echoic.text import content_words, cut, fold, visible
 from echoic.types import Memory, Turn, checked_name, checked_text
 
 MAX_CHARACTERS: Final = 400
@@ -64,7 +64,7 @@ _ORDERS: Final = re.compile(
 
 def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
     """Those `changes` that are grounded in the turns they cite; `known` are the memories they may name."""
-    spoken = {turn.id: turn.heard_text for turn in turns}
+    spoken = {turn.id: visible(turn.heard_text) for turn in turns}
     by_id = {memory.id: memory for memory in known}
 
     def stands(change: Change) -> bool:

@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
 from echoic.embedding.base import Embedder
-from echoic.errors import StoreError, WriteConflict
+from echoic.errors import QuotaExceeded, StoreError, WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.grounding import MOST_CHANGES, consistent, ended_by, grounded
 from echoic.memory.extraction.known_facts import KnownMemories, compared, known_of
@@ -42,7 +42,16 @@ from echoic.memory.extraction.turns import (
     stretch_of,
     withheld,
 )
-from echoic.memory.records import TURN, Ledger, conversation_of, is_unlearned, memory_id, turn_of
+from echoic.memory.records import (
+    TURN,
+    Ledger,
+    conversation_of,
+    hidden_in,
+    is_unlearned,
+    memory_id,
+    recalled_turn,
+    turn_of,
+)
 from echoic.memory.retraction import hide_taken_back
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Scope
@@ -312,8 +321,10 @@ class ModelReader:
             distilled = await until_written(
                 lambda: self._commit(scope, progress, stretch, known, changes), "the conversation"
             )
-        except StoreError:  # the store failed, not the model
-            raise
+        except StoreError as error:
+            if not isinstance(error, QuotaExceeded):  # the store failed, not the model
+                raise
+            return await self._fail(scope, progress, error)  # this user is full, and may be for long
         except Exception as error:  # noqa: BLE001 - whatever a model, its driver or its answer brings about
             return await self._fail(scope, progress, error)
         # another worker read these turns: there may be more
@@ -322,12 +333,12 @@ class ModelReader:
     async def _ask(self, scope: Scope, stretch: Stretch) -> tuple[KnownMemories, list[Change]]:
         known = await known_of(self._store, scope)
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
-        turns = tuple(turn for turn in stretch.turns if turn.id not in hushed)
+        turns = stretch.shown(stretch.turns, hushed)
         if not any(map(of_user, turns)):
             return known, []
         reading = Reading(
             turns=turns,
-            context=tuple(turn for turn in stretch.context if turn.id not in hushed),
+            context=stretch.shown(stretch.context, hushed),
             known=known.nearest(turns),
             withheld=hushed,
         )
@@ -362,6 +373,8 @@ class ModelReader:
         # also skip what the user asked to forget while the model was running
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
         hushed |= {one.id for one in there if is_unlearned(one)}
+        if any(map(hidden_in, there)):  # or take back
+            changes = grounded(changes, list(map(recalled_turn, there)), known.memories)
         ledger = Ledger(self._store, scope)
         reconciler = Reconciler(
             ledger,

@@ -44,6 +44,7 @@ from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_
 from echoic.memory.retraction import hide_taken_back
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
+from echoic.text.analysis import TAKEN_BACK
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
@@ -88,7 +89,9 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 
 
 def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
-    """The user's words in each of `turns`, by id: a bare answer as a statement, a secret as a word."""
+    """The user's words in each of `turns`, by id: a bare answer as a statement, a secret or what was taken
+    back as a word.
+    """
     told = ((turn.id, _told(before, turn)) for before, turn in itertools.pairwise([None, *turns]) if turn)
     return {name: text for name, text in told if text is not None}
 
@@ -97,7 +100,8 @@ def _told(before: Turn | None, turn: Turn) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
-    return completed(_asked(before), MARKER.sub(MASKED, turn.heard_text))
+    heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
+    return completed(_asked(before), heard)
 
 
 def _asked(before: Turn | None) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
@@ -22,12 +22,14 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     cursor_of,
+    hidden_in,
     is_unlearned,
+    recalled_turn,
     record_of_conversation,
     turn_of,
 )
 from echoic.stores.base import Put, Record, Store
-from echoic.text import fold
+from echoic.text import fold, visible
 from echoic.types import Memory, Scope, Turn
 
 THRESHOLD: Final = 0.7
@@ -147,11 +149,21 @@ class Stretch:
     context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
     """Ids of turns, here or before, that nothing is learned from, because it was forgotten."""
+    recalled: Mapping[str, Turn] = field(default_factory=dict)
+    """By id, the turns, here or before, with words that were taken back, without those words."""
 
     @property
     def end(self) -> int:
         """The cursor after reading all of them."""
         return self.seqs[-1]
+
+    def shown(self, turns: Sequence[Turn], hushed: Collection[str]) -> tuple[Turn, ...]:
+        """Those of `turns` that a model may read, without the words that were taken back.
+
+        It would state them in other words, which nothing recognises as taken back.
+        """
+        read = (self.recalled.get(turn.id, turn) for turn in turns if turn.id not in hushed)
+        return tuple(turn for turn in read if turn.id not in self.recalled or visible(turn.heard_text))
 
     def within(self, characters: int) -> Stretch:
         """The first turns, with at most `characters` in total, but at least one turn."""
@@ -176,6 +188,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         seqs=tuple(record.seq for record in records),
         context=tuple(turn_of(record) for record in reversed(before)),
         unlearned=frozenset(record.id for record in (*records, *before) if is_unlearned(record)),
+        recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
     )
 
 
