@@ -23,6 +23,7 @@ _MAX_CHARACTERS: Final = 2000
 _SEPARATED: Final = pattern("requests.separated")
 _OUT: Final = re.compile(r"\b(?:out|off|away)\b")
 _NEEDS_OUT: Final = frozenset({"take", "cut", "leave", "edit", "toss"})
+_PUT_OUT: Final = re.compile(rf"\b(?:out|off|away){source('requests.after')}|\b{source('requests.place')}")
 _ORDER: Final = pattern("requests.order")
 _SIDE_ORDER: Final = pattern("requests.side_order")
 _NOT_KEEP: Final = pattern("requests.not_keep")
@@ -37,6 +38,12 @@ _TOLD: Final = pattern("requests.told")
 _RECORDS: Final = pattern("requests.records")
 _PRIVATE: Final = pattern("requests.private")
 _REGRET: Final = pattern("requests.regret")
+_SCRATCH: Final = re.compile(
+    r"(?:^|, )(?:(?:please|oh|no|sorry|actually|and|so|well|ok|okay|just|(?:can|could|would|will) you)[, ]+)*"
+    rf"{source('requests.scratch')}(?:, (?:please|thanks))?$"
+)
+_WHAT_WAS_SAID: Final = re.compile(rf"\bwhat {source('requests.i_said')}\b")
+_CALL: Final = re.compile(rf"^\s*(?:of |about )?{source('requests.call')}{source('requests.after')}")
 _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
@@ -228,7 +235,7 @@ def _asks(low: str, whole: str) -> bool:
     # "I told you, cancel it" is about an order: verbs with other uses need a file, a secret or a regret
     noted = any(sign.search(whole) for sign in (_RECORDS, _PRIVATE, _REGRET))
     memory = noted or _TOLD.search(whole) is not None
-    if any(pattern.search(low) for pattern in (_COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
+    if any(pattern.search(low) for pattern in (_SCRATCH, _COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
         return True
     if memory and (_WANTED_GONE.search(low) or _SHOULD_NOT.search(low)):
         return True
@@ -266,12 +273,16 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> b
         return False
     own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
     known = own and bool(_INFORMATION.search(what))
-    if verb in _OF_MEMORY or verb.endswith((" out", " off")):
-        return known or pointed or clause or memory or bool(_JUST_SAID.search(low))
-    if _STRONG.fullmatch(verb):
-        return known or pointed or clause or memory
+    call = bool(_CALL.match(what))
+    # "cancel what I said, make it two" changes an order, and so does "take what I said off the order"
+    said = (pointed or clause) and _WHAT_WAS_SAID.search(low) is not None
+    if said and verb != "cancel" and (verb not in _NEEDS_OUT or _PUT_OUT.search(low)):
+        return True
+    of_memory = verb in _OF_MEMORY or verb.endswith((" out", " off"))
+    if of_memory or _STRONG.fullmatch(verb):
+        return known or pointed or clause or call or memory or (of_memory and bool(_JUST_SAID.search(low)))
     if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
-        return known or clause or noted or (memory and pointed)
+        return known or clause or call or noted or (memory and pointed)
     return (known and verb in {"bin", "lose"}) or (
         noted and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
     )
@@ -283,7 +294,7 @@ def _forgets(what: str, *, memory: bool, led: bool) -> bool:
         return memory or led
     if re.match(r"of (?:the|my|that|what|him|her|his)\b", bare):
         return True
-    if _OWN.match(what) and (memory or _INFORMATION.search(what)):
+    if _CALL.match(what) or (_OWN.match(what) and (memory or _INFORMATION.search(what))):
         return True
     return bool(
         _LAST.match(what)

@@ -19,7 +19,7 @@ from typing import Final
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
-from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, table, words
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
@@ -52,7 +52,7 @@ _FORGET: Final = pattern("requests.forget")
 # "Delete" also applies to letters and orders, so it needs an object of a known kind.
 _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
-_SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
+_SCRATCH: Final = re.compile(rf"(?:please )?{source('requests.scratch')} $")
 _HUSH: Final = pattern("requests.hush")
 _HABIT: Final = pattern("requests.habit")
 _OFTEN: Final = frozenset("always just then often still".split())
