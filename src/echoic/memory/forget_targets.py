@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from echoic.english import listen
+from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
 from echoic.memory.extraction.turns import Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, cut_up, joined, stem_of
@@ -25,7 +25,7 @@ from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
-from echoic.text.analysis import MARKER, sound
+from echoic.text.analysis import FORGOTTEN, MARKER, fold, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
@@ -58,9 +58,21 @@ _REASON: Final = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a part that only gives the reason for the request."""
+_WHY: Final = re.compile(
+    r"(?:it|it's|that|that's|this|because|cause|since|if|thanks|i mean|i don't|i do not|i'd|i'm|i am|i was|"
+    r"i shouldn't|i should not|i regret|i wish)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that only gives the reason: "I was upset. Forget that"."""
+_SLIP: Final = frozenset(
+    stem_of(word)[:6]
+    for word in "mistake wrong misspoke joke joking kidding lied lie slip confused changed mind fault".split()
+)
+"""Words of what only takes back: "my mistake, forget that"."""
 _SAID: Final = re.compile(
     r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
 )
+_NOT_TO_KEEP: Final = re.compile(r"n['’]t\b|\b(?:not|never|no need|rather)\b", re.IGNORECASE)
 _ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """Words of a request that a sentence must share, counting its turn and what it answers."""
@@ -103,11 +115,13 @@ class Targets:
     memories: tuple[Memory, ...] = ()
     """Memories learned from these spans, or that say the same."""
     said: tuple[Turn, ...] = ()
-    """The turns of people in `spans`, without that of the request."""
+    """The turns of people in `spans`; that of the request only if nothing was said elsewhere."""
     until: str | None = None
     """The turn after which saying it again stores it again; None: the request's own."""
     unclear: bool = False
     """Whether too much matches, so that the user must be asked."""
+    nothing: bool = False
+    """Whether there is nothing that it refers to, so that nothing may be told to be gone."""
 
 
 @dataclass(slots=True)
@@ -120,8 +134,7 @@ class _SentencePlace:
 
 
 def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    """The targets of the request in `asked`, one of `turns`; None if it has none, or only concerns what was
-    just said.
+    """The targets of the request in `asked`, one of `turns`; None if it has none.
 
     `turns` are all turns of the user, in spoken order.
     """
@@ -169,8 +182,14 @@ class _Search:
             spans.setdefault(self._turns[line.place].id, []).append(line.span)
         if not chosen:
             spans = {name: joined(where) for name, where in spans.items()}
-            return Targets(memories=self._memories(memories, [], unclear), unclear=unclear, spans=spans)
-        said = dict.fromkeys(line.place for line in chosen if line.place != self._place)
+            said_alike = self._memories(memories, [], unclear)
+            # "don't keep that I snore" holds itself what it means
+            itself = _NOT_TO_KEEP.search(self._turns[self._place].heard_text) is not None
+            itself = itself or any(not self._asks(line) for line in self._own(chosen))
+            nothing = not said_alike and not itself
+            return Targets(memories=said_alike, unclear=unclear, spans=spans, nothing=nothing)
+        places = dict.fromkeys(line.place for line in chosen)
+        said = [at for at in places if at != self._place] or list(places)
         return Targets(
             spans={name: joined(where) for name, where in spans.items()},
             memories=self._memories(memories, lines, unclear),
@@ -327,15 +346,27 @@ class _Search:
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
-        own = own if sum(len(line.stems - _EMPTY) for line in own) >= _CLAUSE else []
+        if sum(len(line.stems - _EMPTY) for line in own) < _CLAUSE:
+            own = [line for line in own if line.stems - _EMPTY - _SLIP]
+            # "I have epilepsy. Forget that." means no earlier turn; "I was upset. Forget that." does
+            if any(self._states(line) for line in own):
+                return own
         says = [at for at in self._recent() if self._tells(at)][:1]
         said = [line for line in self._lines if line.place in says and not line.stems & self._spared]
         return [*said, *own]
 
     def _tells(self, at: int) -> bool:
-        """Whether a turn makes a statement: two content words, or one about the speaker."""
+        """Whether a turn makes a statement, or made one: two content words, or one about the speaker."""
+        if FORGOTTEN in self._turns[at].heard_text:
+            return True
         words = len(self._of_turn.get(at, frozenset()) - _EMPTY)
         return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
+
+    def _states(self, line: _SentencePlace) -> bool:
+        """Whether a sentence says something of the speaker, which is no reason for the request."""
+        said = self._turns[line.place].heard_text[slice(*line.span)].strip()
+        reason = _REASON.match(said) or _WHY.match(said) or _SAID.search(said)
+        return _OF_SELF.search(said) is not None and not reason
 
     def _recent(self) -> list[int]:
         """The user's previous turns, latest first."""
@@ -471,8 +502,10 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         if not _asks(asked):
             continue
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
-        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-        found = _reached(turns, asked, [*memories, *kept])
+        memories = [*(memory_of(record) for record in await scan_all(store, scope, MEMORY)), *kept]
+        if _is_obeyed(asked, memories):
+            continue
+        found = _reached(turns, asked, memories)
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
@@ -482,17 +515,31 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
 
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
-    """The targets of the request in `asked`; None without one, or if the rules carry it out themselves."""
+    """The targets of the request in `asked`, also if `obey` leaves it to other rules; None without one."""
     if not _asks(asked):
         return None
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-    return _reached(turns, asked, memories)
+    found = _reached(turns, asked, memories)
+    slots = [one for one in listen(asked.heard_text) if one.retracts]
+    keyed = [one for one in memories if one.valid_from <= asked.said_at and _is_in(one, slots, asked)]
+    if found is None or not keyed:
+        return found
+    sources = {name for one in keyed for name in one.source} - {asked.id}
+    said = tuple(turn for turn in turns if turn.id in sources)
+    # the words of "forget where I live" also fit where somebody else lives: what the slot held is meant
+    own = {name: spans for name, spans in found.spans.items() if name == asked.id}
+    return Targets(spans=own, memories=tuple(keyed), said=said)
+
+
+def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:
+    """Whether the request in `asked` empties the slot of `memory`, or denies what it says."""
+    return asked.id not in memory.source and any(
+        slot.key == memory.key and (not slot.text or fold(slot.text) == fold(memory.text)) for slot in slots
+    )
 
 
 def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    if _is_obeyed(asked, memories):
-        return None
     request = forget_request(asked.heard_text)
     if request is None or not request.ahead:
         memories = [memory for memory in memories if memory.valid_from <= asked.said_at]

@@ -185,6 +185,7 @@ CONFIRM_ERASURE: Final = (
 KEPT: Final = "All right, I keep everything."
 CONFIRM_FORGETTING: Final = "Shall I erase it for good?"
 """The question that ends a reply once a memory was hidden at the user's request."""
+NOTHING_LIKE_IT: Final = "I find nothing like that to take back."
 HIDDEN: Final = "All right. I don't go by it any more, and it stays in your history."
 UNCLEAR: Final = (
     "I'm not sure what I should forget. Say in a few words what it was about, or when you told me."
@@ -318,7 +319,9 @@ class KeylessAgent:
         if intent.courtesy is not None and not told:
             return replace(reply, text=await self._courtesy(intent.courtesy))
         if (forgotten := await self._hidden(reply, told, named=intent.forget is not None)) is not None:
-            return replace(reply, text=forgotten)
+            # without a value that was corrected: it may be what is to be forgotten
+            kept = learned_in_words(TurnChanges(stored=learned.stored, known=learned.known))
+            return replace(reply, text=f"{kept} {forgotten}".strip())
         if intent.question is not None:
             return await self._answer(reply, told, intent.question, steps)
         if intent.forget is not None and not told:
@@ -380,7 +383,12 @@ class KeylessAgent:
     async def _forget(self, conversation: OpenConversation, steps: Steps, asked: Turn, text: str) -> Reply:
         """Destroy what was asked for, now that the user has confirmed."""
         with steps.step("forget"):
-            receipt = await self._memory.forget(asked=asked.id)
+            try:
+                receipt = await self._memory.forget(asked=asked.id)
+            except InvalidInput:  # forgotten meanwhile in another way: nothing is left to be erased
+                return await self._answered(
+                    conversation, steps, Reply(text=NOTHING_LIKE_IT, timings={}), text
+                )
         reply = Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
         return await self._answered(conversation, steps, reply, text)
 
@@ -389,7 +397,7 @@ class KeylessAgent:
         recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # it must contain every word
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
-            return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
+            return replace(reply, text=NOTHING_LIKE_IT, query=what, recall=recall)
         with steps.step("delete"):
             await self._memory.delete(memory.key)
         told = learned_in_words(TurnChanges(retracted=(memory,)))
