@@ -796,6 +796,7 @@ class TestDestroyedOnRequest:
         [
             "What is the weather like?",
             "Forget the elephant business.",
+            "Forget everything I've told you.",
             "Thanks.",
         ],
     )
@@ -813,16 +814,80 @@ class TestDestroyedOnRequest:
         assert (await ana.forget(asked="never stored")).records == 0
 
     @pytest.mark.parametrize(
+        "text",
+        [
+            "Please forget everything I said today.",
+            "Everything I've told you today, please get rid of it.",
+            "Forget this whole conversation.",
+            "Forget this call, I was upset.",
+            "Could you forget what I told you today, it's private?",
+            "Please delete everything from this call.",
+            "Delete this call.",
+        ],
+    )
+    async def test_all_of_a_call_or_of_a_day_goes_if_nothing_else_is_named(self, memory, text):
+        ana, asked = await self.told(memory, *FACTS, text, before=["I have a bad knee.", "I like jazz."])
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == [*FACTS]
+        assert not re.search("Porto|epilepsy|car is red", await recalled(ana, *FACTS))
+        assert (await ana.forget(asked=asked.id)).verified
+        left = str(await ana.export())
+        assert not re.search("Porto|epilepsy|car is red", left)
+        assert "I have a bad knee." in left
+        assert "I like jazz." in left  # said yesterday as well
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Everything I said yesterday, please get rid of it.",
+            "Please forget what I told you yesterday.",
+            "Take what I said yesterday off your system, would you?",
+            "Please forget our last call.",
+            "Delete yesterday's call.",
+        ],
+    )
+    async def test_an_earlier_call_or_day_goes_and_this_one_stays(self, memory, text):
+        ana, asked = await self.told(memory, *FACTS, text, before=["I have a bad knee.", "My ex is Torquil."])
+        assert [t.text for t in await ana.asked_to_forget(asked)] == [
+            "I have a bad knee.",
+            "My ex is Torquil.",
+        ]
+        assert (await ana.forget(asked=asked.id)).verified
+        left = str(await ana.export())
+        assert not re.search("knee|Torquil", left)
+        assert all(fact in left for fact in FACTS)
+
+    @pytest.mark.parametrize(
         ("text", "meant"),
         [
+            ("Forget what I said today about the car.", ["My car is red."]),
+            ("Forget everything I said today, you can keep the jazz.", [*FACTS[:3]]),
+            ("Forget what I said yesterday.", []),
+            ("Forget what I said for today.", []),
+            ("Forget what I said, I'm away today.", []),
             ("I have a bad knee. Forget that.", ["I have a bad knee. Forget that."]),
             ("I snore. Forget that.", ["I snore. Forget that."]),
             ("My mistake. Forget that.", ["I like jazz."]),
+            ("Tell nobody about this call, and wipe that.", ["I like jazz."]),
+            ("You don't remember this call?", ["I like jazz."]),
         ],
     )
-    async def test_what_is_said_in_the_same_turn_is_what_is_meant(self, memory, text, meant):
+    async def test_a_subject_or_an_exception_or_an_empty_day_is_respected(self, memory, text, meant):
         ana, asked = await self.told(memory, *FACTS, text)
         assert [turn.text for turn in await ana.asked_to_forget(asked)] == meant
+
+    async def test_a_day_begins_in_the_user_s_time_zone(self, memory):
+        ana = memory.user("ana")
+        await ana.set("time_zone", "Pacific/Auckland")
+        call = await ana.conversation("call")
+        said = [
+            Turn(speaker="user", text="I have epilepsy.", said_at=datetime(2026, 6, 1, 11, tzinfo=UTC)),
+            Turn(speaker="user", text="My car is red.", said_at=datetime(2026, 6, 1, 13, tzinfo=UTC)),
+            Turn(
+                speaker="user", text="Forget all I said today.", said_at=datetime(2026, 6, 1, 14, tzinfo=UTC)
+            ),
+        ]
+        *_, asked = await call.append(*said)
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == ["My car is red."]
 
 
 async def test_a_forget_that_was_cancelled_while_it_was_listed_destroys_nothing_later(tmp_path, monkeypatch):

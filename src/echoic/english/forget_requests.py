@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from echoic.english.lexicon import MONTHS, pattern, source, table
 
@@ -44,6 +44,9 @@ _SCRATCH: Final = re.compile(
 )
 _WHAT_WAS_SAID: Final = re.compile(rf"\bwhat {source('requests.i_said')}\b")
 _CALL: Final = re.compile(rf"^\s*(?:of |about )?{source('requests.call')}{source('requests.after')}")
+_WHOLE_CALL: Final = re.compile(rf"\b{source('requests.call')}\b")
+_ALL_SAID: Final = re.compile(rf"\b{source('requests.said')}\b")
+_PLACE: Final = re.compile(rf"\b{source('requests.place')}")
 _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
@@ -112,6 +115,10 @@ class ForgetRequest:
     """Whether it refers to what is said next."""
     named_before: bool = False
     """Whether it names its object and then refers to it: "about my landlord, forget that"."""
+    of_all: Literal["call", "call before", "said"] | None = None
+    """Whether its object may be all of a call, or all that was said at a time: if `beside` names no other."""
+    beside: str = ""
+    """The words of `topic` without that object, but with its time."""
 
 
 def asks_off_the_record(text: str) -> bool:
@@ -196,6 +203,10 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
             spared.append(said)
     near = range(max(0, first - _BEFORE), first)
     whole = " . ".join(lows)
+    # "you don't remember this call?" and "tell nobody of this call, and wipe the log" erase none
+    orders = [found["object"] for at in asked for found in _ORDER.finditer(lows[at])]
+    of_call = any(_CALL.match(what) for what in orders)
+    of_all, beside = _all_of(" . ".join(_low(_without(said, names)) for said in topic), of_call=of_call)
     return ForgetRequest(
         asking=tuple(spans[at] for at in asked),
         topic=tuple(_without(said, names) for said in topic),
@@ -207,7 +218,22 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         named_before=any(_NAMED_BEFORE.match(lows[at]) for at in asked),
         ahead=any(_AHEAD.search(lows[at]) for at in asked),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
+        of_all=of_all,
+        beside=beside,
     )
+
+
+def _all_of(topic: str, *, of_call: bool) -> tuple[Literal["call", "call before", "said"] | None, str]:
+    """What `topic` (lower case) may want all of, and the words beside it; `of_call`: it erases a call."""
+    call = _WHOLE_CALL.search(topic) if of_call else None
+    found = call or _ALL_SAID.search(topic)
+    if found is None:
+        return None, topic
+    what: Literal["call", "call before", "said"] = "said"
+    if call is not None:
+        what = "call before" if call["before"] else "call"
+    day = call["day"] or "" if call is not None else ""
+    return what, _PLACE.sub(" ", f"{topic[: found.start()]} {day} {topic[found.end() :]}")
 
 
 def _names_again(low: str) -> bool:

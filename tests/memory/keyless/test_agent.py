@@ -307,6 +307,7 @@ async def test_forgetting_what_is_not_known_changes_nothing(talk):
         ("I have epilepsy", "Forget that."),
         ("I love jazz", "Forget that."),
         ("I live in Oslo", "Please forget where I live"),
+        ("I have epilepsy", "Please forget everything I said today."),
     ],
 )
 async def test_what_is_taken_back_is_erased_for_good_once_it_is_confirmed(talk, told, asked):

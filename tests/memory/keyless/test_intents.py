@@ -160,6 +160,8 @@ def test_a_question_for_everything_is_one(question):
         ("I forget everything", "erase", False),
         ("Forget everything I said about jazz", "erase", False),
         ("Forget everything you know about me, please", "erase", True),
+        ("Forget everything I've told you.", "erase", True),
+        ("Forget everything I told you today.", "erase", False),
         ("Don't forget me", "erase", False),
         ("yes", "yes", True),
         ("Yes, please do it.", "yes", True),

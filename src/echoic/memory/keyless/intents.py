@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from echoic.english import listen
+from echoic.english.lexicon import source
 from echoic.english.names import stated
 from echoic.english.phrases import slug
 from echoic.english.sentences import Sentence, sentences
@@ -28,9 +29,7 @@ _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|wo
 _ERASE: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|wipe|remove) "
     r"(?:me$|me (?:please|completely|entirely)|all (?:of )?(?:my|the) (?:data|memories|information)"
-    r"|(?:absolutely )?everything(?: (?:that )?(?:you|i) (?:know|have|said|told you|remember|keep))?"
-    r"(?: (?:about|of) me)?(?: please)?$"
-    r"|all (?:you know|about me)|my (?:data|memory|memories)$)"
+    rf"|{source('requests.all_told')}$|all about me|my (?:data|memory|memories)$)"
 )
 # "Remove the onions" is about an order: verbs but "forget" need a word for something that is remembered.
 _FORGET: Final = re.compile(
