@@ -12,6 +12,7 @@ from echoic.memory.keyless import (
     CONFIRM_FORGETTING,
     NOT_LOOKED,
     NOTHING_LIKE_IT,
+    UNCLEAR,
     UNKNOWN,
     KeylessAgent,
 )
@@ -298,6 +299,18 @@ async def test_forgetting_what_is_not_known_changes_nothing(talk):
     reply = await talk.say("Forget my passport number")
     assert reply.retracted == ()
     assert "nothing like that" in reply.text
+    assert (await talk.memory.get("home")).text == "Oslo"
+
+
+async def test_what_no_rule_has_a_key_for_is_taken_back_if_it_was_said_alone(talk):
+    await talk.say("I'm saving up for a narrowboat")
+    await talk.say("I love jazz")
+    reply = await talk.say("Actually forget about the narrowboat, would you?")
+    assert "no longer go by that" in reply.text
+    assert (await talk.say("What am I saving up for?")).text == UNKNOWN
+    assert (await talk.say("Do I love jazz?")).text == "You love jazz."
+    await talk.say("I have a barge. I live in Oslo.")
+    assert (await talk.say("Forget the barge")).text == UNCLEAR
     assert (await talk.memory.get("home")).text == "Oslo"
 
 

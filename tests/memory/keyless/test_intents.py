@@ -148,6 +148,8 @@ def test_a_question_for_everything_is_one(question):
         ("please delete the locker code", "forget", "the locker code"),
         ("Delete my phone number", "forget", "my phone number"),
         ("Erase what I told you about Bo", "forget", "what i told you about bo"),
+        ("Actually forget about the narrowboat, would you?", "forget", "the narrowboat"),
+        ("Actually forget about the narrowboat, would you?", "question", None),
         ("Don't forget that I'm vegan", "forget", None),
         ("forget it", "forget", None),
         ("Forget it, I'll call back.", "forget", None),
