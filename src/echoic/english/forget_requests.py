@@ -39,11 +39,14 @@ _RECORDS: Final = pattern("requests.records")
 _PRIVATE: Final = pattern("requests.private")
 _REGRET: Final = pattern("requests.regret")
 _SCRATCH: Final = re.compile(
-    r"(?:^|, )(?:(?:please|oh|no|sorry|actually|and|so|well|ok|okay|just|(?:can|could|would|will) you)[, ]+)*"
+    # "the phone rings, ignore that" is no request
+    r"^(?:(?:please|oh|no|wait|sorry|actually|and|so|well|ok|okay|just|(?:can|could|would|will) you)[, ]+)*"
     rf"{source('requests.scratch')}(?:, (?:please|thanks))?$"
 )
 _WHAT_WAS_SAID: Final = re.compile(rf"\bwhat {source('requests.i_said')}\b")
-_CALL: Final = re.compile(rf"^\s*(?:of |about )?{source('requests.call')}{source('requests.after')}")
+_CALL: Final = re.compile(
+    rf"^\s*(?:of |about )?{source('requests.call')}(?:{source('requests.after')}|{source('requests.then')})"
+)
 _WHOLE_CALL: Final = re.compile(rf"\b{source('requests.call')}\b")
 _ALL_SAID: Final = re.compile(rf"\b{source('requests.said')}\b")
 _PLACE: Final = re.compile(rf"\b{source('requests.place')}")

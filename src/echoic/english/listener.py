@@ -52,7 +52,9 @@ _FORGET: Final = pattern("requests.forget")
 # "Delete" also applies to letters and orders, so it needs an object of a known kind.
 _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
-_SCRATCH: Final = re.compile(rf"(?:please )?{source('requests.scratch')} $")
+_SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
+# "The phone rings, ignore that" takes nothing back: these are a sentence by themselves.
+_IGNORE: Final = re.compile(rf"(?:(?:please|just|can you|could you) )?{source('requests.scratch')} $")
 _HUSH: Final = pattern("requests.hush")
 _HABIT: Final = pattern("requests.habit")
 _OFTEN: Final = frozenset("always just then often still".split())
@@ -385,7 +387,8 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
 
     With the word where it ends, or where the clause begins.
     """
-    if said.match(_SCRATCH, at):
+    ignored = said.match(_IGNORE, at) and all(said.low(before) in CONNECTING for before in range(at))
+    if ignored or said.match(_SCRATCH, at):
         return "all", len(said)
     asked = said.match(_FORGET, at) or said.match(_DELETE, at)
     start = said.at[asked.end()] if asked else len(said)
