@@ -437,6 +437,20 @@ def test_forget_that_takes_back_all_that_was_given_before():
     }
 
 
+@pytest.mark.parametrize(
+    "said", ["Scrap that.", "No, ignore that.", "Ignore what I just said.", "I take that back."]
+)
+def test_what_is_taken_back_in_other_words_is_taken_back(said):
+    assert [h.retracts for h in listen(said, listen("I live in Boston."))] == [True]
+
+
+@pytest.mark.parametrize(
+    "said", ["My phone is ringing, ignore that.", "When it beeps, ignore that.", "I usually ignore that."]
+)
+def test_what_is_to_be_ignored_beside_it_takes_nothing_back(said):
+    assert not listen(said, listen("I live in Boston."))
+
+
 def test_what_is_not_to_be_remembered_is_not():
     assert listen("don't remember this but my name is Ana") == []
 

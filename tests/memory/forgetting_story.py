@@ -94,12 +94,11 @@ STORIES = (
     Story("in speech, by a sentence", "quillonda", "What is my sister called?", *PORTO, (
         FROM_PORTO, said("My sister is called Quillonda."),
         said("Please forget that my sister is called Quillonda.", "recall"),
-        said("agent: Done, your sister Quillonda is forgotten.", "recall"),
-        forget_key("sister_name"),
+        said("agent: Done, your sister Quillonda is forgotten.", "recall"), FORGET_ASKED,
     )),
     Story("forget that", "parrots", "Who is scared of parrots?", *PORTO, (
         FROM_PORTO, said("It rained all morning."), said("Blue parrots scare my neighbour Olga."), said("agent: Blue parrots scare Olga, I see."),
-        said("Forget that, please.", "recall"),
+        said("Forget that, please.", "recall"), FORGET_ASKED,
     )),
     Story("rub it out", "gin", "How much gin do I drink?", *PORTO, (
         FROM_PORTO, said("I drink two bottles of gin a day."), said("agent: Two bottles of gin is a lot."),
@@ -118,7 +117,7 @@ STORIES = (
     )),
     Story("a number", "0172", "What is my phone number?", *PORTO, (
         FROM_PORTO, said("My phone number is 555 0172 99."), said("agent: 555 0172 99, noted."),
-        said("Can you delete my phone number?", "recall"), forget_key("phone"),
+        said("Can you delete my phone number?", "recall"), FORGET_ASKED,
     )),
     Story("off the record", "landlord", "Who do I hate, my landlord?", *PORTO, (
         FROM_PORTO, said("Off the record, I hate my landlord Henk.", "recall"),

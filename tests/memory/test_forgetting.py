@@ -8,7 +8,7 @@ import json
 import re
 import threading
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -722,6 +722,172 @@ class TestAskedForInACall:
         reply = await KeylessAgent(ana).reply(call, "In March I told you about the bishop. Erase that.")
         assert reply.text == UNCLEAR
         assert "titanium" in await recalled(ana, "knee screw")
+
+
+FACTS = ("I come from Porto.", "I have epilepsy.", "My car is red.", "I like jazz.")
+
+
+@pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
+class TestDestroyedOnRequest:
+    """What `asked_to_forget` names is what `forget(asked=…)` destroys, and only that."""
+
+    async def told(self, memory, *said, before=()):
+        """The last of `said`, after a call of yesterday in which `before` was said."""
+        ana = memory.user("ana")
+        now = datetime.now(UTC)
+        for name, when, lines in (("yesterday", now - timedelta(days=1), before), ("today", now, said)):
+            call = await ana.conversation(name)
+            for line in lines:
+                spoken = (
+                    Turn(speaker=who, text=text, said_at=when)
+                    for who, text in (("user", line), ("agent", "OK."))
+                )
+                heard, _ = await call.append(*spoken)
+                await call.learn()
+        return ana, heard
+
+    @pytest.mark.parametrize(
+        ("said", "request_"),
+        [
+            ("I have epilepsy.", "Forget that."),
+            ("I have epilepsy.", "Forget what I just said."),
+            ("I have epilepsy.", "Scratch that."),
+            ("I have epilepsy.", "Scrap that."),
+            ("I have epilepsy.", "I take that back."),
+            ("I have epilepsy.", "Ignore what I just said."),
+            ("I have epilepsy.", "Don't write that down."),
+            ("I have epilepsy.", "Don't put that down."),
+            ("I like jazz.", "Forget that."),
+            ("My phone number is 555 0172 99.", "Can you delete my phone number?"),
+            ("I live in Leeds.", "Please forget where I live."),
+            ("I'm allergic to nuts.", "Forget my nut allergy."),
+            ("My sister is called Quillonda.", "Please forget that my sister is called Quillonda."),
+            ("My ex is called Torquil.", "What I said about Torquil, can you take it off?"),
+            ("My ex is called Torquil.", "Take what I said about Torquil off my file."),
+        ],
+    )
+    async def test_what_a_rule_took_back_is_destroyed_too_and_what_was_said_before_stays(
+        self, memory, said, request_
+    ):
+        ana, asked = await self.told(memory, "My car is red.", "My brother lives in Hull.", said, request_)
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == [said]
+        receipt = await ana.forget(asked=asked.id)
+        assert receipt.verified
+        assert receipt.rewritten
+        left = str(await ana.export())
+        assert said not in left
+        assert f" {said.removesuffix('.').split()[-1]}" not in left
+        assert "My car is red." in left
+        assert "My brother lives in Hull." in left
+
+    async def test_every_value_of_a_slot_goes(self, memory):
+        ana, asked = await self.told(
+            memory, "I live in Leeds.", "I live in York.", "Please forget where I live."
+        )
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == [
+            "I live in Leeds.",
+            "I live in York.",
+        ]
+        assert (await ana.forget(asked=asked.id)).memories == 2
+        assert not re.search("Leeds|York", str(await ana.export()))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "What is the weather like?",
+            "Forget the elephant business.",
+            "Forget everything I've told you.",
+            "Thanks.",
+        ],
+    )
+    async def test_no_receipt_is_made_for_a_turn_that_refers_to_nothing(self, memory, text):
+        ana, asked = await self.told(memory, *FACTS, text)
+        with pytest.raises(InvalidInput, match="ask the user"):
+            await ana.forget(asked=asked.id)
+        left = str(await ana.export())
+        assert all(fact in left for fact in FACTS)
+
+    async def test_what_is_forgotten_twice_has_a_receipt_twice(self, memory):
+        ana, asked = await self.told(memory, "I have epilepsy.", "Forget that.")
+        assert (await ana.forget(asked=asked.id)).rewritten
+        assert (await ana.forget(asked=asked.id)).records == 0
+        assert (await ana.forget(asked="never stored")).records == 0
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Please forget everything I said today.",
+            "Everything I've told you today, please get rid of it.",
+            "Forget this whole conversation.",
+            "Forget this call, I was upset.",
+            "Could you forget what I told you today, it's private?",
+            "Please delete everything from this call.",
+            "Delete this call.",
+        ],
+    )
+    async def test_all_of_a_call_or_of_a_day_goes_if_nothing_else_is_named(self, memory, text):
+        ana, asked = await self.told(memory, *FACTS, text, before=["I have a bad knee.", "I like jazz."])
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == [*FACTS]
+        assert not re.search("Porto|epilepsy|car is red", await recalled(ana, *FACTS))
+        assert (await ana.forget(asked=asked.id)).verified
+        left = str(await ana.export())
+        assert not re.search("Porto|epilepsy|car is red", left)
+        assert "I have a bad knee." in left
+        assert "I like jazz." in left  # said yesterday as well
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Everything I said yesterday, please get rid of it.",
+            "Please forget what I told you yesterday.",
+            "Take what I said yesterday off your system, would you?",
+            "Please forget our last call.",
+            "Delete yesterday's call.",
+        ],
+    )
+    async def test_an_earlier_call_or_day_goes_and_this_one_stays(self, memory, text):
+        ana, asked = await self.told(memory, *FACTS, text, before=["I have a bad knee.", "My ex is Torquil."])
+        assert [t.text for t in await ana.asked_to_forget(asked)] == [
+            "I have a bad knee.",
+            "My ex is Torquil.",
+        ]
+        assert (await ana.forget(asked=asked.id)).verified
+        left = str(await ana.export())
+        assert not re.search("knee|Torquil", left)
+        assert all(fact in left for fact in FACTS)
+
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("Forget what I said today about the car.", ["My car is red."]),
+            ("Forget everything I said today, you can keep the jazz.", [*FACTS[:3]]),
+            ("Forget what I said yesterday.", []),
+            ("Forget what I said for today.", []),
+            ("Forget what I said, I'm away today.", []),
+            ("I have a bad knee. Forget that.", ["I have a bad knee. Forget that."]),
+            ("I snore. Forget that.", ["I snore. Forget that."]),
+            ("My mistake. Forget that.", ["I like jazz."]),
+            ("Tell nobody about this call, and wipe that.", ["I like jazz."]),
+            ("You don't remember this call?", ["I like jazz."]),
+        ],
+    )
+    async def test_a_subject_or_an_exception_or_an_empty_day_is_respected(self, memory, text, meant):
+        ana, asked = await self.told(memory, *FACTS, text)
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == meant
+
+    async def test_a_day_begins_in_the_user_s_time_zone(self, memory):
+        ana = memory.user("ana")
+        await ana.set("time_zone", "Pacific/Auckland")
+        call = await ana.conversation("call")
+        said = [
+            Turn(speaker="user", text="I have epilepsy.", said_at=datetime(2026, 6, 1, 11, tzinfo=UTC)),
+            Turn(speaker="user", text="My car is red.", said_at=datetime(2026, 6, 1, 13, tzinfo=UTC)),
+            Turn(
+                speaker="user", text="Forget all I said today.", said_at=datetime(2026, 6, 1, 14, tzinfo=UTC)
+            ),
+        ]
+        *_, asked = await call.append(*said)
+        assert [turn.text for turn in await ana.asked_to_forget(asked)] == ["My car is red."]
 
 
 async def test_a_forget_that_was_cancelled_while_it_was_listed_destroys_nothing_later(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput, Quota, QuotaExceeded, Turn
-from echoic.embedding.lexical import LexicalEmbedder
+from echoic.embedding import LexicalEmbedder
 from echoic.memory.extraction import Add, Fact
 from echoic.memory.guarded_store import Meter
 from echoic.memory.records import CALL_PARTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from echoic.english.lexicon import MONTHS, pattern, source, table
 
@@ -23,6 +23,7 @@ _MAX_CHARACTERS: Final = 2000
 _SEPARATED: Final = pattern("requests.separated")
 _OUT: Final = re.compile(r"\b(?:out|off|away)\b")
 _NEEDS_OUT: Final = frozenset({"take", "cut", "leave", "edit", "toss"})
+_PUT_OUT: Final = re.compile(rf"\b(?:out|off|away){source('requests.after')}|\b{source('requests.place')}")
 _ORDER: Final = pattern("requests.order")
 _SIDE_ORDER: Final = pattern("requests.side_order")
 _NOT_KEEP: Final = pattern("requests.not_keep")
@@ -37,6 +38,18 @@ _TOLD: Final = pattern("requests.told")
 _RECORDS: Final = pattern("requests.records")
 _PRIVATE: Final = pattern("requests.private")
 _REGRET: Final = pattern("requests.regret")
+_SCRATCH: Final = re.compile(
+    # "the phone rings, ignore that" is no request
+    r"^(?:(?:please|oh|no|wait|sorry|actually|and|so|well|ok|okay|just|(?:can|could|would|will) you)[, ]+)*"
+    rf"{source('requests.scratch')}(?:, (?:please|thanks))?$"
+)
+_WHAT_WAS_SAID: Final = re.compile(rf"\bwhat {source('requests.i_said')}\b")
+_CALL: Final = re.compile(
+    rf"^\s*(?:of |about )?{source('requests.call')}(?:{source('requests.after')}|{source('requests.then')})"
+)
+_WHOLE_CALL: Final = re.compile(rf"\b{source('requests.call')}\b")
+_ALL_SAID: Final = re.compile(rf"\b{source('requests.said')}\b")
+_PLACE: Final = re.compile(rf"\b{source('requests.place')}")
 _INFORMATION: Final = pattern("requests.information")
 _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
@@ -105,6 +118,10 @@ class ForgetRequest:
     """Whether it refers to what is said next."""
     named_before: bool = False
     """Whether it names its object and then refers to it: "about my landlord, forget that"."""
+    of_all: Literal["call", "call before", "said"] | None = None
+    """Whether its object may be all of a call, or all that was said at a time: if `beside` names no other."""
+    beside: str = ""
+    """The words of `topic` without that object, but with its time."""
 
 
 def asks_off_the_record(text: str) -> bool:
@@ -189,6 +206,10 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
             spared.append(said)
     near = range(max(0, first - _BEFORE), first)
     whole = " . ".join(lows)
+    # "you don't remember this call?" and "tell nobody of this call, and wipe the log" erase none
+    orders = [found["object"] for at in asked for found in _ORDER.finditer(lows[at])]
+    of_call = any(_CALL.match(what) for what in orders)
+    of_all, beside = _all_of(" . ".join(_low(_without(said, names)) for said in topic), of_call=of_call)
     return ForgetRequest(
         asking=tuple(spans[at] for at in asked),
         topic=tuple(_without(said, names) for said in topic),
@@ -200,7 +221,22 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         named_before=any(_NAMED_BEFORE.match(lows[at]) for at in asked),
         ahead=any(_AHEAD.search(lows[at]) for at in asked),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
+        of_all=of_all,
+        beside=beside,
     )
+
+
+def _all_of(topic: str, *, of_call: bool) -> tuple[Literal["call", "call before", "said"] | None, str]:
+    """What `topic` (lower case) may want all of, and the words beside it; `of_call`: it erases a call."""
+    call = _WHOLE_CALL.search(topic) if of_call else None
+    found = call or _ALL_SAID.search(topic)
+    if found is None:
+        return None, topic
+    what: Literal["call", "call before", "said"] = "said"
+    if call is not None:
+        what = "call before" if call["before"] else "call"
+    day = call["day"] or "" if call is not None else ""
+    return what, _PLACE.sub(" ", f"{topic[: found.start()]} {day} {topic[found.end() :]}")
 
 
 def _names_again(low: str) -> bool:
@@ -228,7 +264,7 @@ def _asks(low: str, whole: str) -> bool:
     # "I told you, cancel it" is about an order: verbs with other uses need a file, a secret or a regret
     noted = any(sign.search(whole) for sign in (_RECORDS, _PRIVATE, _REGRET))
     memory = noted or _TOLD.search(whole) is not None
-    if any(pattern.search(low) for pattern in (_COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
+    if any(pattern.search(low) for pattern in (_SCRATCH, _COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
         return True
     if memory and (_WANTED_GONE.search(low) or _SHOULD_NOT.search(low)):
         return True
@@ -266,12 +302,16 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> b
         return False
     own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
     known = own and bool(_INFORMATION.search(what))
-    if verb in _OF_MEMORY or verb.endswith((" out", " off")):
-        return known or pointed or clause or memory or bool(_JUST_SAID.search(low))
-    if _STRONG.fullmatch(verb):
-        return known or pointed or clause or memory
+    call = bool(_CALL.match(what))
+    # "cancel what I said, make it two" changes an order, and so does "take what I said off the order"
+    said = (pointed or clause) and _WHAT_WAS_SAID.search(low) is not None
+    if said and verb != "cancel" and (verb not in _NEEDS_OUT or _PUT_OUT.search(low)):
+        return True
+    of_memory = verb in _OF_MEMORY or verb.endswith((" out", " off"))
+    if of_memory or _STRONG.fullmatch(verb):
+        return known or pointed or clause or call or memory or (of_memory and bool(_JUST_SAID.search(low)))
     if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
-        return known or clause or noted or (memory and pointed)
+        return known or clause or call or noted or (memory and pointed)
     return (known and verb in {"bin", "lose"}) or (
         noted and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
     )
@@ -283,7 +323,7 @@ def _forgets(what: str, *, memory: bool, led: bool) -> bool:
         return memory or led
     if re.match(r"of (?:the|my|that|what|him|her|his)\b", bare):
         return True
-    if _OWN.match(what) and (memory or _INFORMATION.search(what)):
+    if _CALL.match(what) or (_OWN.match(what) and (memory or _INFORMATION.search(what))):
         return True
     return bool(
         _LAST.match(what)

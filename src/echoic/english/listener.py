@@ -19,7 +19,7 @@ from typing import Final
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
-from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, table, words
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
@@ -53,6 +53,8 @@ _FORGET: Final = pattern("requests.forget")
 _DELETE: Final = pattern("requests.delete")
 _ALL: Final = pattern("requests.all")
 _SCRATCH: Final = re.compile(r"(?:please )?(?:scratch|strike) that $")
+# "The phone rings, ignore that" takes nothing back: these are a sentence by themselves.
+_IGNORE: Final = re.compile(rf"(?:(?:please|just|can you|could you) )?{source('requests.scratch')} $")
 _HUSH: Final = pattern("requests.hush")
 _HABIT: Final = pattern("requests.habit")
 _OFTEN: Final = frozenset("always just then often still".split())
@@ -385,7 +387,8 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
 
     With the word where it ends, or where the clause begins.
     """
-    if said.match(_SCRATCH, at):
+    ignored = said.match(_IGNORE, at) and all(said.low(before) in CONNECTING for before in range(at))
+    if ignored or said.match(_SCRATCH, at):
         return "all", len(said)
     asked = said.match(_FORGET, at) or said.match(_DELETE, at)
     start = said.at[asked.end()] if asked else len(said)

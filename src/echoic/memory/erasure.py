@@ -283,7 +283,7 @@ class Erasing:
         for name in names:
             more, turns = await named(self._parts.store, self._scope, checked_name(name, "id"))
             memories, whole = [*memories, *more], [*whole, *turns]
-        meant = await self._meant(asked)
+        meant = _something(await self._meant(asked))
         memories += [*meant.memories, *said_by(meant)]
         if memories or whole or meant.spans:
             # before the erasure: a worker that learns from these turns must read again
@@ -357,8 +357,11 @@ class Erasing:
         """What the request in a turn refers to."""
         store, scope = self._parts.store, self._scope
         records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
-        found = await reached(store, scope, turn_of(records[0])) if records else None
-        return found or Targets()
+        if not records:
+            return Targets()
+        turn = turn_of(records[0])
+        # once it is forgotten it has no words that ask: forgotten again, nothing is left
+        return await reached(store, scope, turn) or Targets(nothing=FORGOTTEN not in turn.heard_text)
 
     async def _learned_in(self, conversation: str) -> int:
         """How many memories were learned in a conversation."""
@@ -430,6 +433,16 @@ class Erasing:
         return chosen + [
             record for record in read if record.id == progress_id(record.key or "", conversation)
         ]
+
+
+def _something(meant: Targets) -> Targets:
+    """`meant`; InvalidInput if it is nothing, since a receipt would say that all of it is gone."""
+    if meant.nothing:
+        raise InvalidInput(
+            "nothing is found that this turn asks to forget: ask the user what they mean, or give a key or "
+            "an id; without arguments all of the user is forgotten"
+        )
+    return meant
 
 
 def _drops(records: Iterable[Record]) -> list[Drop]:

@@ -2,8 +2,9 @@
 
 The rarest words of the request are looked up in everything the user said, with a high bar: a sentence is a
 target if it, its turn or the question before it contains enough of them. A request that only points back
-("rub that out") refers to what was said last. What an agent repeated of a target is a target too. If many
-turns match about equally well, the request is ambiguous and nothing changes: ask the user.
+("rub that out") refers to what was said last, and one that names only a call or a time ("what I said
+yesterday") to all of it. What an agent repeated of a target is a target too. If many turns match about
+equally well, the request is ambiguous and nothing changes: ask the user.
 
 Because the rules that read a request may be wrong, its targets are only hidden; `UserMemory.forget(asked=…)`
 destroys them once the user confirms.
@@ -13,19 +14,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from typing import Final
 
-from echoic.english import listen
+from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
 from echoic.memory.extraction.turns import Stretch, hushes, of_user, takes_back
 from echoic.memory.mentions import Span, cut_up, joined, stem_of
+from echoic.memory.profile import remembered_zone
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
 from echoic.ranking.indexing import AGENT, USER
 from echoic.stores.base import Store
-from echoic.text import MARKER, sound
+from echoic.temporal import spans_of_phrase
+from echoic.temporal.expressions import find_expressions
+from echoic.temporal.rules import Calendar, milliseconds
+from echoic.text import FORGOTTEN, MARKER, fold, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
@@ -58,9 +64,23 @@ _REASON: Final = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a part that only gives the reason for the request."""
+_WHY: Final = re.compile(
+    r"(?:it|it's|that|that's|this|because|cause|since|if|thanks|i mean|i don't|i do not|i'd|i'm|i am|i was|"
+    r"i shouldn't|i should not|i regret|i wish)\b",
+    re.IGNORECASE,
+)
+"""The same beside a request for a call or a time: "forget this call, I was upset"."""
+_OF_TIME: Final = re.compile(r"\b(?:for|about|by|regarding|to|until|till|of)(?: the)? $", re.IGNORECASE)
+"""Before a time that was spoken of: "what I said for Monday"."""
+_SLIP: Final = frozenset(
+    stem_of(word)[:6]
+    for word in "mistake wrong misspoke joke joking kidding lied lie slip confused changed mind fault".split()
+)
+"""Words of what only takes back: "my mistake, forget that"."""
 _SAID: Final = re.compile(
     r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
 )
+_NOT_TO_KEEP: Final = re.compile(r"n['’]t\b|\b(?:not|never|no need|rather)\b", re.IGNORECASE)
 _ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """Words of a request that a sentence must share, counting its turn and what it answers."""
@@ -103,11 +123,15 @@ class Targets:
     memories: tuple[Memory, ...] = ()
     """Memories learned from these spans, or that say the same."""
     said: tuple[Turn, ...] = ()
-    """The turns of people in `spans`, without that of the request."""
+    """The turns of people in `spans`; that of the request only if nothing was said elsewhere."""
     until: str | None = None
     """The turn after which saying it again stores it again; None: the request's own."""
     unclear: bool = False
     """Whether too much matches, so that the user must be asked."""
+    nothing: bool = False
+    """Whether there is nothing that it refers to, so that nothing may be told to be gone."""
+    of_all: bool = False
+    """Whether it is all of a call or of a time, so that the same words said at another time stay."""
 
 
 @dataclass(slots=True)
@@ -119,22 +143,23 @@ class _SentencePlace:
     stems: frozenset[str]
 
 
-def targets(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    """The targets of the request in `asked`, one of `turns`; None if it has none, or only concerns what was
-    just said.
+def targets(
+    turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory], zone: tzinfo = UTC
+) -> Targets | None:
+    """The targets of the request in `asked`, one of `turns`; None if it has none.
 
-    `turns` are all turns of the user, in spoken order.
+    `turns` are all turns of the user, in spoken order; `zone` is the user's, in which days begin.
     """
     request = forget_request(asked.heard_text)
     place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), None)
-    return None if request is None or place is None else _Search(turns, place, request).found(memories)
+    return None if request is None or place is None else _Search(turns, place, request, zone).found(memories)
 
 
 class _Search:
     """The resolution of one request."""
 
-    def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest) -> None:
-        self._turns, self._place, self._request = turns, place, request
+    def __init__(self, turns: Sequence[Turn], place: int, request: ForgetRequest, zone: tzinfo) -> None:
+        self._turns, self._place, self._request, self._zone = turns, place, request, zone
         self._lines = [line for at, turn in enumerate(turns) for line in _lines(at, turn.heard_text)]
         counts: dict[str, int] = {}
         for line in self._lines:
@@ -162,24 +187,91 @@ class _Search:
         return named
 
     def found(self, memories: Sequence[Memory]) -> Targets:
-        chosen, unclear = self._chosen()
+        all_of_it = self._all_said()
+        chosen, unclear = (all_of_it, False) if all_of_it is not None else self._chosen()
         lines = [*chosen, *self._echoes(chosen)]
+        if all_of_it is not None and self._request.of_all != "said":
+            # a call is also what the agent said in it
+            talks = {self._turns[line.place].conversation for line in chosen}
+            lines += [line for line in self._lines if self._is_agents(line, talks) and line not in lines]
         spans: dict[str, list[Span]] = {}
         for line in [*lines, *self._own(chosen)]:
             spans.setdefault(self._turns[line.place].id, []).append(line.span)
         if not chosen:
             spans = {name: joined(where) for name, where in spans.items()}
-            return Targets(memories=self._memories(memories, [], unclear), unclear=unclear, spans=spans)
-        said = dict.fromkeys(line.place for line in chosen if line.place != self._place)
+            said_alike = self._memories(memories, [], unclear)
+            # "don't keep that I snore" holds itself what it means
+            itself = _NOT_TO_KEEP.search(self._turns[self._place].heard_text) is not None
+            itself = itself or any(not self._asks(line) for line in self._own(chosen))
+            nothing = not said_alike and not itself
+            return Targets(memories=said_alike, unclear=unclear, spans=spans, nothing=nothing)
+        places = dict.fromkeys(line.place for line in chosen)
+        said = [at for at in places if at != self._place] or list(places)
+        learned = self._memories(memories, lines, unclear)
+        if all_of_it is not None:
+            told = {self._turns[line.place].id for line in lines}
+            # what another call told as well stays
+            learned = tuple(memory for memory in memories if memory.source and told >= {*memory.source})
         return Targets(
             spans={name: joined(where) for name, where in spans.items()},
-            memories=self._memories(memories, lines, unclear),
+            memories=learned,
+            of_all=all_of_it is not None,
             said=tuple(self._turns[at] for at in said),
             until=self._turns[max(said)].id if said and self._request.ahead else None,
             unclear=unclear,
         )
 
     # -- what is meant
+
+    def _all_said(self) -> list[_SentencePlace] | None:
+        """What the user said in the call or at the time that is the request's whole object; None if it names
+        something else, such as a subject.
+        """
+        beside = self._beside() if self._request.of_all is not None else None
+        if beside is None:
+            return None
+        asked = self._turns[self._place]
+        ranges = spans_of_phrase(f"I said {beside}", asked.said_at, self._zone).ranges
+        talk = asked.conversation
+        if self._request.of_all == "call before" and not ranges:
+            others = (turn.conversation for turn in reversed(self._turns[: self._place]))
+            talk = next((other for other in others if other != talk), "")
+        elif self._request.of_all == "said" and not ranges:
+            return None
+        return [
+            line
+            for line in self._lines
+            if (line.place < self._place or (line.place == self._place and self._is_before(line)))
+            and self._turns[line.place].speaker == USER
+            and (self._is_within(line, ranges) if ranges else self._turns[line.place].conversation == talk)
+            and line.stems
+            and not line.stems & self._spared - _EMPTY
+        ]
+
+    def _beside(self) -> str | None:
+        """What the request says beside a call or what was said, without its reasons ("I was upset"): only
+        times. None if it names a subject.
+        """
+        calendar = Calendar(self._turns[self._place].said_at, self._zone)
+        parts = [part.strip().partition(" because ")[0] for part in _PART.split(self._request.beside)]
+        parts = [part for part in parts if not _WHY.match(part)]
+        for part in parts:
+            rest = part
+            for time in reversed(find_expressions(part, calendar)):
+                if _OF_TIME.search(part[: time.start]):
+                    return None
+                rest = f"{rest[: time.start]} {rest[time.end :]}"
+            if _stems(rest) - _EMPTY:
+                return None
+        return ". ".join(parts)
+
+    def _is_within(self, line: _SentencePlace, ranges: Sequence[tuple[int, int]]) -> bool:
+        at = milliseconds(self._turns[line.place].said_at)
+        return any(first <= at <= last for first, last in ranges)
+
+    def _is_agents(self, line: _SentencePlace, talks: Collection[str]) -> bool:
+        turn = self._turns[line.place]
+        return line.place < self._place and turn.speaker == AGENT and turn.conversation in talks
 
     def _weights(self, request: ForgetRequest) -> dict[str, float]:
         """The words that identify the target, with their weights."""
@@ -327,15 +419,27 @@ class _Search:
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
         if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
-        own = own if sum(len(line.stems - _EMPTY) for line in own) >= _CLAUSE else []
+        if sum(len(line.stems - _EMPTY) for line in own) < _CLAUSE:
+            own = [line for line in own if line.stems - _EMPTY - _SLIP]
+            # "I have epilepsy. Forget that." means no earlier turn; "I was upset. Forget that." does
+            if any(self._states(line) for line in own):
+                return own
         says = [at for at in self._recent() if self._tells(at)][:1]
         said = [line for line in self._lines if line.place in says and not line.stems & self._spared]
         return [*said, *own]
 
     def _tells(self, at: int) -> bool:
-        """Whether a turn makes a statement: two content words, or one about the speaker."""
+        """Whether a turn makes a statement, or made one: two content words, or one about the speaker."""
+        if FORGOTTEN in self._turns[at].heard_text:
+            return True
         words = len(self._of_turn.get(at, frozenset()) - _EMPTY)
         return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
+
+    def _states(self, line: _SentencePlace) -> bool:
+        """Whether a sentence says something of the speaker, which is no reason for the request."""
+        said = self._turns[line.place].heard_text[slice(*line.span)].strip()
+        reason = _REASON.match(said) or _WHY.match(said) or _SAID.search(said)
+        return _OF_SELF.search(said) is not None and not reason
 
     def _recent(self) -> list[int]:
         """The user's previous turns, latest first."""
@@ -471,8 +575,10 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         if not _asks(asked):
             continue
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
-        memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-        found = _reached(turns, asked, [*memories, *kept])
+        memories = [*(memory_of(record) for record in await scan_all(store, scope, MEMORY)), *kept]
+        if _is_obeyed(asked, memories):
+            continue
+        found = _reached(turns, asked, memories, await _zone(store, scope, asked))
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
@@ -482,25 +588,47 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
 
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
-    """The targets of the request in `asked`; None without one, or if the rules carry it out themselves."""
+    """The targets of the request in `asked`, also if `obey` leaves it to other rules; None without one."""
     if not _asks(asked):
         return None
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-    return _reached(turns, asked, memories)
+    found = _reached(turns, asked, memories, await _zone(store, scope, asked))
+    slots = [one for one in listen(asked.heard_text) if one.retracts]
+    keyed = [one for one in memories if one.valid_from <= asked.said_at and _is_in(one, slots, asked)]
+    if found is None or not keyed:
+        return found
+    sources = {name for one in keyed for name in one.source} - {asked.id}
+    said = tuple(turn for turn in turns if turn.id in sources)
+    # the words of "forget where I live" also fit where somebody else lives: what the slot held is meant
+    own = {name: spans for name, spans in found.spans.items() if name == asked.id}
+    return Targets(spans=own, memories=tuple(keyed), said=said)
 
 
-def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory]) -> Targets | None:
-    if _is_obeyed(asked, memories):
-        return None
+def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:
+    """Whether the request in `asked` empties the slot of `memory`, or denies what it says."""
+    return asked.id not in memory.source and any(
+        slot.key == memory.key and (not slot.text or fold(slot.text) == fold(memory.text)) for slot in slots
+    )
+
+
+async def _zone(store: Store, scope: Scope, asked: Turn) -> tzinfo:
+    request = forget_request(asked.heard_text)
+    named = request is not None and request.of_all is not None
+    return (await remembered_zone(store, scope) if named else None) or UTC
+
+
+def _reached(turns: Sequence[Turn], asked: Turn, memories: Sequence[Memory], zone: tzinfo) -> Targets | None:
     request = forget_request(asked.heard_text)
     if request is None or not request.ahead:
         memories = [memory for memory in memories if memory.valid_from <= asked.said_at]
-    return targets(turns, asked, memories)
+    return targets(turns, asked, memories, zone)
 
 
 def said_by(found: Targets) -> list[Memory]:
     """The target sentences as memories, to find where they were repeated."""
+    if found.of_all:
+        return []
     return [
         Memory(id="", text=turn.heard_text[first:last].strip(), valid_from=turn.said_at, source=(turn.id,))
         for turn in found.said

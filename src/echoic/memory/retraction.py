@@ -41,7 +41,8 @@ from echoic.text import TAKEN_BACK, fold, visible
 from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
-    r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|wip|drop|no longer|won't)"
+    r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|scrap that|ignore|"
+    r"take (?:that|it) back|wip|drop|no longer|won't)"
 )
 
 

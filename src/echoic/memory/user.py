@@ -620,7 +620,8 @@ class UserMemory:
                 from it alone.
             asked: the id of a turn in which the user asked to forget something ("rub out what I said about my
                 knee"). Recall hides it as soon as the turn is read; since the rules that read the request may
-                be wrong, only this call destroys it, once the user confirmed.
+                be wrong, only this call destroys it, once the user confirmed. It is what `asked_to_forget`
+                returns.
             learned_from: ids of turns, stored or not, such as those of a call that must not be kept: what was
                 learned from them alone. A key they corrected is retracted.
             since: everything said or stored then (aware) or later, with what was learned from that alone.
@@ -629,7 +630,7 @@ class UserMemory:
         Raises:
             NotAllowed: the user's data is on hold (`hold`), or the level of this handle is too low.
             InvalidInput: `id`, `asked`, `learned_from` or a span is combined with another argument, or is not
-                valid.
+                valid; or the turn `asked` refers to nothing, so that the user must be asked.
         """
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held
@@ -705,7 +706,8 @@ class UserMemory:
     async def asked_to_forget(self, turn: Turn) -> list[Turn] | None:
         """The turns that a request to forget in `turn` refers to; None if it has no such request.
 
-        Changes nothing. An empty list means that the request is ambiguous: ask the user what they mean.
+        Changes nothing. An empty list means that the request is ambiguous: ask the user what they mean. A
+        request to forget everything refers to no turns: `forget()` carries it out.
         """
         from echoic.memory.forget_targets import reached
 

@@ -6,7 +6,16 @@ import pytest
 
 import echoic
 from echoic.errors import EmbedderUnavailable, StoreUnavailable
-from echoic.memory.keyless import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN, KeylessAgent
+from echoic.memory.keyless import (
+    ASK_NAME,
+    CONFIRM_ERASURE,
+    CONFIRM_FORGETTING,
+    NOT_LOOKED,
+    NOTHING_LIKE_IT,
+    UNCLEAR,
+    UNKNOWN,
+    KeylessAgent,
+)
 from echoic.types import Turn
 
 
@@ -291,6 +300,51 @@ async def test_forgetting_what_is_not_known_changes_nothing(talk):
     assert reply.retracted == ()
     assert "nothing like that" in reply.text
     assert (await talk.memory.get("home")).text == "Oslo"
+
+
+async def test_what_no_rule_has_a_key_for_is_taken_back_if_it_was_said_alone(talk):
+    await talk.say("I'm saving up for a narrowboat")
+    await talk.say("I love jazz")
+    reply = await talk.say("Actually forget about the narrowboat, would you?")
+    assert "no longer go by that" in reply.text
+    assert (await talk.say("What am I saving up for?")).text == UNKNOWN
+    assert (await talk.say("Do I love jazz?")).text == "You love jazz."
+    await talk.say("I have a barge. I live in Oslo.")
+    assert (await talk.say("Forget the barge")).text == UNCLEAR
+    assert (await talk.memory.get("home")).text == "Oslo"
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("I have epilepsy", "Forget that."),
+        ("I love jazz", "Forget that."),
+        ("I live in Oslo", "Please forget where I live"),
+        ("I have epilepsy", "Please forget everything I said today."),
+    ],
+)
+async def test_what_is_taken_back_is_erased_for_good_once_it_is_confirmed(talk, told, asked):
+    await talk.say(told)
+    assert (await talk.say(asked)).text.endswith(CONFIRM_FORGETTING)
+    assert (await talk.say("Yes")).receipt.rewritten
+    assert told not in str(await talk.memory.export())
+
+
+async def test_what_is_said_beside_a_request_to_forget_is_still_read_back(talk):
+    await talk.say("I live in Oslo and I love jazz")
+    reply = await talk.say("Please forget where I live. My name is Bob.")
+    assert reply.text.startswith("Nice to meet you, Bob. All right, I no longer go by that")
+    assert reply.text.endswith(CONFIRM_FORGETTING)
+
+
+async def test_what_was_forgotten_before_it_is_confirmed_is_not_told_to_be_erased(talk):
+    await talk.say("I had a stroke")
+    heard = (await talk.say("I have epilepsy")).heard
+    await talk.say("Forget that.")
+    await talk.memory.forget(id=heard.id)
+    reply = await talk.say("Yes")
+    assert (reply.receipt, reply.text) == (None, NOTHING_LIKE_IT)
+    assert "stroke" in str(await talk.memory.export())
 
 
 async def test_erasing_everything_is_asked_back_and_then_done_with_a_receipt(talk):

@@ -44,7 +44,7 @@ from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_
 from echoic.memory.retraction import hide_taken_back
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
-from echoic.text.analysis import TAKEN_BACK
+from echoic.text import TAKEN_BACK
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"

@@ -87,8 +87,8 @@ RECENT: Final = 2
 
 # Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
-    r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|remember|save|store|record|keep|write|note"
-    r"|memori[sz]e|between"
+    r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|scrap|ignore|remember|save|store|record|keep"
+    r"|write|note|memori[sz]e|between|take (?:that|it) back|put (?:this|that|any)"
 )
 # Stands for any earlier statement: the rules retract it exactly when they would retract that.
 _ANYTHING: Final = SelfStatement(

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from echoic.english import listen
+from echoic.english.sentences import sentences
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
+from echoic.memory.forget_targets import MAX_TURNS
 from echoic.memory.keyless.intents import (
     Intent,
     QuestionSubject,
@@ -129,6 +131,29 @@ def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
     return None
 
 
+def unkeyed(what: str, hits: Iterable[Hit], *, holding: Iterable[Memory]) -> list[Hit] | None:
+    """The user's own memories without a key, and turns, that contain every word of `what`.
+
+    None: one of these turns says something else as well, perhaps one of `holding`, the current memories.
+    """
+    words = content_stems(what)
+    found = [
+        hit
+        for hit in (each for found in hits for each in found.apart())
+        if hit.scope.user
+        and words
+        and words <= content_stems(_all_of(hit))
+        and _quotable(hit, _heard_in(hit))
+    ]
+    cited = {name for memory in holding if memory.key is not None for name in memory.source}
+    mixed = [hit for hit in found if hit.turn and (hit.turn.id in cited or len(sentences(hit.text)) > 1)]
+    return None if mixed else found
+
+
+def _heard_in(hit: Hit) -> set[tuple[str | None, str]]:
+    return {(item.key, item.text.casefold()) for item in listen(hit.text, []) if not item.retracts}
+
+
 def _quotable(hit: Hit, held: set[tuple[str | None, str]]) -> bool:
     if hit.memory is not None:
         return hit.memory.current
@@ -185,6 +210,9 @@ CONFIRM_ERASURE: Final = (
 KEPT: Final = "All right, I keep everything."
 CONFIRM_FORGETTING: Final = "Shall I erase it for good?"
 """The question that ends a reply once a memory was hidden at the user's request."""
+NOTHING_LIKE_IT: Final = "I find nothing like that to take back."
+NO_LONGER: Final = "All right, I no longer go by that"
+IN_HISTORY: Final = "It stays in your history, where only you can see it."
 HIDDEN: Final = "All right. I don't go by it any more, and it stays in your history."
 UNCLEAR: Final = (
     "I'm not sure what I should forget. Say in a few words what it was about, or when you told me."
@@ -318,7 +346,9 @@ class KeylessAgent:
         if intent.courtesy is not None and not told:
             return replace(reply, text=await self._courtesy(intent.courtesy))
         if (forgotten := await self._hidden(reply, told, named=intent.forget is not None)) is not None:
-            return replace(reply, text=forgotten)
+            # without a value that was corrected: it may be what is to be forgotten
+            kept = learned_in_words(TurnChanges(stored=learned.stored, known=learned.known))
+            return replace(reply, text=f"{kept} {forgotten}".strip())
         if intent.question is not None:
             return await self._answer(reply, told, intent.question, steps)
         if intent.forget is not None and not told:
@@ -364,10 +394,7 @@ class KeylessAgent:
         if not meant:
             return UNCLEAR
         turns = "one turn" if len(meant) == 1 else f"{len(meant)} turns"
-        return (
-            f"All right, I no longer go by that: you said it in {turns}. It stays in your history, where "
-            f"only you can see it. {CONFIRM_FORGETTING}"
-        )
+        return f"{NO_LONGER}: you said it in {turns}. {IN_HISTORY} {CONFIRM_FORGETTING}"
 
     async def _asked_to_forget(self, conversation: OpenConversation) -> Turn | None:
         """The user's turn whose request awaits confirmation; None unless the caller heard that question."""
@@ -380,7 +407,12 @@ class KeylessAgent:
     async def _forget(self, conversation: OpenConversation, steps: Steps, asked: Turn, text: str) -> Reply:
         """Destroy what was asked for, now that the user has confirmed."""
         with steps.step("forget"):
-            receipt = await self._memory.forget(asked=asked.id)
+            try:
+                receipt = await self._memory.forget(asked=asked.id)
+            except InvalidInput:  # forgotten meanwhile in another way: nothing is left to be erased
+                return await self._answered(
+                    conversation, steps, Reply(text=NOTHING_LIKE_IT, timings={}), text
+                )
         reply = Reply(text=receipt_in_words(receipt), receipt=receipt, timings=steps.timings_ms)
         return await self._answered(conversation, steps, reply, text)
 
@@ -389,11 +421,20 @@ class KeylessAgent:
         recall = await self._recall(what, reply.heard, steps, min_relevance=0)  # it must contain every word
         memory = covering(what, recall.hits)
         if memory is None or memory.key is None:
-            return replace(reply, text="I find nothing like that to take back.", query=what, recall=recall)
+            return replace(reply, text=await self._hide_unkeyed(what, recall), query=what, recall=recall)
         with steps.step("delete"):
             await self._memory.delete(memory.key)
         told = learned_in_words(TurnChanges(retracted=(memory,)))
         return replace(reply, text=told, retracted=(memory,), query=what, recall=recall)
+
+    async def _hide_unkeyed(self, what: str, recall: Recall) -> str:
+        found = unkeyed(what, recall.hits, holding=await self._memory.facts())
+        if found is None or len(found) > MAX_TURNS:
+            return UNCLEAR
+        for hit in found:
+            named = hit.memory or hit.turn
+            await self._memory.delete(id=named.id if named else "")
+        return f"{NO_LONGER}. {IN_HISTORY}" if found else NOTHING_LIKE_IT
 
     async def _recall(
         self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None

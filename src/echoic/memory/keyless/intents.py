@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from echoic.english import listen
+from echoic.english.lexicon import source
 from echoic.english.names import stated
 from echoic.english.phrases import slug
 from echoic.english.sentences import Sentence, sentences
@@ -24,19 +25,22 @@ from echoic.memory.user import UserMemory
 from echoic.text import fold
 from echoic.types import Memory, Receipt, Turn
 
-_POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
+_POLITE: Final = (
+    r"(?:(?:please|ok|okay|well|so|and|hey|now|actually|also|oh|sorry|can you|could you|would you"
+    r"|will you|i want you to|i'd like you to|i need you to) )*"
+)
 _ERASE: Final = re.compile(
     rf"^{_POLITE}(?:forget|delete|erase|wipe|remove) "
     r"(?:me$|me (?:please|completely|entirely)|all (?:of )?(?:my|the) (?:data|memories|information)"
-    r"|(?:absolutely )?everything(?: (?:that )?(?:you|i) (?:know|have|said|told you|remember|keep))?"
-    r"(?: (?:about|of) me)?(?: please)?$"
-    r"|all (?:you know|about me)|my (?:data|memory|memories)$)"
+    rf"|{source('requests.all_told')}$|all about me|my (?:data|memory|memories)$)"
 )
 # "Remove the onions" is about an order: verbs but "forget" need a word for something that is remembered.
 _FORGET: Final = re.compile(
     rf"^{_POLITE}(?:forget (?!(?:about )?it\b|that$)"
     r"|(?:delete|erase|remove) (?=.*\b(?:memory|memories|records?|notes?|what (?:you|i)|numbers?|address|name"
-    r"|birthday|age|e-?mail|codes?|password|hours|details|allerg(?:y|ies))\b))(?:about |that )?(?P<what>.+)"
+    r"|birthday|age|e-?mail|codes?|password|hours|details|allerg(?:y|ies))\b))(?:about |that )?(?P<what>.+?)"
+    # a tag asks nothing: "forget about the boat, would you?"
+    r"(?: (?:would|could|can|will) you)?(?: please)?$"
 )
 # The whole utterance, since it may end a memory: "ok, I live in Rome" and "forget it" confirm nothing.
 _YES: Final = re.compile(
