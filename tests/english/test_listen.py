@@ -357,6 +357,12 @@ def test_a_statement_may_follow_a_short_answer(said, kept, texts):
     assert texts(said) == kept
 
 
+@pytest.mark.parametrize("said", ["These days my home's in Jersey.", "Our place is in Jersey."])
+def test_where_a_home_is_is_read_contracted_too(said, texts):
+    assert texts(said) == {"home": "Jersey"}
+    assert texts("My home's in a mess.") == {}
+
+
 @pytest.mark.parametrize("said", ["I live in Leeds, scratch that please.", "I live in Leeds, no wait."])
 def test_what_is_given_up_politely_is_given_up(said):
     assert listen(said) == []
