@@ -408,3 +408,69 @@ async def test_what_corrects_something_else_ends_no_allergy(ana, said):
 async def test_an_answer_to_the_agent_names_no_other_pet(ana):
     await call(ana, "My dog's name is Rex.", ">Is that your husband?", "No, it's Max.")
     assert await known(ana) == {"pet:rex": "Rex"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("I'm allergic to codeine.", "Not codeine, tramadol."), {"allergy:tramadol": "tramadol"}),
+        (("I'm allergic to codeine.", "not codeine it's tramadol"), {"allergy:tramadol": "tramadol"}),
+        (
+            (
+                "I'm allergic to codeine.",
+                ">Codeine?",
+                "Hang on, not codeine, it's tramadol that gives me a rash.",
+            ),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (
+            (
+                "I'm allergic to codeine.",
+                ">So you're allergic to codeine.",
+                "It's not codeine, it's tramadol.",
+            ),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (
+            ("My birthday is the fourth of May.", "Sorry, I said May, it's the fourth of March."),
+            {"birthday": "March 4"},
+        ),
+        (
+            ("My birthday is the fourth of May.", "Not the fourth of May, the fifth of May."),
+            {"birthday": "May 5"},
+        ),
+        (
+            ("I'm allergic to codeine.", "Sorry, I said codeine, I meant tramadol."),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (("I live in Leeds.", "Not Leeds, York."), {"home": "York"}),
+        (("I live in Leeds.", "It's York, not Leeds."), {"home": "York"}),
+        (("My name is Paul.", "Not Paul, Paula."), {"user_name": "Paula"}),
+        (("My rabbit's called Clover.", "Not Clover, Hyacinth."), {"pet:hyacinth": "Hyacinth"}),
+    ],
+)
+async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I'm allergic to codeine.", ("Not just codeine, tramadol too.",)),
+        ("I'm allergic to codeine.", ("Not codeine tablets, the syrup.",)),
+        ("I'm allergic to codeine.", ("Not codeine, thanks.",)),
+        ("I'm allergic to codeine.", ("I said codeine, not tramadol.",)),
+        ("I'm allergic to codeine.", ("I said codeine, it's anaphylaxis.",)),
+        ("I'm allergic to codeine.", (">Would you like some codeine?", "Not codeine, paracetamol.")),
+        ("I'm allergic to codeine.", (">I can give you codeine for that.", "Not codeine, paracetamol.")),
+        ("I'm allergic to codeine.", ("I want something for the pain. Not codeine, paracetamol.",)),
+        ("I'm allergic to codeine.", ("Actually it's lasagne that I ordered.",)),
+        ("I live in Leeds.", ("Not Leeds, Dave.",)),
+        ("I live in Leeds.", ("Sorry, I said Leeds, I want a taxi to York.",)),
+        ("I live in Leeds.", ("Not Leeds, please.",)),
+    ],
+)
+async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first, then, texts):
+    await call(ana, first, *then)
+    assert await known(ana) == texts(first)

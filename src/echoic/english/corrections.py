@@ -70,6 +70,8 @@ def repaired(said: Sentence) -> Sentence:
             continue
         if match["turned"] and not said.line.endswith(_AS_OF_NOW):
             continue
+        if match.group().startswith("i mean") and (said.low(start - 3), said.low(start - 2)) == ("i", "said"):
+            continue  # "sorry, I said codeine, I meant tramadol" corrects what was said before
         tokens = _put_right(said, start, end, weak=bool(match["weak"] or match["turned"]))
         if tokens:
             return replace(said, tokens=tokens)
@@ -170,6 +172,9 @@ def _kind(token: Token) -> str:
 # "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
 _CORRECTING: Final = pattern("corrections.correcting")
 _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
+# "Not codeine, it's tramadol", "sorry, I said May, it's March the fourth".
+_DENYING: Final = pattern("corrections.denying")
+_CONTRASTING: Final = pattern("corrections.contrasting")
 _MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
 # Without one of these ("yeah", "well") the words only go on.
 _FIRM: Final = pattern("corrections.firm")
@@ -230,19 +235,89 @@ def corrected(
     """
     if not previous:
         return None
+    opening = said.match(_DENYING, at)
+    instead = _denied_first(said, opening, previous, since, asked) if opening else None
+    if instead:
+        return instead
     opening = said.match(_CORRECTING, at) or said.match(_CONTRASTED, at)
     if opening is None:
         return None
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        meant, value = _MEANT.search(marks) is not None, said.at[opening.end()]
-        plain = (firm and not _asked_else(old, asked)) or f" not {old.text.lower()} " in said.line
+        value, named = said.at[opening.end()], f" not {old.text.lower()} " in said.line
+        meant = _MEANT.search(marks) is not None or (named and _named_anew(said, value, old))
+        plain = named or (firm and not _asked_else(old, asked))
         repair = _reread(said, value, old, meant=meant, firm=plain)
         denied = repair is not None and _denies(said, repair.end, old)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
+
+
+def _denied_first(
+    said: Sentence, opening: re.Match[str], previous: Sequence[SelfStatement], since: str, asked: str
+) -> Repair | None:
+    """The value behind the one that `opening` denies: "not codeine, tramadol"."""
+    first = said.at[opening.end()]
+    for old in reversed(previous[-_REACH:]):
+        end = None if old.retracts or not old.text else _named_at(said, first, old)
+        if end is None or (old.key.startswith("allergy:") and not _just_said(old, since, asked)):
+            continue
+        led = said.match(_CONTRASTING, end)
+        value = said.at.get(led.end(), end) if led else end
+        marks = f"{opening['marks']}{led.group() if led else ''}"
+        # "not codeine tablets"; "I said codeine, it's anaphylaxis" insists on what was said
+        if not (said.gap(end) or value > end) or (opening["said"] and not _FIRM.search(marks)):
+            continue
+        meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
+        repair = _reread(said, value, old, meant=meant, firm=True, denied=True)
+        if repair and repair.heard[-1].text != old.text and not _spoken_of(old.key, since):
+            return repair
+    return None
+
+
+def _named_at(said: Sentence, at: int, old: SelfStatement) -> int | None:
+    """The word behind the value of `old`, or a part of it, if that is named at `at`: "May" of "May 4"."""
+    slot = old.key.partition(":")[0]
+    reader = VALUES.get(slot)
+    whole = reader(said, at) if reader and at < len(said) else None
+    if whole and fold(old.text).startswith(fold(whole.text)):
+        return whole.end
+    own = set(re.findall(r"\w[\w'-]*", fold(old.text))) - (FUNCTION - _MONTHS)
+    end = at
+    while end < len(said) and said.low(end) in own and (end == at or not said.gap(end)):
+        end += 1
+    return end if end > at else None
+
+
+def _named_anew(said: Sentence, at: int, old: SelfStatement) -> bool:
+    """Whether the word at `at` is written as a name and calls nobody: "not Leeds, York"."""
+    if not said.cased or at >= len(said) or not said.tokens[at].capital or _aside(said.low(at)):
+        return False
+    named = old.key.startswith(("child:", "pet:")) or old.key.endswith("_name")
+    return old.key.partition(":")[0] not in {"allergy", "preference"} and (named or said.low(at) not in GIVEN)
+
+
+def _before_relative(said: Sentence, at: int) -> Sentence:
+    """`said` up to a relative clause behind the value at `at`: "it's tramadol that gives me a rash"."""
+    end = next((end for end in range(at + 1, min(len(said), at + 6)) if said.low(end) == "that"), len(said))
+    return replace(said, tokens=said.tokens[:end])
+
+
+def _just_said(old: SelfStatement, since: str, asked: str) -> bool:
+    """Whether nothing but a repetition of `old` came between.
+
+    After "shall I give you codeine?", "not codeine, paracetamol" ends no allergy.
+    """
+    repeated = len(old.text.split()) + 1
+    return not any(sentences(since)) and all(
+        "allerg" in said.line
+        or _READ_BACK.search(said.line)
+        or len(said) <= repeated
+        or not (said.question or fold(old.text) in said.line)
+        for said in sentences(asked)
+    )
 
 
 def _spoken_of(key: str, since: str) -> bool:
@@ -345,8 +420,14 @@ def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> l
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
-def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool) -> Repair | None:
-    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy."""
+def _reread(
+    said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool, denied: bool = False
+) -> Repair | None:
+    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy.
+
+    `denied`: `old` was denied before: "not codeine, it's tramadol that …".
+    """
+    said = _before_relative(said, at) if denied else said
     slot, _, item = old.key.partition(":")
     if item and slot in {"child", "pet"}:
         return _other_name(said, at, old, meant=meant) if meant or firm else None
