@@ -474,3 +474,23 @@ async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, 
 async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first, then, texts):
     await call(ana, first, *then)
     assert await known(ana) == texts(first)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [
+        ("My birthday is the fourth of May 1961.", "No, it's the fourth of March.", "March 4, 1961"),
+        ("My birthday is the fourth of May 1961.", "No, the fourth of May 1962.", "May 4, 1962"),
+        ("My birthday is the fourth of May.", "No, it's the fourth of March.", "March 4"),
+        ("My mobile is 07700 900 118.", "No, one one nine at the end.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, it ends in one one nine.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, it ends one one nine.", "07700900119"),
+        ("My mobile is 07700 900 118.", "Sorry, nineteen on the end.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, nineteen.", "07700900118"),
+        ("My mobile is 07700 900 118.", "No, it ends six thirty.", "07700900118"),
+        ("My mobile is 07700 900 118.", "No, one one nine at the end of the month.", "07700900118"),
+    ],
+)
+async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
+    await call(ana, first, then)
+    assert list((await known(ana)).values()) == [left]

@@ -53,6 +53,10 @@ _NO_VALUE: Final = frozenset("to about".split())
 _PAUSE: Final = pattern("corrections.pause")
 _ASIDE: Final = words("corrections.aside")
 _THINGS_IN_LY: Final = frozenset("jelly lily holly fly family".split())
+_ENDS_IN: Final = pattern("corrections.ends_in")
+_AT_THE_END: Final = re.compile(r"(?:at|on) the end ")
+_YEAR: Final = re.compile(r"\b(?:19|20)[0-9]{2}$")
+_YEARLESS: Final = re.compile(r"[A-Z][a-z]+ [0-9]{1,2}")
 _LAST_DIGITS: Final = 3
 """The most digits that correct the last digits of a longer number."""
 _MOST_INSTEAD: Final = 3
@@ -438,6 +442,8 @@ def _reread(
     found = reader(said, at) if reader and at < len(said) else None
     if found is None and slot.endswith("phone"):
         found = _last_digits(said, at, old.text)
+    if found and slot == "birthday" and not old.retracts:
+        found = _in_same_year(found, old.text)
     if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
         return None
     if slot in SLOTS:
@@ -504,11 +510,29 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
-    """`old` with its last digits corrected: "… one two three four, sorry, one two three five"."""
-    run = spoken_values.digits(said, at)
-    if run is None or not 3 <= len(run.text) < len(old):
+    """`old` with its last digits corrected: "… one two three four, sorry, one two three five".
+
+    Fewer than three digits only if they are said to be the last: "four five at the end", "it ends in 45".
+    """
+    lead = said.match(_ENDS_IN, at)
+    start = said.at[lead.end()] if lead else at
+    run = spoken_values.digits(said, start)
+    if run is None:
         return None
-    return Value(old[: -len(run.text)] + run.text, run.end)
+    behind = said.match(_AT_THE_END, run.end)
+    end = said.at[behind.end()] if behind else run.end
+    # "it ends six thirty" is a time
+    one_by_one = run.end - start in {1, len(run.text)}
+    last = behind or (lead and (lead["in"] or one_by_one))
+    if (lead and not last) or not (1 if last else 3) <= len(run.text) < len(old):
+        return None
+    return Value(old[: -len(run.text)] + run.text, end)
+
+
+def _in_same_year(new: Value, old: str) -> Value:
+    """A date with the year of the one it corrects, unless it has one: "no, the fourth of March"."""
+    born = _YEAR.search(old)
+    return Value(f"{new.text}, {born.group()}", new.end) if born and _YEARLESS.fullmatch(new.text) else new
 
 
 def _ends(said: Sentence, end: int) -> bool:
