@@ -335,6 +335,7 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "My scan is on the ninth. || They moved my scan to the tenth.",
         "My mum has dementia. || My mum passed away last year.",
         "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
+        "There are four adults in my house. || Two adults, the other two are under eighteen, so not adults.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):

@@ -180,7 +180,8 @@ def may_replace(new: str, old: str) -> bool:
     one, other = Statement(new, "").words, Statement(old, "").words
     if not one or not other:
         return False
-    if _CHANGED.search(" ".join(one)) or _other_number(one, other):
+    line = " ".join(one)
+    if _CHANGED.search(line) or _ENDED.search(line) or _other_number(one, other):
         return True
     return _subject(one) != () and _subject(one) == _subject(other)
 
