@@ -124,6 +124,21 @@ async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "My mobile is 07700 900 118.",
+        "my mobile is oh double seven double oh nine hundred one one eight",
+        "My mobile's 07700900118 and I keep 118 hens.",
+    ],
+)
+async def test_a_telephone_number_is_kept_once_and_gives_way_to_a_new_one(learned_from, text):
+    facts = await learned_from(text, "My new number is 07700 900 555.")
+    assert [memory.text for memory in facts if memory.key == "phone"] == ["07700900555"]
+    assert not [memory for memory in facts if memory.key is None and "mobile" in memory.text]
+    assert any("hens" in memory.text for memory in facts) == ("hens" in text)
+
+
+@pytest.mark.parametrize(
     ("text", "keys"),
     [
         ("I live in Bristol.", ["home"]),

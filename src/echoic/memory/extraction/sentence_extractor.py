@@ -24,6 +24,7 @@ from echoic.english import listen
 from echoic.english.lexicon import DAYS, MONTHS, NUMBERS, source
 from echoic.english.listener import asks_to_remember
 from echoic.english.sentences import sentences
+from echoic.english.spoken_values import PHONE_DIGITS, digits
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -321,10 +322,31 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    words = (word for word in content_words(clause.text) if word.text not in NUMBERS)
+    text, numbers = _without_numbers(clause.text, heard)
+    words = (word for word in content_words(text) if word.text not in NUMBERS)
     told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
-    return not told or len(told & known) >= _HEARD * len(told)
+    return len(told & known) + numbers >= _HEARD * (len(told) + numbers)
+
+
+def _without_numbers(text: str, heard: str) -> tuple[str, int]:
+    """`text` without the telephone numbers of `heard`, and how many there were.
+
+    Such a number is half of what "my mobile is 07700 900 118" says; a small figure may be there by chance.
+    """
+    rest: list[str] = []
+    numbers = 0
+    for said in sentences(text):
+        at = 0
+        while at < len(said):
+            run = digits(said, at)
+            known = run is not None and len(run.text.lstrip("+")) in PHONE_DIGITS and run.text in heard
+            if run and known:
+                numbers += 1
+            else:
+                rest.append(said.tokens[at].text)
+            at = run.end if run and known else at + 1
+    return (" ".join(rest), numbers) if numbers else (text, 0)
 
 
 def _disbelieved(
