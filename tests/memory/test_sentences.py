@@ -421,6 +421,19 @@ class TestClauses:
             ("I feel fine, well, fine enough", ["I feel fine, well, fine enough"]),
             ("I'm thirty eight, thirty nine sorry.", ["I'm thirty nine"]),
             ("I used to eat meat, I'm vegan now.", ["I used to eat meat", "I'm vegan now"]),
+            ("My wife and I are vegetarian.", ["My wife and I are vegetarian"]),
+            ("my older brother and i own a boat", ["my older brother and i own a boat"]),
+            (
+                "My wife Ana and I are vegan, and I have asthma.",
+                ["My wife Ana and I are vegan", "I have asthma"],
+            ),
+            (
+                "I get post about my wheelchair and i have none",
+                ["I get post about my wheelchair", "i have none"],
+            ),
+            ("My address, and I told you twice, is wrong", ["I told you twice, is wrong"]),
+            ("my back hurts and i take tablets", ["my back hurts", "i take tablets"]),
+            ("i love my wife and i live in rome", ["i love my wife", "i live in rome"]),
             ("Yes.", []),
         ],
     )
