@@ -381,6 +381,16 @@ async def test_a_part_of_a_name_does_not_confirm_the_whole(ana):
             {"allergy:amoxicillin": "amoxicillin"},
         ),
         (("I'm allergic to nuts.", "No, it's latex."), {"allergy:latex": "latex"}),
+        (
+            ("My rabbit's called Clover.", ">Clover.", "No, it's Clementine."),
+            {"pet:clementine": "Clementine"},
+        ),
+        (("My rabbit's called Clover.", ">Clover?", "No, Hyacinth."), {"pet:hyacinth": "Hyacinth"}),
+        (
+            ("My favourite author is Barbara Pym.", ">Barbara Pym.", "No, it's Elizabeth Taylor."),
+            {"favourite:author": "Elizabeth Taylor"},
+        ),
+        (("My favourite city is Rome.", "Sorry, it's Venice."), {"favourite:city": "Venice"}),
     ],
 )
 async def test_a_correction_names_another_child_pet_or_allergy(ana, lines, left):
@@ -408,6 +418,25 @@ async def test_what_corrects_something_else_ends_no_allergy(ana, said):
 async def test_an_answer_to_the_agent_names_no_other_pet(ana):
     await call(ana, "My dog's name is Rex.", ">Is that your husband?", "No, it's Max.")
     assert await known(ana) == {"pet:rex": "Rex"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("No, it's Monday.",),
+        ("No, it's Leeds.",),
+        ("No, it's raining.",),
+        ("No, it's May already.",),
+        ("Sorry, Kathryn with a Y.",),
+        ("Sorry, YouTube.",),
+        (">Is Clover with you?", "No, it's Hyacinth."),
+        (">I see an iPhone on the account.", "No, it's Nokia."),
+        ("I'm calling about my phone. No, it's Nokia.",),
+    ],
+)
+async def test_what_corrects_something_else_renames_no_pet(ana, said):
+    await call(ana, "My rabbit's called Clover.", *said)
+    assert await known(ana) == {"pet:clover": "Clover"}
 
 
 @pytest.mark.parametrize(
@@ -467,6 +496,7 @@ async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, 
         ("I'm allergic to codeine.", ("I want something for the pain. Not codeine, paracetamol.",)),
         ("I'm allergic to codeine.", ("Actually it's lasagne that I ordered.",)),
         ("I live in Leeds.", ("Not Leeds, Dave.",)),
+        ("I live in Leeds.", ("Not Leeds, Monday.",)),
         ("I live in Leeds.", ("Sorry, I said Leeds, I want a taxi to York.",)),
         ("I live in Leeds.", ("Not Leeds, please.",)),
     ],

@@ -86,7 +86,7 @@ def _corrected_last(said: Sentence) -> Sentence:
     """`said` with its last value in place of the one before: "I'm thirty eight, thirty nine sorry"."""
     last = len(said) - 1
     at = next((at for at in range(last - 1, 0, -1) if said.gap(at)), 0)
-    if at == 0 or said.low(last) != "sorry" or not _kind(said.tokens[at]):
+    if at == 0 or said.low(last) != "sorry" or not kind_of(said.tokens[at]):
         return said
     tokens = _same_kind(said.tokens[:at], said.tokens[at:last])
     return replace(said, tokens=tokens) if tokens else said
@@ -100,7 +100,7 @@ def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Tok
     if again is not None and (not weak or said.gap(start) or after[0].low in _OPENING):
         gap = before[again].gap
         return (*before[:again], replace(after[0], gap=gap), *after[1:])
-    if _kind(after[0]):
+    if kind_of(after[0]):
         return _same_kind(before, after)
     if again is None and (_aside(after[0].low) or (said.cased and _called(before[-1], after))):
         return None
@@ -139,14 +139,14 @@ def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | Non
 
 def _same_kind(before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[Token, ...] | None:
     """`after` in place of the last number, day or month of `before`, followed by what followed that one."""
-    kind = _kind(after[0])
-    stop = next((at + 1 for at in range(len(before) - 1, -1, -1) if _kind(before[at]) == kind), 0)
+    kind = kind_of(after[0])
+    stop = next((at + 1 for at in range(len(before) - 1, -1, -1) if kind_of(before[at]) == kind), 0)
     start = stop
-    while start > 0 and _kind(before[start - 1]) == kind:
+    while start > 0 and kind_of(before[start - 1]) == kind:
         start -= 1
     if start == stop:
         return None
-    length = next((at for at, token in enumerate(after) if _kind(token) != kind), len(after))
+    length = next((at for at, token in enumerate(after) if kind_of(token) != kind), len(after))
     if _LAST_DIGITS <= length < stop - start:
         start = stop - length
     behind = before[stop:]
@@ -161,7 +161,7 @@ def _alike(one: str, other: str) -> bool:
     return one.removesuffix("s") == other.removesuffix("s")
 
 
-def _kind(token: Token) -> str:
+def kind_of(token: Token) -> str:
     """The kind of value a word is; "" if none."""
     low = token.low
     if any(c.isdigit() for c in low) or all(part in _NUMBER for part in low.split("-")):
@@ -216,6 +216,10 @@ _EXTENSION: Final = 5
 _READ_ALIKE: Final = 0.7
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
+_NOTED: Final = 3
+"""The most words of a remark that brings nothing else up: "That's lovely, thanks"."""
+_ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
+"""Slots whose key says what has the name, so that "no, it's Clementine" can correct it."""
 _POLITE: Final = words("corrections.polite")
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
@@ -250,7 +254,10 @@ def corrected(
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
         value, named = said.at[opening.end()], f" not {old.text.lower()} " in said.line
-        meant = _MEANT.search(marks) is not None or (named and _named_anew(said, value, old))
+        # "sorry, Kathryn" alone may call somebody
+        led = opening.groupdict().get("lead") or fold(old.text) in fold(asked)
+        anew = _named_anew(said, value, old) and (named or (led and firm and _repeated(old, since, asked)))
+        meant = bool(anew) or _MEANT.search(marks) is not None
         plain = named or (firm and not _asked_else(old, asked))
         repair = _reread(said, value, old, meant=meant, firm=plain)
         denied = repair is not None and _denies(said, repair.end, old)
@@ -296,11 +303,26 @@ def _named_at(said: Sentence, at: int, old: SelfStatement) -> int | None:
 
 
 def _named_anew(said: Sentence, at: int, old: SelfStatement) -> bool:
-    """Whether the word at `at` is written as a name and calls nobody: "not Leeds, York"."""
+    """Whether the word at `at` is written as a name that may stand in place of `old`, and calls nobody."""
     if not said.cased or at >= len(said) or not said.tokens[at].capital or _aside(said.low(at)):
         return False
-    named = old.key.startswith(("child:", "pet:")) or old.key.endswith("_name")
-    return old.key.partition(":")[0] not in {"allergy", "preference"} and (named or said.low(at) not in GIVEN)
+    low, slot = said.low(at), old.key.partition(":")[0]
+    if kind_of(said.tokens[at]) or low in _MONTHS:
+        return False
+    if slot in _ONE_NAME:
+        return low not in PLACES or not PLACES.isdisjoint(fold(old.text).split())
+    return slot not in {"allergy", "preference"} and (slot.endswith("_name") or low not in GIVEN)
+
+
+def _repeated(old: SelfStatement, since: str, asked: str) -> bool:
+    """Whether nothing came between but the agent's repetition of `old`, a name of one thing."""
+    if old.key.partition(":")[0] not in _ONE_NAME or any(sentences(since)):
+        return False
+    name = fold(old.text)
+    return all(
+        len(said) <= len(name.split()) + 1 if said.question else name in said.line or len(said) <= _NOTED
+        for said in sentences(asked)
+    )
 
 
 def _before_relative(said: Sentence, at: int) -> Sentence:
@@ -389,7 +411,7 @@ def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement)
     if kind != "phone":
         return old.text in offered or _again(said, old)
     bare = _ENDING.search(said.line) or all(
-        token.low in FUNCTION or _kind(token) == "number" for token in said.tokens
+        token.low in FUNCTION or kind_of(token) == "number" for token in said.tokens
     )
     parts = {value for value in offered if value in old.text and (bare or len(value) > _EXTENSION)}
     return bool(parts) or any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
