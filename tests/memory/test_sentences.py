@@ -358,6 +358,45 @@ async def test_what_is_said_of_the_same_ends_it(said):
         assert await ended(memory, "ana", said)
 
 
+@pytest.mark.parametrize(
+    ("turns", "kept"),
+    [
+        (
+            ["My MOT runs out on the third.", "Of next month, I mean the thirteenth, not the third."],
+            ["My MOT runs out on the thirteenth"],
+        ),
+        (["My scan is on the ninth.", "No, not the ninth, the tenth."], ["My scan is on the tenth"]),
+        (["my scan is on the ninth", "sorry the tenth not the ninth"], ["My scan is on the tenth"]),
+        (
+            ["My scan is on the ninth.", "I take statins every night.", "Not the ninth, the tenth."],
+            ["I take statins every night", "My scan is on the tenth"],
+        ),
+        (["My scan is on the ninth.", "Not Tuesday, Wednesday."], ["My scan is on the ninth"]),
+        (["I'm Hyacinth, spelled like the flower.", "Hyacinth, not Jacinta."], None),
+        (["My ex is called Torquil.", "Torquin, not Torquil."], ["My ex is called Torquin"]),
+    ],
+)
+async def test_two_values_that_are_contrasted_put_the_sentence_right_that_has_the_wrong_one(turns, kept):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in turns:
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        facts = [fact.text for fact in await user.facts()]
+    assert not any("not" in text.split() or "Jacinta" in text for text in facts)
+    assert kept is None or sorted(facts) == kept
+
+
+async def test_names_that_are_contrasted_and_correct_nothing_are_kept(learned_from):
+    assert await learned_from("Mrs Adeyemi, please, not Folake.")
+
+
+async def test_a_sentence_of_a_call_before_is_not_put_right(learned_from):
+    facts = await learned_from("My scan is on the ninth.", "No, not the ninth, the tenth.")
+    assert [memory.text for memory in facts] == ["My scan is on the ninth"]
+
+
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):
     assert 0 < weights().floor <= weights().sure <= 1
     never_sure = replace(weights(), sure=2.0)

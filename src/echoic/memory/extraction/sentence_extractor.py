@@ -21,9 +21,19 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.lexicon import DAYS, MONTHS, NUMBERS, source
+from echoic.english.corrections import kind_of
+from echoic.english.lexicon import (
+    DAYS,
+    DETERMINERS,
+    FUNCTION,
+    MONTHS,
+    NUMBERS,
+    PREPOSITIONS,
+    source,
+    wordlike,
+)
 from echoic.english.listener import asks_to_remember
-from echoic.english.sentences import sentences
+from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.spoken_values import PHONE_DIGITS, digits
 from echoic.memory.extraction.clause_reader import (
     MODEL,
@@ -233,6 +243,9 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
+_MEANING = frozenset("mean meant".split())
+_SMALL = FUNCTION | _MEANING
+"""Words around the values of a correction."""
 _MOST_COMPARED = 24
 """Memories compared with what was said; each costs the encoder some milliseconds."""
 _MOST_ENDED = 3
@@ -265,6 +278,15 @@ class _Held:
     what: Memory | Add | Supersede
     statement: Statement
     vector: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """Two values of a kind of which one is denied."""
+
+    kind: str
+    right: str
+    wrong: str
 
 
 class SentenceExtractor:
@@ -305,7 +327,8 @@ class SentenceExtractor:
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
         read = list(zip(said, found, made.vectors, strict=False))
-        return [*_disbelieved(read, reading.known), *_changes(read, known, by)]
+        here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
+        return [*_disbelieved(read, reading.known), *_changes(read, known, by, here)]
 
 
 def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
@@ -373,9 +396,12 @@ def _disbelieved(
 
 
 def _changes(
-    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights
+    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights, here: frozenset[str]
 ) -> list[Change]:
-    """The statements of `said` to store, in order, and what each replaces in `known`."""
+    """The statements of `said` to store, in order, and what each replaces in `known`.
+
+    `here` are the ids of the turns of this call.
+    """
     found: list[Change] = []
     ended = 0
     for at, (one, read, vector) in enumerate(said):
@@ -383,6 +409,14 @@ def _changes(
             break
         if instructs(one.clause.text):
             continue
+        contrast = None if one.heard else _contrast(one.clause)
+        if contrast:
+            for wrong, put in _put_right(contrast, one.turn, known, here):
+                found = [*(change for change in found if change is not wrong.what), put]
+                right = replace(wrong, what=put, statement=replace(wrong.statement, text=put.fact.text))
+                known = [*(held for held in known if held is not wrong), right]
+            if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
+                continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
         if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
@@ -404,6 +438,69 @@ def _changes(
         found.append(change)
         known.append(_Held(change, statement, vector))
     return found
+
+
+def _contrast(clause: Clause) -> _Contrast | None:
+    """The two values of a clause that names nothing else: "not the ninth, the tenth"."""
+    said = next(iter(sentences(clause.text)), None)
+    if said is None or (said.low(0) == "i" and said.low(1) not in _MEANING):
+        return None
+    runs: list[tuple[str, int, int]] = []
+    for at, token in enumerate(said.tokens):
+        kind = kind_of(token) or ("name" if said.cased and _is_name(token) else "")
+        if kind and runs and runs[-1][0] == kind and runs[-1][2] == at and not said.gap(at):
+            runs[-1] = (kind, runs[-1][1], at + 1)
+        elif kind:
+            runs.append((kind, at, at + 1))
+        elif token.low in _SELF - {"i"} or not (token.low in _SMALL or _WHEN.fullmatch(token.low)):
+            return None
+    denied = [_is_denied(said, start) for _, start, _ in runs]
+    if len(runs) != 2 or runs[0][0] != runs[1][0] or sum(denied) != 1:
+        return None
+    one, other = (said.text(start, end) for _, start, end in runs)
+    return _Contrast(runs[0][0], other, one) if denied[0] else _Contrast(runs[0][0], one, other)
+
+
+def _is_name(token: Token) -> bool:
+    return token.capital and token.low not in _SMALL and not wordlike(token.low)
+
+
+def _is_denied(said: Sentence, at: int) -> bool:
+    """Whether "not" stands before the word at `at`, or before its article or preposition."""
+    while said.low(at - 1) in DETERMINERS | PREPOSITIONS and not said.gap(at):
+        at -= 1
+    return said.low(at - 1) == "not"
+
+
+def _put_right(
+    contrast: _Contrast, turn: Turn, known: Sequence[_Held], here: frozenset[str]
+) -> list[tuple[_Held, Add | Supersede]]:
+    """The last statement of this call with the wrong value, and what puts it right, if there is one."""
+    for held in reversed(known):
+        what = held.what
+        text = what.text if isinstance(what, Memory) else what.fact.text
+        keyed = isinstance(what, Memory) and what.key is not None  # rules correct those
+        again = _has(contrast.right, held, here) or len(_standing(contrast.wrong).findall(text)) != 1
+        if keyed or again or not _has(contrast.wrong, held, here):
+            continue
+        text = _standing(contrast.wrong).sub(lambda _: contrast.right, text)
+        if isinstance(what, Memory):
+            fact = Fact(text=text, category=what.category)
+            put: Add | Supersede = Supersede(known=(what.id,), fact=fact, source=(turn.id,))
+        else:
+            put = replace(what, fact=replace(what.fact, text=text), source=(*what.source, turn.id))
+        return [(held, put)]
+    return []
+
+
+def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
+    """Whether `held`, if it was said in the call of the turns `here`, contains `value`."""
+    of_call = here.issuperset(held.what.source)
+    return of_call and _standing(value).search(held.statement.text) is not None
+
+
+def _standing(value: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])", re.IGNORECASE)
 
 
 def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
