@@ -331,6 +331,9 @@ async def ended(memory, name, said):
         "My husband has diabetes. || My husband gave up smoking.",
         "I take tablets for my heart. || I'm sorry, I take tablets at night too.",
         "We have two cats. || My sister's cats died.",
+        "My appointment is on the ninth. || Sorry, I've got a blue badge for parking too.",
+        "We have two cats. || Sorry, we have three dogs as well.",
+        "I've got physio on Tuesday at nine. || Sorry, I've got two grandchildren with me.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -350,6 +353,7 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "My scan is on the ninth. || They moved my scan to the tenth.",
         "My mum has dementia. || My mum passed away last year.",
         "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
+        "I'm flying out of Bristol on the ninth of June. || Sorry, it's the eleventh we fly.",
         "There are four adults in my house. || Two adults, the other two are under eighteen, so not adults.",
     ],
 )

@@ -96,6 +96,8 @@ class Clause:
     """How many clauses of the same turn precede it."""
     mended: bool = False
     """Whether the speaker corrected something in its sentence."""
+    lead: tuple[str, ...] = ()
+    """The words before it that only join it to others, folded: "sorry"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +275,7 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
         signs |= {f"={sign}" for sign, so in shown.items() if so}
         mended = repaired(replace(said, tokens=tokens))
         words = tuple(token.low for token in mended.tokens)
-        yield Clause(mended.text(0, len(mended)), words, frozenset(signs))
+        yield Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=tuple(lows[first:start]))
 
 
 def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:

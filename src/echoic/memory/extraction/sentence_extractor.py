@@ -122,6 +122,8 @@ class Statement:
     kind: str
     beside: str = ""
     """The words directly before and after it in its turn, which may say that something changed."""
+    sorry: bool = False
+    """Whether it begins with an apology, which may correct a value."""
 
     @property
     def words(self) -> list[str]:
@@ -164,21 +166,31 @@ def _ends(new: Statement, old: Statement, alike: float, line: str, shared: froze
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
+    says_changed = _CHANGED.search(line) or (new.sorry and _other_value(new.text, old.text))
     # kinds are guessed: "my flat number is 14" may count as a reference, and "… 41" as a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
     if same_kind and subject and subject == _subject(old.words):
         same_side = new.kind != "appointment" or _timed(new.words) == _timed(old.words)
-        changed = (new.kind in _ONE_AT_A_TIME and same_side) or _CHANGED.search(line)
+        changed = (new.kind in _ONE_AT_A_TIME and same_side) or says_changed
         return bool(changed) and new.words != old.words
     # "the class has moved to Friday"; a person who moved is rather somewhere else
     ended = _ENDED.search(line) or (not _owner(new.words) and "moved" in line.split())
     if ended and shared and (new.group == old.group or alike >= _NAMED):
         return True
-    if new.group != old.group or new.kind in _MANY or not _CHANGED.search(line):
+    if new.group != old.group or new.kind in _MANY or not says_changed:
         return False
     if new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
         return True
     return bool(shared) or alike >= _ABOUT
+
+
+def _other_value(new: str, old: str) -> bool:
+    """Whether both have one value of a kind, and not the same: "the eleventh" and "the ninth of June"."""
+    values = [
+        {kind_of(token): token.low for said in sentences(text) for token in said.tokens if kind_of(token)}
+        for text in (new, old)
+    ]
+    return any(values[1].get(kind, value) != value for kind, value in values[0].items())
 
 
 def _timed(words: Sequence[str]) -> bool:
@@ -317,7 +329,11 @@ class SentenceExtractor:
         if not said:
             return []
         lines = [one.clause.text for one in said]
-        held = [m for m in reading.known if any(may_replace(line, statement_of(m)) for line in lines)]
+        held = [
+            memory
+            for memory in reading.known
+            if any(_is_sorry(one) or may_replace(one.clause.text, statement_of(memory)) for one in said)
+        ]
         held = held[-_MOST_COMPARED:]
         made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
         by = await asyncio.to_thread(weights)  # the first time this reads a file
@@ -421,7 +437,7 @@ def _changes(
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = " ".join(other.clause.text for other in near if other.turn is one.turn)
-        statement = Statement(one.clause.text, read.kind, beside)
+        statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
@@ -501,6 +517,11 @@ def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
 
 def _standing(value: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])", re.IGNORECASE)
+
+
+def _is_sorry(one: _SaidClause) -> bool:
+    """Whether it begins with an apology: "sorry, it's the eleventh we fly"."""
+    return "sorry" in one.clause.lead
 
 
 def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
