@@ -177,6 +177,18 @@ async def test_a_correction_is_believed_though_it_states_little(texts, kept):
         assert {fact.key for fact in await user.facts()} == kept
 
 
+async def test_what_is_read_only_as_a_correction_is_believed():
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in ("My favourite author is Barbara Pym.", "No, it's Elizabeth Taylor."):
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        assert [(fact.key, fact.text) for fact in await user.facts()] == [
+            ("favourite:author", "Elizabeth Taylor")
+        ]
+
+
 async def test_an_allergy_in_words_that_state_nothing_stays_unconfirmed(learned_from):
     [allergy] = await learned_from("So now I'm allergic to cats, apparently, with bells on.")
     assert (allergy.key, allergy.confirmed) == ("allergy:cats", False)

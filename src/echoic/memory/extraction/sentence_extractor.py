@@ -352,9 +352,14 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
-    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
-    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
+    kept = [memory for memory in reading.known if turn.id in memory.source]
+    alone = listen(told)
+    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in kept]
+    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in alone]
     asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
+    # what "no, it's Elizabeth Taylor" fills, it corrects
+    slots = {one.key.partition(":")[0] for one in alone}
+    asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
     for clause in clauses(told)[:_PER_TURN]:
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
