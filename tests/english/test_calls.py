@@ -381,6 +381,16 @@ async def test_a_part_of_a_name_does_not_confirm_the_whole(ana):
             {"allergy:amoxicillin": "amoxicillin"},
         ),
         (("I'm allergic to nuts.", "No, it's latex."), {"allergy:latex": "latex"}),
+        (
+            ("My rabbit's called Clover.", ">Clover.", "No, it's Clementine."),
+            {"pet:clementine": "Clementine"},
+        ),
+        (("My rabbit's called Clover.", ">Clover?", "No, Hyacinth."), {"pet:hyacinth": "Hyacinth"}),
+        (
+            ("My favourite author is Barbara Pym.", ">Barbara Pym.", "No, it's Elizabeth Taylor."),
+            {"favourite:author": "Elizabeth Taylor"},
+        ),
+        (("My favourite city is Rome.", "Sorry, it's Venice."), {"favourite:city": "Venice"}),
     ],
 )
 async def test_a_correction_names_another_child_pet_or_allergy(ana, lines, left):
@@ -408,3 +418,109 @@ async def test_what_corrects_something_else_ends_no_allergy(ana, said):
 async def test_an_answer_to_the_agent_names_no_other_pet(ana):
     await call(ana, "My dog's name is Rex.", ">Is that your husband?", "No, it's Max.")
     assert await known(ana) == {"pet:rex": "Rex"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("No, it's Monday.",),
+        ("No, it's Leeds.",),
+        ("No, it's raining.",),
+        ("No, it's May already.",),
+        ("Sorry, Kathryn with a Y.",),
+        ("Sorry, YouTube.",),
+        (">Is Clover with you?", "No, it's Hyacinth."),
+        (">I see an iPhone on the account.", "No, it's Nokia."),
+        ("I'm calling about my phone. No, it's Nokia.",),
+    ],
+)
+async def test_what_corrects_something_else_renames_no_pet(ana, said):
+    await call(ana, "My rabbit's called Clover.", *said)
+    assert await known(ana) == {"pet:clover": "Clover"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("I'm allergic to codeine.", "Not codeine, tramadol."), {"allergy:tramadol": "tramadol"}),
+        (("I'm allergic to codeine.", "not codeine it's tramadol"), {"allergy:tramadol": "tramadol"}),
+        (
+            (
+                "I'm allergic to codeine.",
+                ">Codeine?",
+                "Hang on, not codeine, it's tramadol that gives me a rash.",
+            ),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (
+            (
+                "I'm allergic to codeine.",
+                ">So you're allergic to codeine.",
+                "It's not codeine, it's tramadol.",
+            ),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (
+            ("My birthday is the fourth of May.", "Sorry, I said May, it's the fourth of March."),
+            {"birthday": "March 4"},
+        ),
+        (
+            ("My birthday is the fourth of May.", "Not the fourth of May, the fifth of May."),
+            {"birthday": "May 5"},
+        ),
+        (
+            ("I'm allergic to codeine.", "Sorry, I said codeine, I meant tramadol."),
+            {"allergy:tramadol": "tramadol"},
+        ),
+        (("I live in Leeds.", "Not Leeds, York."), {"home": "York"}),
+        (("I live in Leeds.", "It's York, not Leeds."), {"home": "York"}),
+        (("My name is Paul.", "Not Paul, Paula."), {"user_name": "Paula"}),
+        (("My rabbit's called Clover.", "Not Clover, Hyacinth."), {"pet:hyacinth": "Hyacinth"}),
+    ],
+)
+async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I'm allergic to codeine.", ("Not just codeine, tramadol too.",)),
+        ("I'm allergic to codeine.", ("Not codeine tablets, the syrup.",)),
+        ("I'm allergic to codeine.", ("Not codeine, thanks.",)),
+        ("I'm allergic to codeine.", ("I said codeine, not tramadol.",)),
+        ("I'm allergic to codeine.", ("I said codeine, it's anaphylaxis.",)),
+        ("I'm allergic to codeine.", (">Would you like some codeine?", "Not codeine, paracetamol.")),
+        ("I'm allergic to codeine.", (">I can give you codeine for that.", "Not codeine, paracetamol.")),
+        ("I'm allergic to codeine.", ("I want something for the pain. Not codeine, paracetamol.",)),
+        ("I'm allergic to codeine.", ("Actually it's lasagne that I ordered.",)),
+        ("I live in Leeds.", ("Not Leeds, Dave.",)),
+        ("I live in Leeds.", ("Not Leeds, Monday.",)),
+        ("I live in Leeds.", ("Sorry, I said Leeds, I want a taxi to York.",)),
+        ("I live in Leeds.", ("Not Leeds, please.",)),
+    ],
+)
+async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first, then, texts):
+    await call(ana, first, *then)
+    assert await known(ana) == texts(first)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [
+        ("My birthday is the fourth of May 1961.", "No, it's the fourth of March.", "March 4, 1961"),
+        ("My birthday is the fourth of May 1961.", "No, the fourth of May 1962.", "May 4, 1962"),
+        ("My birthday is the fourth of May.", "No, it's the fourth of March.", "March 4"),
+        ("My mobile is 07700 900 118.", "No, one one nine at the end.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, it ends in one one nine.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, it ends one one nine.", "07700900119"),
+        ("My mobile is 07700 900 118.", "Sorry, nineteen on the end.", "07700900119"),
+        ("My mobile is 07700 900 118.", "No, nineteen.", "07700900118"),
+        ("My mobile is 07700 900 118.", "No, it ends six thirty.", "07700900118"),
+        ("My mobile is 07700 900 118.", "No, one one nine at the end of the month.", "07700900118"),
+    ],
+)
+async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
+    await call(ana, first, then)
+    assert list((await known(ana)).values()) == [left]

@@ -342,6 +342,27 @@ def test_an_aside_to_somebody_else_corrects_nothing(said, kept):
     assert {heard.key: heard.text for heard in listen(said)} == kept
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("No, I don't, I live in Corbridge.", {"home": "Corbridge"}),
+        ("No it isn't, my name is Ann.", {"user_name": "Ann"}),
+        ("Last year I did, this year I don't, I speak French now.", {"language:french": "French"}),
+        ("I wish I didn't, I live in Leeds.", {}),
+        ("You'd have to ask whose it is, my name is Ann there.", {}),
+        ("I don't I live in Leeds", {}),
+    ],
+)
+def test_a_statement_may_follow_a_short_answer(said, kept, texts):
+    assert texts(said) == kept
+
+
+@pytest.mark.parametrize("said", ["These days my home's in Jersey.", "Our place is in Jersey."])
+def test_where_a_home_is_is_read_contracted_too(said, texts):
+    assert texts(said) == {"home": "Jersey"}
+    assert texts("My home's in a mess.") == {}
+
+
 @pytest.mark.parametrize("said", ["I live in Leeds, scratch that please.", "I live in Leeds, no wait."])
 def test_what_is_given_up_politely_is_given_up(said):
     assert listen(said) == []

@@ -124,6 +124,21 @@ async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "My mobile is 07700 900 118.",
+        "my mobile is oh double seven double oh nine hundred one one eight",
+        "My mobile's 07700900118 and I keep 118 hens.",
+    ],
+)
+async def test_a_telephone_number_is_kept_once_and_gives_way_to_a_new_one(learned_from, text):
+    facts = await learned_from(text, "My new number is 07700 900 555.")
+    assert [memory.text for memory in facts if memory.key == "phone"] == ["07700900555"]
+    assert not [memory for memory in facts if memory.key is None and "mobile" in memory.text]
+    assert any("hens" in memory.text for memory in facts) == ("hens" in text)
+
+
+@pytest.mark.parametrize(
     ("text", "keys"),
     [
         ("I live in Bristol.", ["home"]),
@@ -160,6 +175,18 @@ async def test_a_correction_is_believed_though_it_states_little(texts, kept):
             await call.append(echoic.Turn(speaker="user", text=text))
         await call.distil()
         assert {fact.key for fact in await user.facts()} == kept
+
+
+async def test_what_is_read_only_as_a_correction_is_believed():
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in ("My favourite author is Barbara Pym.", "No, it's Elizabeth Taylor."):
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        assert [(fact.key, fact.text) for fact in await user.facts()] == [
+            ("favourite:author", "Elizabeth Taylor")
+        ]
 
 
 async def test_an_allergy_in_words_that_state_nothing_stays_unconfirmed(learned_from):
@@ -316,6 +343,9 @@ async def ended(memory, name, said):
         "My husband has diabetes. || My husband gave up smoking.",
         "I take tablets for my heart. || I'm sorry, I take tablets at night too.",
         "We have two cats. || My sister's cats died.",
+        "My appointment is on the ninth. || Sorry, I've got a blue badge for parking too.",
+        "We have two cats. || Sorry, we have three dogs as well.",
+        "I've got physio on Tuesday at nine. || Sorry, I've got two grandchildren with me.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -335,11 +365,52 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "My scan is on the ninth. || They moved my scan to the tenth.",
         "My mum has dementia. || My mum passed away last year.",
         "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
+        "I'm flying out of Bristol on the ninth of June. || Sorry, it's the eleventh we fly.",
+        "There are four adults in my house. || Two adults, the other two are under eighteen, so not adults.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):
     async with echoic.open("memory://", embedder="local") as memory:
         assert await ended(memory, "ana", said)
+
+
+@pytest.mark.parametrize(
+    ("turns", "kept"),
+    [
+        (
+            ["My MOT runs out on the third.", "Of next month, I mean the thirteenth, not the third."],
+            ["My MOT runs out on the thirteenth"],
+        ),
+        (["My scan is on the ninth.", "No, not the ninth, the tenth."], ["My scan is on the tenth"]),
+        (["my scan is on the ninth", "sorry the tenth not the ninth"], ["My scan is on the tenth"]),
+        (
+            ["My scan is on the ninth.", "I take statins every night.", "Not the ninth, the tenth."],
+            ["I take statins every night", "My scan is on the tenth"],
+        ),
+        (["My scan is on the ninth.", "Not Tuesday, Wednesday."], ["My scan is on the ninth"]),
+        (["I'm Hyacinth, spelled like the flower.", "Hyacinth, not Jacinta."], None),
+        (["My ex is called Torquil.", "Torquin, not Torquil."], ["My ex is called Torquin"]),
+    ],
+)
+async def test_two_values_that_are_contrasted_put_the_sentence_right_that_has_the_wrong_one(turns, kept):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in turns:
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        facts = [fact.text for fact in await user.facts()]
+    assert not any("not" in text.split() or "Jacinta" in text for text in facts)
+    assert kept is None or sorted(facts) == kept
+
+
+async def test_names_that_are_contrasted_and_correct_nothing_are_kept(learned_from):
+    assert await learned_from("Mrs Adeyemi, please, not Folake.")
+
+
+async def test_a_sentence_of_a_call_before_is_not_put_right(learned_from):
+    facts = await learned_from("My scan is on the ninth.", "No, not the ninth, the tenth.")
+    assert [memory.text for memory in facts] == ["My scan is on the ninth"]
 
 
 async def test_what_is_likely_but_not_sure_is_unconfirmed_until_it_is_said_again(learned_from, monkeypatch):
@@ -405,6 +476,19 @@ class TestClauses:
             ("I feel fine, well, fine enough", ["I feel fine, well, fine enough"]),
             ("I'm thirty eight, thirty nine sorry.", ["I'm thirty nine"]),
             ("I used to eat meat, I'm vegan now.", ["I used to eat meat", "I'm vegan now"]),
+            ("My wife and I are vegetarian.", ["My wife and I are vegetarian"]),
+            ("my older brother and i own a boat", ["my older brother and i own a boat"]),
+            (
+                "My wife Ana and I are vegan, and I have asthma.",
+                ["My wife Ana and I are vegan", "I have asthma"],
+            ),
+            (
+                "I get post about my wheelchair and i have none",
+                ["I get post about my wheelchair", "i have none"],
+            ),
+            ("My address, and I told you twice, is wrong", ["I told you twice, is wrong"]),
+            ("my back hurts and i take tablets", ["my back hurts", "i take tablets"]),
+            ("i love my wife and i live in rome", ["i love my wife", "i live in rome"]),
             ("Yes.", []),
         ],
     )

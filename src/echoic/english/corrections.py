@@ -53,6 +53,10 @@ _NO_VALUE: Final = frozenset("to about".split())
 _PAUSE: Final = pattern("corrections.pause")
 _ASIDE: Final = words("corrections.aside")
 _THINGS_IN_LY: Final = frozenset("jelly lily holly fly family".split())
+_ENDS_IN: Final = pattern("corrections.ends_in")
+_AT_THE_END: Final = re.compile(r"(?:at|on) the end ")
+_YEAR: Final = re.compile(r"\b(?:19|20)[0-9]{2}$")
+_YEARLESS: Final = re.compile(r"[A-Z][a-z]+ [0-9]{1,2}")
 _LAST_DIGITS: Final = 3
 """The most digits that correct the last digits of a longer number."""
 _MOST_INSTEAD: Final = 3
@@ -70,6 +74,8 @@ def repaired(said: Sentence) -> Sentence:
             continue
         if match["turned"] and not said.line.endswith(_AS_OF_NOW):
             continue
+        if match.group().startswith("i mean") and (said.low(start - 3), said.low(start - 2)) == ("i", "said"):
+            continue  # "sorry, I said codeine, I meant tramadol" corrects what was said before
         tokens = _put_right(said, start, end, weak=bool(match["weak"] or match["turned"]))
         if tokens:
             return replace(said, tokens=tokens)
@@ -80,7 +86,7 @@ def _corrected_last(said: Sentence) -> Sentence:
     """`said` with its last value in place of the one before: "I'm thirty eight, thirty nine sorry"."""
     last = len(said) - 1
     at = next((at for at in range(last - 1, 0, -1) if said.gap(at)), 0)
-    if at == 0 or said.low(last) != "sorry" or not _kind(said.tokens[at]):
+    if at == 0 or said.low(last) != "sorry" or not kind_of(said.tokens[at]):
         return said
     tokens = _same_kind(said.tokens[:at], said.tokens[at:last])
     return replace(said, tokens=tokens) if tokens else said
@@ -94,7 +100,7 @@ def _put_right(said: Sentence, start: int, end: int, *, weak: bool) -> tuple[Tok
     if again is not None and (not weak or said.gap(start) or after[0].low in _OPENING):
         gap = before[again].gap
         return (*before[:again], replace(after[0], gap=gap), *after[1:])
-    if _kind(after[0]):
+    if kind_of(after[0]):
         return _same_kind(before, after)
     if again is None and (_aside(after[0].low) or (said.cased and _called(before[-1], after))):
         return None
@@ -133,14 +139,14 @@ def _same_word(before: tuple[Token, ...], after: tuple[Token, ...]) -> int | Non
 
 def _same_kind(before: tuple[Token, ...], after: tuple[Token, ...]) -> tuple[Token, ...] | None:
     """`after` in place of the last number, day or month of `before`, followed by what followed that one."""
-    kind = _kind(after[0])
-    stop = next((at + 1 for at in range(len(before) - 1, -1, -1) if _kind(before[at]) == kind), 0)
+    kind = kind_of(after[0])
+    stop = next((at + 1 for at in range(len(before) - 1, -1, -1) if kind_of(before[at]) == kind), 0)
     start = stop
-    while start > 0 and _kind(before[start - 1]) == kind:
+    while start > 0 and kind_of(before[start - 1]) == kind:
         start -= 1
     if start == stop:
         return None
-    length = next((at for at, token in enumerate(after) if _kind(token) != kind), len(after))
+    length = next((at for at, token in enumerate(after) if kind_of(token) != kind), len(after))
     if _LAST_DIGITS <= length < stop - start:
         start = stop - length
     behind = before[stop:]
@@ -155,7 +161,7 @@ def _alike(one: str, other: str) -> bool:
     return one.removesuffix("s") == other.removesuffix("s")
 
 
-def _kind(token: Token) -> str:
+def kind_of(token: Token) -> str:
     """The kind of value a word is; "" if none."""
     low = token.low
     if any(c.isdigit() for c in low) or all(part in _NUMBER for part in low.split("-")):
@@ -170,6 +176,9 @@ def _kind(token: Token) -> str:
 # "No, Paula" and "I meant Paula" correct anything; "actually it's Paula" only what has one value.
 _CORRECTING: Final = pattern("corrections.correcting")
 _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
+# "Not codeine, it's tramadol", "sorry, I said May, it's March the fourth".
+_DENYING: Final = pattern("corrections.denying")
+_CONTRASTING: Final = pattern("corrections.contrasting")
 _MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
 # Without one of these ("yeah", "well") the words only go on.
 _FIRM: Final = pattern("corrections.firm")
@@ -207,6 +216,10 @@ _EXTENSION: Final = 5
 _READ_ALIKE: Final = 0.7
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
+_NOTED: Final = 3
+"""The most words of a remark that brings nothing else up: "That's lovely, thanks"."""
+_ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
+"""Slots whose key says what has the name, so that "no, it's Clementine" can correct it."""
 _POLITE: Final = words("corrections.polite")
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
@@ -230,19 +243,107 @@ def corrected(
     """
     if not previous:
         return None
+    opening = said.match(_DENYING, at)
+    instead = _denied_first(said, opening, previous, since, asked) if opening else None
+    if instead:
+        return instead
     opening = said.match(_CORRECTING, at) or said.match(_CONTRASTED, at)
     if opening is None:
         return None
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        meant, value = _MEANT.search(marks) is not None, said.at[opening.end()]
-        plain = (firm and not _asked_else(old, asked)) or f" not {old.text.lower()} " in said.line
+        value, named = said.at[opening.end()], f" not {old.text.lower()} " in said.line
+        # "sorry, Kathryn" alone may call somebody
+        led = opening.groupdict().get("lead") or fold(old.text) in fold(asked)
+        anew = _named_anew(said, value, old) and (named or (led and firm and _repeated(old, since, asked)))
+        meant = bool(anew) or _MEANT.search(marks) is not None
+        plain = named or (firm and not _asked_else(old, asked))
         repair = _reread(said, value, old, meant=meant, firm=plain)
         denied = repair is not None and _denies(said, repair.end, old)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, _past_denial(said, repair.end, old))
     return None
+
+
+def _denied_first(
+    said: Sentence, opening: re.Match[str], previous: Sequence[SelfStatement], since: str, asked: str
+) -> Repair | None:
+    """The value behind the one that `opening` denies: "not codeine, tramadol"."""
+    first = said.at[opening.end()]
+    for old in reversed(previous[-_REACH:]):
+        end = None if old.retracts or not old.text else _named_at(said, first, old)
+        if end is None or (old.key.startswith("allergy:") and not _just_said(old, since, asked)):
+            continue
+        led = said.match(_CONTRASTING, end)
+        value = said.at.get(led.end(), end) if led else end
+        marks = f"{opening['marks']}{led.group() if led else ''}"
+        # "not codeine tablets"; "I said codeine, it's anaphylaxis" insists on what was said
+        if not (said.gap(end) or value > end) or (opening["said"] and not _FIRM.search(marks)):
+            continue
+        meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
+        repair = _reread(said, value, old, meant=meant, firm=True, denied=True)
+        if repair and repair.heard[-1].text != old.text and not _spoken_of(old.key, since):
+            return repair
+    return None
+
+
+def _named_at(said: Sentence, at: int, old: SelfStatement) -> int | None:
+    """The word behind the value of `old`, or a part of it, if that is named at `at`: "May" of "May 4"."""
+    slot = old.key.partition(":")[0]
+    reader = VALUES.get(slot)
+    whole = reader(said, at) if reader and at < len(said) else None
+    if whole and fold(old.text).startswith(fold(whole.text)):
+        return whole.end
+    own = set(re.findall(r"\w[\w'-]*", fold(old.text))) - (FUNCTION - _MONTHS)
+    end = at
+    while end < len(said) and said.low(end) in own and (end == at or not said.gap(end)):
+        end += 1
+    return end if end > at else None
+
+
+def _named_anew(said: Sentence, at: int, old: SelfStatement) -> bool:
+    """Whether the word at `at` is written as a name that may stand in place of `old`, and calls nobody."""
+    if not said.cased or at >= len(said) or not said.tokens[at].capital or _aside(said.low(at)):
+        return False
+    low, slot = said.low(at), old.key.partition(":")[0]
+    if kind_of(said.tokens[at]) or low in _MONTHS:
+        return False
+    if slot in _ONE_NAME:
+        return low not in PLACES or not PLACES.isdisjoint(fold(old.text).split())
+    return slot not in {"allergy", "preference"} and (slot.endswith("_name") or low not in GIVEN)
+
+
+def _repeated(old: SelfStatement, since: str, asked: str) -> bool:
+    """Whether nothing came between but the agent's repetition of `old`, a name of one thing."""
+    if old.key.partition(":")[0] not in _ONE_NAME or any(sentences(since)):
+        return False
+    name = fold(old.text)
+    return all(
+        len(said) <= len(name.split()) + 1 if said.question else name in said.line or len(said) <= _NOTED
+        for said in sentences(asked)
+    )
+
+
+def _before_relative(said: Sentence, at: int) -> Sentence:
+    """`said` up to a relative clause behind the value at `at`: "it's tramadol that gives me a rash"."""
+    end = next((end for end in range(at + 1, min(len(said), at + 6)) if said.low(end) == "that"), len(said))
+    return replace(said, tokens=said.tokens[:end])
+
+
+def _just_said(old: SelfStatement, since: str, asked: str) -> bool:
+    """Whether nothing but a repetition of `old` came between.
+
+    After "shall I give you codeine?", "not codeine, paracetamol" ends no allergy.
+    """
+    repeated = len(old.text.split()) + 1
+    return not any(sentences(since)) and all(
+        "allerg" in said.line
+        or _READ_BACK.search(said.line)
+        or len(said) <= repeated
+        or not (said.question or fold(old.text) in said.line)
+        for said in sentences(asked)
+    )
 
 
 def _spoken_of(key: str, since: str) -> bool:
@@ -310,7 +411,7 @@ def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement)
     if kind != "phone":
         return old.text in offered or _again(said, old)
     bare = _ENDING.search(said.line) or all(
-        token.low in FUNCTION or _kind(token) == "number" for token in said.tokens
+        token.low in FUNCTION or kind_of(token) == "number" for token in said.tokens
     )
     parts = {value for value in offered if value in old.text and (bare or len(value) > _EXTENSION)}
     return bool(parts) or any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
@@ -345,8 +446,14 @@ def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> l
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
-def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool) -> Repair | None:
-    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy."""
+def _reread(
+    said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool, denied: bool = False
+) -> Repair | None:
+    """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy.
+
+    `denied`: `old` was denied before: "not codeine, it's tramadol that …".
+    """
+    said = _before_relative(said, at) if denied else said
     slot, _, item = old.key.partition(":")
     if item and slot in {"child", "pet"}:
         return _other_name(said, at, old, meant=meant) if meant or firm else None
@@ -357,6 +464,8 @@ def _reread(said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: b
     found = reader(said, at) if reader and at < len(said) else None
     if found is None and slot.endswith("phone"):
         found = _last_digits(said, at, old.text)
+    if found and slot == "birthday" and not old.retracts:
+        found = _in_same_year(found, old.text)
     if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
         return None
     if slot in SLOTS:
@@ -423,11 +532,29 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
-    """`old` with its last digits corrected: "… one two three four, sorry, one two three five"."""
-    run = phrases.digits(said, at)
-    if run is None or not 3 <= len(run.text) < len(old):
+    """`old` with its last digits corrected: "… one two three four, sorry, one two three five".
+
+    Fewer than three digits only if they are said to be the last: "four five at the end", "it ends in 45".
+    """
+    lead = said.match(_ENDS_IN, at)
+    start = said.at[lead.end()] if lead else at
+    run = phrases.digits(said, start)
+    if run is None:
         return None
-    return Value(old[: -len(run.text)] + run.text, run.end)
+    behind = said.match(_AT_THE_END, run.end)
+    end = said.at[behind.end()] if behind else run.end
+    # "it ends six thirty" is a time
+    one_by_one = run.end - start in {1, len(run.text)}
+    last = behind or (lead and (lead["in"] or one_by_one))
+    if (lead and not last) or not (1 if last else 3) <= len(run.text) < len(old):
+        return None
+    return Value(old[: -len(run.text)] + run.text, end)
+
+
+def _in_same_year(new: Value, old: str) -> Value:
+    """A date with the year of the one it corrects, unless it has one: "no, the fourth of March"."""
+    born = _YEAR.search(old)
+    return Value(f"{new.text}, {born.group()}", new.end) if born and _YEARLESS.fullmatch(new.text) else new
 
 
 def _ends(said: Sentence, end: int) -> bool:

@@ -84,6 +84,9 @@ _MY: Final = re.compile(r"(?:my|our) (?P<thing>[a-z' -]{2,40}?) (?:is|are) ")
 # Words that make what follows a question, a relative clause, a hedge or somebody's words.
 _FORBIDDING: Final = words("guards.forbidding")
 _SHADOWING: Final = words("guards.shadowing")
+# Subjects of a short answer: "I don't", "it isn't". Others may end a clause too: "how old he is, my lad".
+_ALONE: Final = frozenset({"i", "we"})
+_OTHERS: Final = frozenset("it that this he she they".split())
 _LIFTING: Final = frozenset("but anyway anyways however".split())
 # Phrases that start a supposition though none of their words does.
 _SHADOWS: Final = pattern("guards.shadows")
@@ -516,10 +519,18 @@ class Ground:
         before = said.low(index - 1)
         if index in (0, value_end):
             return True
-        if before in _FORBIDDING:
+        if before in _FORBIDDING and not self._answered(index):
             return False
         thanked = (said.low(index - 2), before) == ("thank", "you")
         return firm or said.tokens[index].gap or thanked or before in CONNECTING
+
+    def _answered(self, index: int) -> bool:
+        """Whether a short answer ends before `index`: "no, I don't, I live in …"."""
+        said, subject = self._said, index - 2
+        if not said.tokens[index].gap or said.low(index - 1) not in AUXILIARIES:
+            return False
+        alone = said.gap(subject) or said.low(subject - 1) in CONNECTING
+        return said.low(subject) in _ALONE or (said.low(subject) in _OTHERS and alone)
 
 
 def _shadow(said: Sentence) -> list[bool]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded
 from echoic.english.corrections import repaired
+from echoic.english.facts import PEOPLE
 from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
 from echoic.english.listener import Ground, by_an_agent, jokes, staged
 from echoic.english.sentences import Sentence, sentences
@@ -47,6 +48,8 @@ _JOINING: Final = frozenset(
 )
 _ASIDE: Final = ("by", "the", "way")
 _ALONE: Final = frozenset(["i", "we"])
+_AMONG: Final = frozenset(["i", "i've", "i'd", "i'll"])
+_HOLDERS: Final = frozenset(["my", "our"])
 _STANDING: Final = frozenset("me it them mine that".split())
 """Pronouns that a clause may end with."""
 _TELLING: Final = frozenset(
@@ -93,6 +96,8 @@ class Clause:
     """How many clauses of the same turn precede it."""
     mended: bool = False
     """Whether the speaker corrected something in its sentence."""
+    lead: tuple[str, ...] = ()
+    """The words before it that only join it to others, folded: "sorry"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +275,7 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
         signs |= {f"={sign}" for sign, so in shown.items() if so}
         mended = repaired(replace(said, tokens=tokens))
         words = tuple(token.low for token in mended.tokens)
-        yield Clause(mended.text(0, len(mended)), words, frozenset(signs))
+        yield Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=tuple(lows[first:start]))
 
 
 def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:
@@ -294,8 +299,28 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
             yield at
             continue
         joined = aside or paused or said.low(at - 1) in _JOINING or _runs_on(said, at)
-        if joined and said.low(at) in _SUBJECTS and ground.bears(at, firm=True, value_end=-1):
+        if (
+            joined
+            and said.low(at) in _SUBJECTS
+            and not _paired(said, at)
+            and ground.bears(at, firm=True, value_end=-1)
+        ):
             yield at
+
+
+def _paired(said: Sentence, at: int) -> bool:
+    """Whether "I" at `at` is one of two subjects: "my wife and I are vegetarian"."""
+    if said.low(at) not in _AMONG or said.low(at - 1) != "and" or said.gap(at) or said.gap(at - 1):
+        return False
+    first = next((place for place in range(at - 2, max(at - 6, -1), -1) if said.low(place) in _HOLDERS), at)
+    other = [said.low(place) for place in range(first + 1, at - 1)]
+    if not other or not (said.gap(first) or said.low(first - 1) in _JOINING):
+        return False
+    named = all(said.tokens[place].capital for place in range(first + 2, at - 1))
+    if other[-1] in PEOPLE or (other[0] in PEOPLE and named):
+        return True
+    # "my ex and I": one word that begins the sentence is no clause by itself
+    return len(other) == 1 and all(said.low(place) in _JOINING for place in range(first))
 
 
 def _runs_on(said: Sentence, at: int) -> bool:

@@ -21,9 +21,20 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.lexicon import DAYS, MONTHS, NUMBERS, source
+from echoic.english.corrections import kind_of
+from echoic.english.lexicon import (
+    DAYS,
+    DETERMINERS,
+    FUNCTION,
+    MONTHS,
+    NUMBERS,
+    PREPOSITIONS,
+    source,
+    wordlike,
+)
 from echoic.english.listener import asks_to_remember
-from echoic.english.sentences import sentences
+from echoic.english.phrases import PHONE_DIGITS, digits
+from echoic.english.sentences import Sentence, Token, sentences
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -111,6 +122,8 @@ class Statement:
     kind: str
     beside: str = ""
     """The words directly before and after it in its turn, which may say that something changed."""
+    sorry: bool = False
+    """Whether it begins with an apology, which may correct a value."""
 
     @property
     def words(self) -> list[str]:
@@ -153,21 +166,31 @@ def _ends(new: Statement, old: Statement, alike: float, line: str, shared: froze
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
+    says_changed = _CHANGED.search(line) or (new.sorry and _other_value(new.text, old.text))
     # kinds are guessed: "my flat number is 14" may count as a reference, and "… 41" as a home
     same_kind = new.group == old.group or (subject != ("i",) and alike >= _SAME_SENTENCE)
     if same_kind and subject and subject == _subject(old.words):
         same_side = new.kind != "appointment" or _timed(new.words) == _timed(old.words)
-        changed = (new.kind in _ONE_AT_A_TIME and same_side) or _CHANGED.search(line)
+        changed = (new.kind in _ONE_AT_A_TIME and same_side) or says_changed
         return bool(changed) and new.words != old.words
     # "the class has moved to Friday"; a person who moved is rather somewhere else
     ended = _ENDED.search(line) or (not _owner(new.words) and "moved" in line.split())
     if ended and shared and (new.group == old.group or alike >= _NAMED):
         return True
-    if new.group != old.group or new.kind in _MANY or not _CHANGED.search(line):
+    if new.group != old.group or new.kind in _MANY or not says_changed:
         return False
     if new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
         return True
     return bool(shared) or alike >= _ABOUT
+
+
+def _other_value(new: str, old: str) -> bool:
+    """Whether both have one value of a kind, and not the same: "the eleventh" and "the ninth of June"."""
+    values = [
+        {kind_of(token): token.low for said in sentences(text) for token in said.tokens if kind_of(token)}
+        for text in (new, old)
+    ]
+    return any(values[1].get(kind, value) != value for kind, value in values[0].items())
 
 
 def _timed(words: Sequence[str]) -> bool:
@@ -180,7 +203,8 @@ def may_replace(new: str, old: str) -> bool:
     one, other = Statement(new, "").words, Statement(old, "").words
     if not one or not other:
         return False
-    if _CHANGED.search(" ".join(one)) or _other_number(one, other):
+    line = " ".join(one)
+    if _CHANGED.search(line) or _ENDED.search(line) or _other_number(one, other):
         return True
     return _subject(one) != () and _subject(one) == _subject(other)
 
@@ -231,6 +255,9 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
+_MEANING = frozenset("mean meant".split())
+_SMALL = FUNCTION | _MEANING
+"""Words around the values of a correction."""
 _MOST_COMPARED = 24
 """Memories compared with what was said; each costs the encoder some milliseconds."""
 _MOST_ENDED = 3
@@ -265,6 +292,15 @@ class _Held:
     vector: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """Two values of a kind of which one is denied."""
+
+    kind: str
+    right: str
+    wrong: str
+
+
 class SentenceExtractor:
     """Scores the clauses of what a user said; see `clause_reader`. It does not open `embedder`."""
 
@@ -293,7 +329,11 @@ class SentenceExtractor:
         if not said:
             return []
         lines = [one.clause.text for one in said]
-        held = [m for m in reading.known if any(may_replace(line, statement_of(m)) for line in lines)]
+        held = [
+            memory
+            for memory in reading.known
+            if any(_is_sorry(one) or may_replace(one.clause.text, statement_of(memory)) for one in said)
+        ]
         held = held[-_MOST_COMPARED:]
         made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
         by = await asyncio.to_thread(weights)  # the first time this reads a file
@@ -303,7 +343,8 @@ class SentenceExtractor:
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
         read = list(zip(said, found, made.vectors, strict=False))
-        return [*_disbelieved(read, reading.known), *_changes(read, known, by)]
+        here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
+        return [*_disbelieved(read, reading.known), *_changes(read, known, by, here)]
 
 
 def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
@@ -311,19 +352,45 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
-    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
-    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
+    kept = [memory for memory in reading.known if turn.id in memory.source]
+    alone = listen(told)
+    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in kept]
+    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in alone]
     asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
+    # what "no, it's Elizabeth Taylor" fills, it corrects
+    slots = {one.key.partition(":")[0] for one in alone}
+    asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
     for clause in clauses(told)[:_PER_TURN]:
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    words = (word for word in content_words(clause.text) if word.text not in NUMBERS)
+    text, numbers = _without_numbers(clause.text, heard)
+    words = (word for word in content_words(text) if word.text not in NUMBERS)
     told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
-    return not told or len(told & known) >= _HEARD * len(told)
+    return len(told & known) + numbers >= _HEARD * (len(told) + numbers)
+
+
+def _without_numbers(text: str, heard: str) -> tuple[str, int]:
+    """`text` without the telephone numbers of `heard`, and how many there were.
+
+    Such a number is half of what "my mobile is 07700 900 118" says; a small figure may be there by chance.
+    """
+    rest: list[str] = []
+    numbers = 0
+    for said in sentences(text):
+        at = 0
+        while at < len(said):
+            run = digits(said, at)
+            known = run is not None and len(run.text.lstrip("+")) in PHONE_DIGITS and run.text in heard
+            if run and known:
+                numbers += 1
+            else:
+                rest.append(said.tokens[at].text)
+            at = run.end if run and known else at + 1
+    return (" ".join(rest), numbers) if numbers else (text, 0)
 
 
 def _disbelieved(
@@ -350,9 +417,12 @@ def _disbelieved(
 
 
 def _changes(
-    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights
+    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights, here: frozenset[str]
 ) -> list[Change]:
-    """The statements of `said` to store, in order, and what each replaces in `known`."""
+    """The statements of `said` to store, in order, and what each replaces in `known`.
+
+    `here` are the ids of the turns of this call.
+    """
     found: list[Change] = []
     ended = 0
     for at, (one, read, vector) in enumerate(said):
@@ -360,11 +430,19 @@ def _changes(
             break
         if instructs(one.clause.text):
             continue
+        contrast = None if one.heard else _contrast(one.clause)
+        if contrast:
+            for wrong, put in _put_right(contrast, one.turn, known, here):
+                found = [*(change for change in found if change is not wrong.what), put]
+                right = replace(wrong, what=put, statement=replace(wrong.statement, text=put.fact.text))
+                known = [*(held for held in known if held is not wrong), right]
+            if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
+                continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
         if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = " ".join(other.clause.text for other in near if other.turn is one.turn)
-        statement = Statement(one.clause.text, read.kind, beside)
+        statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
@@ -381,6 +459,74 @@ def _changes(
         found.append(change)
         known.append(_Held(change, statement, vector))
     return found
+
+
+def _contrast(clause: Clause) -> _Contrast | None:
+    """The two values of a clause that names nothing else: "not the ninth, the tenth"."""
+    said = next(iter(sentences(clause.text)), None)
+    if said is None or (said.low(0) == "i" and said.low(1) not in _MEANING):
+        return None
+    runs: list[tuple[str, int, int]] = []
+    for at, token in enumerate(said.tokens):
+        kind = kind_of(token) or ("name" if said.cased and _is_name(token) else "")
+        if kind and runs and runs[-1][0] == kind and runs[-1][2] == at and not said.gap(at):
+            runs[-1] = (kind, runs[-1][1], at + 1)
+        elif kind:
+            runs.append((kind, at, at + 1))
+        elif token.low in _SELF - {"i"} or not (token.low in _SMALL or _WHEN.fullmatch(token.low)):
+            return None
+    denied = [_is_denied(said, start) for _, start, _ in runs]
+    if len(runs) != 2 or runs[0][0] != runs[1][0] or sum(denied) != 1:
+        return None
+    one, other = (said.text(start, end) for _, start, end in runs)
+    return _Contrast(runs[0][0], other, one) if denied[0] else _Contrast(runs[0][0], one, other)
+
+
+def _is_name(token: Token) -> bool:
+    return token.capital and token.low not in _SMALL and not wordlike(token.low)
+
+
+def _is_denied(said: Sentence, at: int) -> bool:
+    """Whether "not" stands before the word at `at`, or before its article or preposition."""
+    while said.low(at - 1) in DETERMINERS | PREPOSITIONS and not said.gap(at):
+        at -= 1
+    return said.low(at - 1) == "not"
+
+
+def _put_right(
+    contrast: _Contrast, turn: Turn, known: Sequence[_Held], here: frozenset[str]
+) -> list[tuple[_Held, Add | Supersede]]:
+    """The last statement of this call with the wrong value, and what puts it right, if there is one."""
+    for held in reversed(known):
+        what = held.what
+        text = what.text if isinstance(what, Memory) else what.fact.text
+        keyed = isinstance(what, Memory) and what.key is not None  # rules correct those
+        again = _has(contrast.right, held, here) or len(_standing(contrast.wrong).findall(text)) != 1
+        if keyed or again or not _has(contrast.wrong, held, here):
+            continue
+        text = _standing(contrast.wrong).sub(lambda _: contrast.right, text)
+        if isinstance(what, Memory):
+            fact = Fact(text=text, category=what.category)
+            put: Add | Supersede = Supersede(known=(what.id,), fact=fact, source=(turn.id,))
+        else:
+            put = replace(what, fact=replace(what.fact, text=text), source=(*what.source, turn.id))
+        return [(held, put)]
+    return []
+
+
+def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
+    """Whether `held`, if it was said in the call of the turns `here`, contains `value`."""
+    of_call = here.issuperset(held.what.source)
+    return of_call and _standing(value).search(held.statement.text) is not None
+
+
+def _standing(value: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w-]){re.escape(value)}(?![\w-])", re.IGNORECASE)
+
+
+def _is_sorry(one: _SaidClause) -> bool:
+    """Whether it begins with an apology: "sorry, it's the eleventh we fly"."""
+    return "sorry" in one.clause.lead
 
 
 def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
