@@ -6,6 +6,7 @@ import pytest
 
 from echoic.english.slots import SLOTS
 from echoic.memory.keyless.intents import (
+    acknowledged,
     asked_of,
     intent_of,
     listed,
@@ -71,9 +72,37 @@ def test_what_was_set_under_a_key_is_read_out(key, fields, said):
     assert said_back(memory("flat white", key=key, **fields)) == said
 
 
+SAID = {"source": ("turn",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "said"),
+    [
+        ("I drive a van", SAID, "You told me, “I drive a van.”"),
+        ("My husband's a coeliac.", SAID, "You told me, “My husband's a coeliac.”"),
+        ("I drive", SAID | {"context": "when it rains"}, "You told me, “I drive”, when it rains."),
+        ("drives a van", SAID | {"statement": "The user drives a van."}, "You drive a van."),
+        ("The user drives a van", SAID, "You drive a van."),
+        # nobody said it, or somebody else may have
+        ("I drive a van", {}, "I drive a van."),
+        ("I drive a van", SAID | {"visibility": "global"}, "I drive a van."),
+    ],
+)
+def test_what_the_caller_said_is_quoted_and_not_said_as_of_the_agent(text, fields, said):
+    assert said_back(memory(text, **fields)) == said
+
+
+def test_what_was_just_said_is_repeated_in_quotation_marks():
+    assert acknowledged(memory("I drive a van", **SAID)) == "“I drive a van.”"
+
+
 @pytest.mark.parametrize(
     ("sentences", "said"),
     [
+        (
+            ["You ski.", "You told me, “I drive.”", "You told me, “I sing.”", "You knit."],
+            "you ski; you told me, “I drive”; “I sing”; you knit.",
+        ),
         ([], "."),
         (["You love jazz."], "you love jazz."),
         (["You love jazz.", "Your name is Pavel."], "you love jazz and your name is Pavel."),

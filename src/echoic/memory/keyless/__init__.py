@@ -14,6 +14,7 @@ from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless.intents import (
+    YOU_TOLD_ME,
     Intent,
     QuestionSubject,
     Steps,
@@ -24,6 +25,8 @@ from echoic.memory.keyless.intents import (
     learn_name,
     learned_in_words,
     listed,
+    lowered,
+    quoted,
     receipt_in_words,
     said_back,
     somebody_in,
@@ -115,7 +118,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
             return _said(hit)
     for hit in candidates:
         if _near(hit, words):
-            return f"The closest I remember: {_said(hit)}"
+            return f"The closest I remember: {lowered(_said(hit))}"
     return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
 
 
@@ -161,9 +164,7 @@ def _near(hit: Hit, words: frozenset[str]) -> bool:
 def _said(hit: Hit) -> str:
     if hit.memory is not None:
         return said_back(hit.memory)
-    return (
-        f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
-    )
+    return f"{YOU_TOLD_ME}{quoted(hit.text)}"
 
 
 def _all_of(hit: Hit) -> str:

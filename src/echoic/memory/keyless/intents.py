@@ -323,9 +323,31 @@ _DIET: Final = "diet:"
 _DETERMINED: Final = re.compile(r"(?:an?|the|my|your|our|self|unemployed|retired|freelance)\b", re.IGNORECASE)
 
 
+YOU_TOLD_ME: Final = "You told me, "
+
+
 def said_back(memory: Memory) -> str:
-    """`memory` as a sentence to the user it is about, with when it applies and a full stop."""
-    return with_context(_said_back(memory), _to_them(memory.context or ""))
+    """`memory` as a sentence to the user it is about, with when it applies and a full stop.
+
+    What they said themselves is quoted: "I drive a van" would speak of the agent.
+    """
+    context = _to_them(memory.context or "")
+    if not _is_quote(memory):
+        return with_context(_said_back(memory), context)
+    said = f"{YOU_TOLD_ME}{quoted(memory.text)}"
+    return with_context(said.replace(".”", "”"), context) if context else said
+
+
+def quoted(text: str) -> str:
+    """`text` in quotation marks, as a sentence."""
+    return f"“{ended(text)}”"
+
+
+def _is_quote(memory: Memory) -> bool:
+    """Whether it is in the user's own words. What everyone is told, others may have said."""
+    if memory.key is not None or memory.statement or not memory.source:
+        return False
+    return memory.visibility != "global" and _ABOUT.match(memory.text) is None
 
 
 def _said_back(memory: Memory) -> str:
@@ -336,13 +358,15 @@ def _said_back(memory: Memory) -> str:
     if statement:
         return second_person(statement)
     if memory.key is None:
-        return ended(memory.text)
+        return second_person(memory.text)
     whose = "Your" if memory.visibility == "private" else "The"
     return ended(f"{whose} {spoken_key(memory.key)} {be(memory.key)} {memory.text}")
 
 
 def acknowledged(memory: Memory) -> str:
     """`memory`, repeated directly after it was said: only the part to remember."""
+    if _is_quote(memory):
+        return quoted(memory.text)
     return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
@@ -366,7 +390,13 @@ def second_person(sentence: str) -> str:
 
 def listed(sentences: Iterable[str]) -> str:
     """Sentences joined into one to follow a colon, such as "your name is Pavel and you love jazz"."""
-    parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
+    parts = [lowered(re.sub(r"\.(?=”?$)", "", sentence)) for sentence in sentences]
+    told = lowered(YOU_TOLD_ME)
+    # of quotes in a row only the first says whose they are
+    parts = [
+        part.removeprefix(told) if before.startswith(told) else part
+        for before, part in zip(["", *parts], parts, strict=False)
+    ]
     if len(parts) < 2:
         return ended("".join(parts))
     if any(":" in part or ", " in part for part in parts):
@@ -431,7 +461,7 @@ def _with_article(trade: str) -> str:
     return f"an {trade}" if trade[:1].lower() in "aeiou" else f"a {trade}"
 
 
-def _lowered(sentence: str) -> str:
+def lowered(sentence: str) -> str:
     """The sentence with a small first letter, unless that may be a name."""
     first = sentence.split(" ", 1)[0]
     return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're", "The"} else sentence
@@ -566,7 +596,9 @@ def _repeated(memories: Iterable[Memory]) -> str:
 def _retracted(learned: TurnChanges) -> str:
     if not learned.retracted:
         return ""
-    said = " ".join(said_back(memory) for memory in learned.retracted)
+    said = " ".join(
+        ended(memory.text) if _is_quote(memory) else said_back(memory) for memory in learned.retracted
+    )
     return (
         f"I no longer go by this: “{said}” It stays in your history, where only you can see it; "
         "“forget everything about me” erases that too."
