@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import echoic
@@ -162,6 +164,30 @@ async def test_what_was_said_of_somebody_else_is_the_answer_for_them(talk, told,
 async def test_words_like_those_of_a_question_for_oneself_are_close_and_no_more(talk, told):
     await talk.say(told)
     assert (await talk.say("where do i live")).text == f"The closest I remember: you told me, “{told}.”"
+
+
+async def test_what_was_said_in_a_period_is_told_without_what_was_said_since(talk):
+    conversation = await talk.memory.conversation()
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    for text in ("hello", "I live in Oslo", "The lift is broken", "Is it mended?", "I sold the boat"):
+        await conversation.append(Turn(speaker="user", text=text, said_at=yesterday))
+    await conversation.learn()
+    await talk.say("I love jazz")
+    for asked in ("What did I tell you yesterday?", "what did we talk about yesterday"):
+        assert (await talk.say(asked)).text == (
+            "You told me, “I live in Oslo”; “The lift is broken”; “I sold the boat”."
+        )
+    assert (await talk.say("What did I say last year?")).text == UNKNOWN
+    for number in range(20):
+        note = Turn(
+            speaker="user", text=f"Part {number} came", said_at=yesterday + timedelta(milliseconds=number + 1)
+        )
+        await conversation.append(note)
+    told = (await talk.say("Do you remember what I said yesterday?")).text
+    assert told.startswith(
+        "You told me, “I live in Oslo”; “The lift is broken”; “I sold the boat”; “Part 0 came”; "
+    )
+    assert told.endswith("“Part 8 came”. And 11 more.")
 
 
 async def test_questions_and_requests_are_not_quoted_as_what_was_told(talk):

@@ -166,6 +166,39 @@ def test_a_question_for_everything_is_one(question):
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "What did I tell you yesterday?",
+        "what did i say last tuesday",
+        "What did we talk about last week?",
+        "What have I told you this week?",
+        "Did I mention anything on Monday?",
+        "Do you remember what I said yesterday?",
+    ],
+)
+def test_a_question_may_ask_for_what_was_said_in_a_period(question):
+    assert asked_of(question).period
+    assert not asked_of(question).everything
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I tell you about my van yesterday?",
+        "What did my wife say yesterday?",
+        "What have I told you?",
+        "What day was yesterday?",
+        "How was your day yesterday?",
+        "Did I call last week?",
+        "What did you tell me yesterday?",
+        "What do I do on Monday?",
+    ],
+)
+def test_a_question_that_names_a_subject_or_asks_for_no_words_asks_for_no_period(question):
+    assert not asked_of(question).period
+
+
+@pytest.mark.parametrize(
     ("text", "field", "value"),
     [
         ("Where do I live?", "question", "Where do I live?"),

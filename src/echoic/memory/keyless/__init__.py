@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from echoic.english import listen
@@ -32,6 +33,7 @@ from echoic.memory.keyless.intents import (
     somebody_in,
 )
 from echoic.memory.user import UserMemory
+from echoic.ranking.relevance import TIMED, is_phatic
 from echoic.text.analysis import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
@@ -103,6 +105,9 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     answer. A turn is quoted only if what was learned from it is still in `holding`, the current memories.
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
+    nothing = UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+    if asked.period:
+        return _of_period(recall, held) or nothing
     words = content_stems(question)
     # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
@@ -119,7 +124,26 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     for hit in candidates:
         if _near(hit, words):
             return f"The closest I remember: {lowered(_said(hit))}"
-    return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+    return nothing
+
+
+def _of_period(recall: Recall, held: set[tuple[str | None, str]]) -> str:
+    """What was said in the time that the question asks for; empty if nothing was."""
+    timed = [part for part in recall.apart().hits if part.relevance == TIMED and not is_phatic(part.text)]
+    parts = sorted((part for part in timed if _quotable(part, held)), key=_told_at)
+    turns = {part.turn.id for part in parts if part.turn is not None}
+    # what was learned from a turn repeats it
+    said = [_said(part) for part in parts if part.memory is None or turns.isdisjoint(part.memory.source)]
+    if len(said) < 2:
+        return "".join(said)
+    rest = len(said) - _MOST
+    return f"{listed(said[:_MOST])}{f' And {rest} more.' if rest > 0 else ''}"
+
+
+def _told_at(hit: Hit) -> datetime:
+    """When it was said."""
+    assert hit.memory or hit.turn
+    return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
 
 
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
@@ -203,6 +227,8 @@ COURTESIES: Final = {
     "then ask me what I remember, even tomorrow.",
 }
 _HITS: Final = 8
+_IN_PERIOD: Final = 40
+"""Hits read where the question asks for what was said in a period: questions and greetings are among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,9 +353,10 @@ class KeylessAgent:
         return replace(reply, text=told or NOTED)
 
     async def _answer(self, reply: Reply, told: str, question: str, steps: Steps) -> Reply:
-        recall = await self._recall(question, reply.heard, steps)
+        asked = asked_of(question)
+        recall = await self._recall(question, reply.heard, steps, limit=_IN_PERIOD if asked.period else _HITS)
         with steps.step("answer"):
-            said = await self._from_memory(asked_of(question), question, recall)
+            said = await self._from_memory(asked, question, recall)
         if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers, so return an empty result
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
@@ -397,16 +424,21 @@ class KeylessAgent:
         return replace(reply, text=told, retracted=(memory,), query=what, recall=recall)
 
     async def _recall(
-        self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None
+        self,
+        query: str,
+        heard: Turn | None,
+        steps: Steps,
+        min_relevance: float | None = None,
+        limit: int = _HITS,
     ) -> Recall:
         """The results for `query`, without the turn that contains it, which would always rank first."""
         with steps.step("recall"):
             found = await self._memory.recall(
-                query, limit=_HITS + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
+                query, limit=limit + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
             )
         own = heard.id if heard else ""
         others = found.without(lambda turn: turn.id == own)
-        return replace(others, hits=others.hits[:_HITS])
+        return replace(others, hits=others.hits[:limit])
 
     async def _courtesy(self, kind: str) -> str:
         if kind in COURTESIES:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from echoic.english import listen
@@ -21,7 +22,8 @@ from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
-from echoic.text.analysis import fold
+from echoic.temporal import spans_of_phrase
+from echoic.text.analysis import content_stems, fold
 from echoic.types import Memory, Receipt, Turn
 
 _POLITE: Final = r"(?:(?:please|ok|okay|well|so|and|hey|now|can you|could you|would you|i want you to) )*"
@@ -227,6 +229,10 @@ _ROWS: Final = (
 # Others that a question may be about, such as "my doctor" and "my dog".
 _SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
+_SPEAKING: Final = content_stems(
+    "say said tell told talk mention discuss speak spoke ask happen chat conversation"
+)
+_YOU_DID: Final = re.compile(r"\b(?:did|have|had|was|were) you\b")
 _ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
 _NESTED: Final = re.compile(rf"\bmy {_SOMEBODY}(?:'s|s'|s) {_SOMEBODY}\b")
 """Relatives of relatives, which no slot holds."""
@@ -262,6 +268,8 @@ class QuestionSubject:
     """Whether it asks for a past value."""
     others: frozenset[str] = frozenset()
     """Other people it is about ("my wife"): facts about the user do not answer it."""
+    period: bool = False
+    """Whether it asks for what was said in a period, on any subject ("what did I tell you yesterday")."""
 
     def means(self, key: str | None) -> bool:
         """Whether a memory under `key` answers it."""
@@ -275,6 +283,10 @@ def asked_of(question: str) -> QuestionSubject:
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
+    # which days it means is known to the search; that it names some does not depend on today
+    told = content_stems(line) & _SPEAKING and not _YOU_DID.search(line)
+    if told and spans_of_phrase(question, datetime.now(UTC), UTC).bare:
+        return QuestionSubject(period=True)
     if _ABOUT_ME.search(line):
         return QuestionSubject(everything=True)
     others = somebody_in(line) if _OTHERS.search(line) else frozenset()
