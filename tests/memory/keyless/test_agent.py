@@ -131,6 +131,9 @@ async def test_nothing_is_quoted_that_no_longer_holds(talk):
         ("I have a dog named Rex", "What's my cat's name?"),
         ("I have a dog named Rex", "Do I have a cat?"),
         ("I have a son called Tom", "Do I have a daughter?"),
+        ("My mother-in-law is in hospital", "Is my mother in hospital?"),
+        ("My son is at college", "Is my grandson at college?"),
+        ("I am at college", "Are my children at college?"),
     ],
 )
 async def test_what_is_so_of_one_is_not_the_answer_for_another(talk, told, asked):
@@ -151,6 +154,21 @@ async def test_what_is_so_of_one_is_not_the_answer_for_another(talk, told, asked
             "Where does my mother live?",
             "The closest I remember: you told me, “My mum lives in Bath.”",
         ),
+        (
+            "Our kids are at college",
+            "Are my children at college?",
+            "The closest I remember: you told me, “Our kids are at college.”",
+        ),
+        (
+            "My son is at college",
+            "Are my children at college?",
+            "The closest I remember: you told me, “My son is at college.”",
+        ),
+        (
+            "My sister's dog bit Rex",
+            "Has my dog bit Rex?",
+            "The closest I remember: you told me, “My sister's dog bit Rex.”",
+        ),
         ("I have a cat named Tofu", "What's my cat's name?", "You have a cat called Tofu."),
         ("My best friend is called Jo", "What's my best friend's name?", "Your best friend is called Jo."),
     ],
@@ -164,6 +182,29 @@ async def test_what_was_said_of_somebody_else_is_the_answer_for_them(talk, told,
 async def test_words_like_those_of_a_question_for_oneself_are_close_and_no_more(talk, told):
     await talk.say(told)
     assert (await talk.say("where do i live")).text == f"The closest I remember: you told me, “{told}.”"
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("My sister drives a lorry", "What do I drive?"),
+        ("My partner eats everything", "What do I eat?"),
+        ("My husband's a coeliac", "Am I a coeliac?"),
+    ],
+)
+async def test_what_is_so_of_another_is_close_and_no_more_for_oneself(talk, told, asked):
+    await talk.say(told)
+    assert (await talk.say(asked)).text == f"The closest I remember: you told me, “{told}.”"
+
+
+async def test_what_one_told_of_oneself_comes_before_what_is_so_of_another(talk):
+    await talk.say("My sister drives a lorry to work")
+    await talk.say("I went by lorry, I drive it myself")
+    asked = await talk.say("What lorry do I drive?")
+    assert asked.text == "You told me, “I went by lorry, I drive it myself.”"
+    await talk.say("I was told to drive less")
+    asked = await talk.say("What tram do I drive?")
+    assert asked.text == "The closest I remember: you told me, “I was told to drive less.”"
 
 
 async def test_what_was_said_in_a_period_is_told_without_what_was_said_since(talk):

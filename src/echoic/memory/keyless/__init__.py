@@ -27,6 +27,7 @@ from echoic.memory.keyless.intents import (
     learned_in_words,
     listed,
     lowered,
+    of_somebody,
     quoted,
     receipt_in_words,
     said_back,
@@ -109,7 +110,6 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     if asked.period:
         return _of_period(recall, held) or nothing
     words = content_stems(question)
-    # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
         hit
         for hit in recall.apart().hits
@@ -117,11 +117,16 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
         and asked.others <= somebody_in(_all_of(hit))
         and not (asked.before and _holds_now(hit, asked))
     ]
-    candidates = sorted(quotable, key=lambda hit: hit.memory is None)
-    for hit in candidates:
+    # memories are the briefest; quote a turn only if nothing was learned from it
+    quotable.sort(key=lambda hit: hit.memory is None)
+    # kept, but last and never as the answer: "my doctor gave me insulin" may be one, to "what do I take"
+    of_whom = asked.own or bool(asked.others)
+    theirs = [hit for hit in quotable if of_whom and of_somebody(_sentence_of(hit), question, asked.others)]
+    own = [hit for hit in quotable if hit not in theirs]
+    for hit in own:
         if words and words <= content_stems(_all_of(hit)) and (asked.key is None or hit.memory):
             return _said(hit)
-    for hit in candidates:
+    for hit in [*own, *theirs]:
         if _near(hit, words):
             return f"The closest I remember: {lowered(_said(hit))}"
     return nothing
@@ -189,6 +194,10 @@ def _said(hit: Hit) -> str:
     if hit.memory is not None:
         return said_back(hit.memory)
     return f"{YOU_TOLD_ME}{quoted(hit.text)}"
+
+
+def _sentence_of(hit: Hit) -> str:
+    return (hit.memory.statement or hit.memory.text) if hit.memory is not None else hit.text
 
 
 def _all_of(hit: Hit) -> str:

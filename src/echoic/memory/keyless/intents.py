@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from echoic.english import listen
+from echoic.english.lexicon import GIVEN
 from echoic.english.names import stated
 from echoic.english.phrases import slug
 from echoic.english.sentences import Sentence, sentences
@@ -172,6 +173,8 @@ _SAME_KIN: Final = {
     "grandpa": "grandfather",
     "fiancee": "fiance",
     "neighbor": "neighbour",
+    "kid": "child",
+    "children": "child",
 }
 _I: Final = r"(?:do|did|am|was|have|would) (?:i|we)"
 _ROWS: Final = (
@@ -227,12 +230,29 @@ _ROWS: Final = (
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
 # Others that a question may be about, such as "my doctor" and "my dog".
-_SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
+_SOMEBODY: Final = (
+    rf"(?:(?:ex[- ]|step-?|grand)?(?:{_KIN}|son|daughter|kid|children|child|parent)(?:[- ]in[- ]law)?"
+    "|dog|cat|puppy|kitten)"
+)
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
+# A clause that speaks of somebody else, not of the speaker with them ("my wife and I").
+_OF_SOMEBODY: Final = re.compile(
+    r"\W*(?:(?:and|so|well|also|yes|no|oh|actually|because)\W+)*"
+    rf"(?:(?:my|our|the user's) (?:[\w-]+ )?(?P<kin>{_SOMEBODY})(?:(?P<owns>'s|s') |'s|s)?"
+    r"|he|she|they|(?P<name>[^\W\d]+)(?:'s)?(?= \w))\b(?! (?:(?:and|or) (?:i|me|myself)|here|speaking)\b)"
+)
+_I_DO: Final = re.compile(
+    r"\b(?:i|we|i'm|we're|i've|we've)"
+    r"(?: (?:am|are|have|had|got|a|an|the|to|on|not|can|can't|don't|should|must|will))* (\w+)"
+)
+_MINE: Final = re.compile(r"\b(?:my|our) ([\w-]+(?: [\w-]+)?)")
+_THEIRS: Final = re.compile(rf"\b(?:my|our) (?:[\w-]+ )?{_SOMEBODY}(?:'s|s') ([\w-]+(?: [\w-]+)?)")
+_CLAUSE_ENDS: Final = re.compile(r"[.!?…;]|\b(?:but|though|whereas|while)\b|, and\b")
 _SPEAKING: Final = content_stems(
     "say said tell told talk mention discuss speak spoke ask happen chat conversation"
 )
 _YOU_DID: Final = re.compile(r"\b(?:did|have|had|was|were) you\b")
+_OF_ME: Final = re.compile(r"\b(?:i|i'm|i've|my|mine|we|our|ours)\b")
 _ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
 _NESTED: Final = re.compile(rf"\bmy {_SOMEBODY}(?:'s|s'|s) {_SOMEBODY}\b")
 """Relatives of relatives, which no slot holds."""
@@ -267,7 +287,9 @@ class QuestionSubject:
     before: bool = False
     """Whether it asks for a past value."""
     others: frozenset[str] = frozenset()
-    """Other people it is about ("my wife"): facts about the user do not answer it."""
+    """Others it is about ("my wife", "my dog"): facts about the user do not answer it."""
+    own: bool = False
+    """Whether it is about the user alone: facts about others do not answer it."""
     period: bool = False
     """Whether it asks for what was said in a period, on any subject ("what did I tell you yesterday")."""
 
@@ -290,6 +312,7 @@ def asked_of(question: str) -> QuestionSubject:
     if _ABOUT_ME.search(line):
         return QuestionSubject(everything=True)
     others = somebody_in(line) if _OTHERS.search(line) else frozenset()
+    own = not others and _OF_ME.search(line) is not None
     if _NESTED.search(line):
         return QuestionSubject(others=others)
     for pattern, key in _PATTERNS:
@@ -297,16 +320,53 @@ def asked_of(question: str) -> QuestionSubject:
         # "is my wife allergic" asks for no slot of the user's, "what is my wife's name" does
         if found and (not others or key in _OF_OTHERS):
             thing = next((group for group in found.groups() if group), "")
-            return QuestionSubject(key=_filled(key, thing), before=bool(_BEFORE.search(line)), others=others)
-    return QuestionSubject(others=others)
+            before = bool(_BEFORE.search(line))
+            return QuestionSubject(key=_filled(key, thing), before=before, others=others, own=own)
+    return QuestionSubject(others=others, own=own)
 
 
 def somebody_in(text: str) -> frozenset[str]:
-    """The relatives, friends and animals mentioned in `text`, each as one word."""
-    return frozenset(map(_same, _ANYBODY.findall(fold(text))))
+    """The relatives, friends and animals mentioned in `text`, each as one word; a son is also a child."""
+    found = frozenset(map(_same, _ANYBODY.findall(fold(text))))
+    return found if found.isdisjoint(["son", "daughter"]) else found | {"child"}
+
+
+def of_somebody(text: str, question: str, others: frozenset[str] = frozenset()) -> bool:
+    """Whether what `text` says to `question` is of somebody else: "My sister drives a lorry".
+
+    With `others`, whom the question is about: whether it is of what belongs to none of them, "my sister's
+    dog". Only the clauses count that contain a word of the question, or all if none does.
+    """
+    words, mine = content_stems(question), _owned(_MINE, question)
+    every = [clause for clause in _CLAUSE_ENDS.split(fold(text)) if content_stems(clause)]
+    meant = [clause for clause in every if words & content_stems(clause)] or every
+    return bool(meant) and all(_is_of_somebody(clause, words, mine, others) for clause in meant)
+
+
+def _is_of_somebody(clause: str, words: frozenset[str], mine: frozenset[str], others: frozenset[str]) -> bool:
+    found = _OF_SOMEBODY.match(clause)
+    if others:
+        return found is not None and found["owns"] is not None and _same(found["kin"]) not in others
+    if mine & _owned(_THEIRS, clause):  # "Max is my dog's name"
+        return True
+    if found is None or (found["name"] is not None and found["name"] not in GIVEN):
+        return False
+    rest = clause[found.end() :]
+    # "my dentist moved my check-up", "he says I need a brace"
+    return not (mine & _owned(_MINE, rest) or of_speaker(rest, words))
+
+
+def _owned(whose: re.Pattern[str], text: str) -> frozenset[str]:
+    return content_stems(" ".join(whose.findall(fold(text))))
+
+
+def of_speaker(text: str, words: frozenset[str]) -> bool:
+    """Whether one of `words` says what the speaker does or is in `text`: "I eat everything"."""
+    return bool(words & content_stems(" ".join(_I_DO.findall(fold(text)))))
 
 
 def _same(person: str) -> str:
+    person = person.replace("ex ", "ex-").replace("step-", "step").replace(" in law", "-in-law")
     return _SAME_KIN.get(person, person).removeprefix("best ")
 
 
