@@ -8,8 +8,9 @@ import pytest
 
 import echoic
 from echoic.errors import EmbedderUnavailable, StoreUnavailable
-from echoic.memory.keyless import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN, KeylessAgent
-from echoic.types import Turn
+from echoic.memory.keyless import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN, KeylessAgent, of_hits
+from echoic.memory.keyless.intents import asked_of
+from echoic.types import Hit, Rank, Recall, Scope, Turn
 
 
 async def test_what_is_told_is_learned_said_back_and_answered(talk):
@@ -205,6 +206,33 @@ async def test_what_one_told_of_oneself_comes_before_what_is_so_of_another(talk)
     await talk.say("I was told to drive less")
     asked = await talk.say("What tram do I drive?")
     assert asked.text == "The closest I remember: you told me, “I was told to drive less.”"
+
+
+SPANIEL = "I've got a spaniel called Biscuit"
+
+
+@pytest.mark.parametrize(
+    ("told", "cosine", "asked", "answer"),
+    [
+        (SPANIEL, 0.6, "What's my dog called?", f"The closest I remember: you told me, “{SPANIEL}.”"),
+        (SPANIEL, 0.3, "What's my dog called?", UNKNOWN),
+        # about others, or about oneself
+        ("My sister is called Maya", 0.6, "What's my dog called?", UNKNOWN),
+        ("We have a cat called Tofu", 0.6, "What's my dog called?", UNKNOWN),
+        ("Our rabbit is called Tofu", 0.6, "What's my dog called?", UNKNOWN),
+        (SPANIEL, 0.6, "What's my parrot called?", f"The closest I remember: you told me, “{SPANIEL}.”"),
+        ("We have a cat called Tofu", 0.6, "What's my parrot called?", UNKNOWN),
+        ("I eat everything", 0.6, "What does my dog eat?", UNKNOWN),
+        ("I live in Rome", 0.6, "Where does my dog live?", UNKNOWN),
+        (SPANIEL, 0.6, "What's my sister called?", UNKNOWN),
+    ],
+)
+def test_an_animal_may_be_named_by_its_breed_where_the_search_finds_the_meaning(told, cosine, asked, answer):
+    ranks = {"vector": Rank(rank=1, score=cosine)}
+    turn = Turn(speaker="user", text=told)
+    hit = Hit(text=told, score=1.0, ranks=ranks, scope=Scope("desk", "pavel"), turn=turn)
+    recall = Recall(hits=(hit,), outcome="complete")
+    assert of_hits(asked_of(asked), asked, recall, holding=[]) == answer
 
 
 async def test_what_was_said_in_a_period_is_told_without_what_was_said_since(talk):

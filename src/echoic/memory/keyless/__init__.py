@@ -15,6 +15,7 @@ from echoic.english import listen
 from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless.intents import (
+    ANIMALS,
     YOU_TOLD_ME,
     Intent,
     QuestionSubject,
@@ -28,6 +29,7 @@ from echoic.memory.keyless.intents import (
     listed,
     lowered,
     of_somebody,
+    of_speaker,
     quoted,
     receipt_in_words,
     said_back,
@@ -114,7 +116,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
         hit
         for hit in recall.apart().hits
         if _quotable(hit, held)
-        and asked.others <= somebody_in(_all_of(hit))
+        and _is_about(hit, asked.others, words)
         and not (asked.before and _holds_now(hit, asked))
     ]
     # memories are the briefest; quote a turn only if nothing was learned from it
@@ -151,6 +153,23 @@ def _told_at(hit: Hit) -> datetime:
     return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
 
 
+def _is_about(hit: Hit, others: frozenset[str], words: frozenset[str]) -> bool:
+    """Whether it may be about those whom the question is about.
+
+    People are named as in the question. Of animals one also says "our spaniel", so that what has no slot and
+    names nobody else may mean them if the search finds the same meaning.
+    """
+    told = _all_of(hit)
+    kinds, named = content_stems(told) & _KINDS, somebody_in(told)
+    if kinds and words & _KINDS and kinds.isdisjoint(words):
+        return False
+    if others <= named:
+        return True
+    if named or not others <= ANIMALS or not _means_it(hit) or of_speaker(_sentence_of(hit), words):
+        return False
+    return hit.memory.key is None if hit.memory is not None else not listen(hit.text, [])
+
+
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
     """The first keyed memory of the user's own that contains every word of `what`, or None."""
     words = content_stems(what)
@@ -184,10 +203,12 @@ def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
 def _near(hit: Hit, words: frozenset[str]) -> bool:
     if hit.relevance < _LIKELY:
         return False
+    return _means_it(hit) or 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
+
+
+def _means_it(hit: Hit) -> bool:
     vector = hit.ranks.get("vector")
-    if vector is not None and vector.score >= _NEAR:
-        return True
-    return 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
+    return vector is not None and vector.score >= _NEAR
 
 
 def _said(hit: Hit) -> str:

@@ -234,6 +234,7 @@ _SOMEBODY: Final = (
     rf"(?:(?:ex[- ]|step-?|grand)?(?:{_KIN}|son|daughter|kid|children|child|parent)(?:[- ]in[- ]law)?"
     "|dog|cat|puppy|kitten)"
 )
+ANIMALS: Final = frozenset("dog cat puppy kitten".split())
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
 # A clause that speaks of somebody else, not of the speaker with them ("my wife and I").
 _OF_SOMEBODY: Final = re.compile(
