@@ -32,6 +32,8 @@ async def test_what_is_told_is_learned_said_back_and_answered(talk):
         ("I'm an engineer", "What's my job?", "You're an engineer."),
         ("I'm 34 years old", "How old am I?", "You are 34 years old."),
         ("My birthday is May 3rd", "When is my birthday?", "Your birthday is May 3."),
+        ("I have two sons", "Do I have any kids?", "You have two sons."),
+        ("I have two sons", "How many children do I have?", "You have two sons."),
         ("I'm allergic to peanuts", "What am I allergic to?", "You are allergic to peanuts."),
         ("I'm vegan", "Am I vegan?", "You're vegan."),
         ("I love jazz", "Do I like jazz?", "You love jazz."),

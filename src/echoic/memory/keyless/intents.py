@@ -183,7 +183,7 @@ _ROWS: Final = (
         "{}_name",
     ),
     (r"\bmy (?:\w+ )?(?:dog|cat|pet|puppy|kitten)s?\b|\bhave (?:a|any) (?:dog|cat|pet)s?\b", "pet:"),
-    (r"\b(?:my|have (?:any|a)?) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
+    (r"\b(?:my|have (?:any|a)?|how many) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
     (r"\bmy last name\b|\bmy surname\b", "last_name"),
     (
         r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)$|\bcall me\b|\bremember me\b|\bknow me\b",
@@ -298,6 +298,8 @@ class QuestionSubject:
         """Whether a memory under `key` answers it."""
         if key is None or self.key is None:
             return False
+        if key == "children":  # how many, where "child:…" are their names
+            return self.key == "child:"
         return key == self.key or key.startswith(f"{self.key.removesuffix(':')}:")
 
 
