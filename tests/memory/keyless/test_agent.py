@@ -8,9 +8,21 @@ import pytest
 
 import echoic
 from echoic.errors import EmbedderUnavailable, StoreUnavailable
-from echoic.memory.keyless import ASK_NAME, CONFIRM_ERASURE, NOT_LOOKED, UNKNOWN, KeylessAgent, of_hits
-from echoic.memory.keyless.intents import asked_of
-from echoic.types import Hit, Rank, Recall, Scope, Turn
+from echoic.memory.keyless import (
+    ASK_NAME,
+    CONFIRM_ERASURE,
+    NOT_LOOKED,
+    UNKNOWN,
+    KeylessAgent,
+    of_hits,
+    of_slot,
+)
+from echoic.memory.keyless.intents import asked_of, said_back
+from echoic.types import Hit, Memory, Rank, Recall, Scope, Turn
+
+
+def memory(text, **fields):
+    return Memory(id=text, text=text, valid_from=datetime(2026, 1, 1, tzinfo=UTC), **fields)
 
 
 async def test_what_is_told_is_learned_said_back_and_answered(talk):
@@ -208,6 +220,22 @@ async def test_what_one_told_of_oneself_comes_before_what_is_so_of_another(talk)
     await talk.say("I was told to drive less")
     asked = await talk.say("What tram do I drive?")
     assert asked.text == "The closest I remember: you told me, “I was told to drive less.”"
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        ("I need an early check-in", True),
+        ("My wife needs a ramp", False),
+        ("We come by train", False),
+    ],
+)
+def test_a_list_holds_what_was_said_of_oneself_without_a_key(said, more):
+    room = memory("a room upstairs", key="requirement:a room upstairs", source=("1",))
+    facts = [room, memory(said, source=("2",)), memory("I need a room upstairs", source=("1",))]
+    told = of_slot(asked_of("What do I need?"), "What do I need?", facts)
+    besides = f"; you told me, “{said}”." if more else "."
+    assert told == said_back(room).removesuffix(".") + besides
 
 
 SPANIEL = "I've got a spaniel called Biscuit"

@@ -62,7 +62,7 @@ def everything(facts: Sequence[Memory]) -> str:
     return f"I remember this: {said}{more}"
 
 
-def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
+def of_slot(asked: QuestionSubject, question: str, facts: Sequence[Memory]) -> str:
     """The answer from the slot asked for; empty if it holds nothing."""
     words = content_stems(question)
     kinds = words & _KINDS
@@ -73,10 +73,26 @@ def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> s
     chosen = closer or fitting
     if not chosen:
         return ""
+    if asked.key is not None and asked.key.endswith(":"):
+        chosen = [*chosen, *_said_besides(chosen, question, facts)]
     if len(chosen) == 1:
         return said_back(chosen[0])
     said = listed(said_back(memory) for memory in chosen[-_MOST:])
     return said[:1].upper() + said[1:]
+
+
+def _said_besides(chosen: Iterable[Memory], question: str, facts: Iterable[Memory]) -> list[Memory]:
+    """What the user said of themselves in all words of the question, and no rule has a key for."""
+    words, told = content_stems(question), {turn for memory in chosen for turn in memory.source}
+    return [
+        memory
+        for memory in facts
+        if memory.key is None
+        and words
+        and words <= content_stems(memory.text)
+        and told.isdisjoint(memory.source)
+        and not of_somebody(memory.text, question)
+    ]
 
 
 def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
