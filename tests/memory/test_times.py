@@ -358,6 +358,7 @@ def test_every_day_of_a_list_lies_in_the_year_that_is_said_once():
         "since Monday",
         "what did I say from 3 to 5 May 2025?",
         "what did I say two Fridays ago",
+        "do you remember what I told you yesterday",
     ],
 )
 def test_what_opens_or_frames_a_time_is_nothing_else_that_is_asked_for(text):

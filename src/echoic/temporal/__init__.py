@@ -99,8 +99,8 @@ _EVENT = re.compile(
 # Verbs of speaking: asks for what was said, on any topic.
 _SPEAKING = frozenset(
     "say said saying tell told talk talked talking mention mentioned discuss discussed speak spoke ask asked "
-    "call called happen happened chat chatted conversation anything something everything everyone last late "
-    "early time day week month year".split()
+    "call called happen happened chat chatted conversation remember recall anything something everything "
+    "everyone last late early time day week month year".split()
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 import echoic
@@ -15,8 +17,15 @@ from echoic.memory.keyless import (
     UNCLEAR,
     UNKNOWN,
     KeylessAgent,
+    of_hits,
+    of_slot,
 )
-from echoic.types import Turn
+from echoic.memory.keyless.intents import asked_of, said_back
+from echoic.types import Hit, Memory, Rank, Recall, Scope, Turn
+
+
+def memory(text, **fields):
+    return Memory(id=text, text=text, valid_from=datetime(2026, 1, 1, tzinfo=UTC), **fields)
 
 
 async def test_what_is_told_is_learned_said_back_and_answered(talk):
@@ -38,6 +47,8 @@ async def test_what_is_told_is_learned_said_back_and_answered(talk):
         ("I'm an engineer", "What's my job?", "You're an engineer."),
         ("I'm 34 years old", "How old am I?", "You are 34 years old."),
         ("My birthday is May 3rd", "When is my birthday?", "Your birthday is May 3."),
+        ("I have two sons", "Do I have any kids?", "You have two sons."),
+        ("I have two sons", "How many children do I have?", "You have two sons."),
         ("I'm allergic to peanuts", "What am I allergic to?", "You are allergic to peanuts."),
         ("I'm vegan", "Am I vegan?", "You're vegan."),
         ("I love jazz", "Do I like jazz?", "You love jazz."),
@@ -138,6 +149,9 @@ async def test_nothing_is_quoted_that_no_longer_holds(talk):
         ("I have a dog named Rex", "What's my cat's name?"),
         ("I have a dog named Rex", "Do I have a cat?"),
         ("I have a son called Tom", "Do I have a daughter?"),
+        ("My mother-in-law is in hospital", "Is my mother in hospital?"),
+        ("My son is at college", "Is my grandson at college?"),
+        ("I am at college", "Are my children at college?"),
     ],
 )
 async def test_what_is_so_of_one_is_not_the_answer_for_another(talk, told, asked):
@@ -158,6 +172,21 @@ async def test_what_is_so_of_one_is_not_the_answer_for_another(talk, told, asked
             "Where does my mother live?",
             "The closest I remember: you told me, “My mum lives in Bath.”",
         ),
+        (
+            "Our kids are at college",
+            "Are my children at college?",
+            "The closest I remember: you told me, “Our kids are at college.”",
+        ),
+        (
+            "My son is at college",
+            "Are my children at college?",
+            "The closest I remember: you told me, “My son is at college.”",
+        ),
+        (
+            "My sister's dog bit Rex",
+            "Has my dog bit Rex?",
+            "The closest I remember: you told me, “My sister's dog bit Rex.”",
+        ),
         ("I have a cat named Tofu", "What's my cat's name?", "You have a cat called Tofu."),
         ("My best friend is called Jo", "What's my best friend's name?", "Your best friend is called Jo."),
     ],
@@ -171,6 +200,96 @@ async def test_what_was_said_of_somebody_else_is_the_answer_for_them(talk, told,
 async def test_words_like_those_of_a_question_for_oneself_are_close_and_no_more(talk, told):
     await talk.say(told)
     assert (await talk.say("where do i live")).text == f"The closest I remember: you told me, “{told}.”"
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("My sister drives a lorry", "What do I drive?"),
+        ("My partner eats everything", "What do I eat?"),
+        ("My husband's a coeliac", "Am I a coeliac?"),
+    ],
+)
+async def test_what_is_so_of_another_is_close_and_no_more_for_oneself(talk, told, asked):
+    await talk.say(told)
+    assert (await talk.say(asked)).text == f"The closest I remember: you told me, “{told}.”"
+
+
+async def test_what_one_told_of_oneself_comes_before_what_is_so_of_another(talk):
+    await talk.say("My sister drives a lorry to work")
+    await talk.say("I went by lorry, I drive it myself")
+    asked = await talk.say("What lorry do I drive?")
+    assert asked.text == "You told me, “I went by lorry, I drive it myself.”"
+    await talk.say("I was told to drive less")
+    asked = await talk.say("What tram do I drive?")
+    assert asked.text == "The closest I remember: you told me, “I was told to drive less.”"
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        ("I need an early check-in", True),
+        ("My wife needs a ramp", False),
+        ("We come by train", False),
+    ],
+)
+def test_a_list_holds_what_was_said_of_oneself_without_a_key(said, more):
+    room = memory("a room upstairs", key="requirement:a room upstairs", source=("1",))
+    facts = [room, memory(said, source=("2",)), memory("I need a room upstairs", source=("1",))]
+    told = of_slot(asked_of("What do I need?"), "What do I need?", facts)
+    besides = f"; you told me, “{said}”." if more else "."
+    assert told == said_back(room).removesuffix(".") + besides
+
+
+SPANIEL = "I've got a spaniel called Biscuit"
+
+
+@pytest.mark.parametrize(
+    ("told", "cosine", "asked", "answer"),
+    [
+        (SPANIEL, 0.6, "What's my dog called?", f"The closest I remember: you told me, “{SPANIEL}.”"),
+        (SPANIEL, 0.3, "What's my dog called?", UNKNOWN),
+        # about others, or about oneself
+        ("My sister is called Maya", 0.6, "What's my dog called?", UNKNOWN),
+        ("We have a cat called Tofu", 0.6, "What's my dog called?", UNKNOWN),
+        ("Our rabbit is called Tofu", 0.6, "What's my dog called?", UNKNOWN),
+        (SPANIEL, 0.6, "What's my parrot called?", f"The closest I remember: you told me, “{SPANIEL}.”"),
+        ("We have a cat called Tofu", 0.6, "What's my parrot called?", UNKNOWN),
+        ("I eat everything", 0.6, "What does my dog eat?", UNKNOWN),
+        ("I live in Rome", 0.6, "Where does my dog live?", UNKNOWN),
+        (SPANIEL, 0.6, "What's my sister called?", UNKNOWN),
+    ],
+)
+def test_an_animal_may_be_named_by_its_breed_where_the_search_finds_the_meaning(told, cosine, asked, answer):
+    ranks = {"vector": Rank(rank=1, score=cosine)}
+    turn = Turn(speaker="user", text=told)
+    hit = Hit(text=told, score=1.0, ranks=ranks, scope=Scope("desk", "pavel"), turn=turn)
+    recall = Recall(hits=(hit,), outcome="complete")
+    assert of_hits(asked_of(asked), asked, recall, holding=[]) == answer
+
+
+async def test_what_was_said_in_a_period_is_told_without_what_was_said_since(talk):
+    conversation = await talk.memory.conversation()
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    for text in ("hello", "I live in Oslo", "The lift is broken", "Is it mended?", "I sold the boat"):
+        await conversation.append(Turn(speaker="user", text=text, said_at=yesterday))
+    await conversation.learn()
+    await talk.say("I love jazz")
+    for asked in ("What did I tell you yesterday?", "what did we talk about yesterday"):
+        assert (await talk.say(asked)).text == (
+            "You told me, “I live in Oslo”; “The lift is broken”; “I sold the boat”."
+        )
+    assert (await talk.say("What did I say last year?")).text == UNKNOWN
+    for number in range(20):
+        note = Turn(
+            speaker="user", text=f"Part {number} came", said_at=yesterday + timedelta(milliseconds=number + 1)
+        )
+        await conversation.append(note)
+    told = (await talk.say("Do you remember what I said yesterday?")).text
+    assert told.startswith(
+        "You told me, “I live in Oslo”; “The lift is broken”; “I sold the boat”; “Part 0 came”; "
+    )
+    assert told.endswith("“Part 8 came”. And 11 more.")
 
 
 async def test_questions_and_requests_are_not_quoted_as_what_was_told(talk):

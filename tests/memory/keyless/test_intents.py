@@ -6,12 +6,15 @@ import pytest
 
 from echoic.english.slots import SLOTS
 from echoic.memory.keyless.intents import (
+    acknowledged,
     asked_of,
     intent_of,
     listed,
+    of_somebody,
     receipt_in_words,
     said_back,
     second_person,
+    somebody_in,
 )
 from echoic.types import Memory, Receipt
 
@@ -71,9 +74,37 @@ def test_what_was_set_under_a_key_is_read_out(key, fields, said):
     assert said_back(memory("flat white", key=key, **fields)) == said
 
 
+SAID = {"source": ("turn",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "said"),
+    [
+        ("I drive a van", SAID, "You told me, “I drive a van.”"),
+        ("My husband's a coeliac.", SAID, "You told me, “My husband's a coeliac.”"),
+        ("I drive", SAID | {"context": "when it rains"}, "You told me, “I drive”, when it rains."),
+        ("drives a van", SAID | {"statement": "The user drives a van."}, "You drive a van."),
+        ("The user drives a van", SAID, "You drive a van."),
+        # nobody said it, or somebody else may have
+        ("I drive a van", {}, "I drive a van."),
+        ("I drive a van", SAID | {"visibility": "global"}, "I drive a van."),
+    ],
+)
+def test_what_the_caller_said_is_quoted_and_not_said_as_of_the_agent(text, fields, said):
+    assert said_back(memory(text, **fields)) == said
+
+
+def test_what_was_just_said_is_repeated_in_quotation_marks():
+    assert acknowledged(memory("I drive a van", **SAID)) == "“I drive a van.”"
+
+
 @pytest.mark.parametrize(
     ("sentences", "said"),
     [
+        (
+            ["You ski.", "You told me, “I drive.”", "You told me, “I sing.”", "You knit."],
+            "you ski; you told me, “I drive”; “I sing”; you knit.",
+        ),
         ([], "."),
         (["You love jazz."], "you love jazz."),
         (["You love jazz.", "Your name is Pavel."], "you love jazz and your name is Pavel."),
@@ -134,6 +165,104 @@ def test_a_question_asks_for_a_slot(question, key):
 )
 def test_a_question_for_everything_is_one(question):
     assert asked_of(question).everything
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I tell you yesterday?",
+        "what did i say last tuesday",
+        "What did we talk about last week?",
+        "What have I told you this week?",
+        "Did I mention anything on Monday?",
+        "Do you remember what I said yesterday?",
+    ],
+)
+def test_a_question_may_ask_for_what_was_said_in_a_period(question):
+    assert asked_of(question).period
+    assert not asked_of(question).everything
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I tell you about my van yesterday?",
+        "What did my wife say yesterday?",
+        "What have I told you?",
+        "What day was yesterday?",
+        "How was your day yesterday?",
+        "Did I call last week?",
+        "What did you tell me yesterday?",
+        "What do I do on Monday?",
+    ],
+)
+def test_a_question_that_names_a_subject_or_asks_for_no_words_asks_for_no_period(question):
+    assert not asked_of(question).period
+
+
+@pytest.mark.parametrize(
+    ("text", "theirs"),
+    [
+        ("My sister drives a lorry", True),
+        ("And my husband's lorry is red", True),
+        ("She drives a lorry", True),
+        ("I'm vegetarian. My partner drives a lorry.", True),
+        ("My grandchildren drive a lorry", True),
+        ("The user's sister drives a lorry.", True),
+        ("I walk, but my wife drives a lorry", True),
+        ("Tom drives a lorry", True),
+        ("Tom's lorry is red", True),
+        ("Tom here, I drive a lorry", False),
+        ("Tom and I drive a lorry", False),
+        ("Lorries are what I drive", False),
+        ("My wife and I drive a lorry", False),
+        ("I drive a lorry, my wife doesn't", False),
+        ("My sister called. I drive a lorry.", False),
+        ("My lorry is red", False),
+        ("The lorry is red", False),
+        ("", False),
+    ],
+)
+def test_what_is_said_may_speak_of_somebody_else(text, theirs):
+    assert of_somebody(text, "What lorry do I drive?") is theirs
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "theirs"),
+    [
+        ("Max is my dog's name", "What's my name?", True),
+        ("Saturday is our daughter's birthday", "When is my birthday?", True),
+        ("My dentist moved my check-up to May", "When is my check-up?", False),
+        ("They have my old phone", "Where is my old phone?", False),
+        ("My boss has her old phone", "Where is my old phone?", True),
+        ("He says I need a brace", "What do I need?", False),
+        ("My doctor says I'm diabetic", "Am I diabetic?", False),
+        ("My doctor says she's diabetic", "Am I diabetic?", True),
+    ],
+)
+def test_what_is_the_callers_is_theirs_whoever_is_spoken_of(text, question, theirs):
+    assert of_somebody(text, question) is theirs
+
+
+def test_what_is_said_may_speak_of_what_belongs_to_somebody_else():
+    asked = "What is my dog called?"
+    assert of_somebody("My sister's dog is called Rex", asked, frozenset(["dog"]))
+    assert not of_somebody("My sister's dog is called Rex", asked, frozenset(["sister", "dog"]))
+    assert not of_somebody("My dog is called Rex", asked, frozenset(["dog"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("my mother-in-law and my mum", {"mother-in-law", "mother"}),
+        ("my sister in law's stepson", {"sister-in-law", "stepson"}),
+        ("my ex wife, our grandson", {"ex-wife", "grandson"}),
+        ("our children, our kids", {"child"}),
+        ("my daughter", {"daughter", "child"}),
+    ],
+)
+def test_each_relative_is_somebody_else(text, named):
+    assert somebody_in(text) == named
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from echoic.english import listen
@@ -16,6 +17,8 @@ from echoic.errors import InvalidInput
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.forget_targets import MAX_TURNS
 from echoic.memory.keyless.intents import (
+    ANIMALS,
+    YOU_TOLD_ME,
     Intent,
     QuestionSubject,
     Steps,
@@ -26,11 +29,16 @@ from echoic.memory.keyless.intents import (
     learn_name,
     learned_in_words,
     listed,
+    lowered,
+    of_somebody,
+    of_speaker,
+    quoted,
     receipt_in_words,
     said_back,
     somebody_in,
 )
 from echoic.memory.user import UserMemory
+from echoic.ranking.relevance import TIMED, is_phatic
 from echoic.text import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
@@ -56,7 +64,7 @@ def everything(facts: Sequence[Memory]) -> str:
     return f"I remember this: {said}{more}"
 
 
-def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> str:
+def of_slot(asked: QuestionSubject, question: str, facts: Sequence[Memory]) -> str:
     """The answer from the slot asked for; empty if it holds nothing."""
     words = content_stems(question)
     kinds = words & _KINDS
@@ -67,10 +75,26 @@ def of_slot(asked: QuestionSubject, question: str, facts: Iterable[Memory]) -> s
     chosen = closer or fitting
     if not chosen:
         return ""
+    if asked.key is not None and asked.key.endswith(":"):
+        chosen = [*chosen, *_said_besides(chosen, question, facts)]
     if len(chosen) == 1:
         return said_back(chosen[0])
     said = listed(said_back(memory) for memory in chosen[-_MOST:])
     return said[:1].upper() + said[1:]
+
+
+def _said_besides(chosen: Iterable[Memory], question: str, facts: Iterable[Memory]) -> list[Memory]:
+    """What the user said of themselves in all words of the question, and no rule has a key for."""
+    words, told = content_stems(question), {turn for memory in chosen for turn in memory.source}
+    return [
+        memory
+        for memory in facts
+        if memory.key is None
+        and words
+        and words <= content_stems(memory.text)
+        and told.isdisjoint(memory.source)
+        and not of_somebody(memory.text, question)
+    ]
 
 
 def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
@@ -102,23 +126,66 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
     answer. A turn is quoted only if what was learned from it is still in `holding`, the current memories.
     """
     held = {(memory.key, memory.text.casefold()) for memory in holding}
+    nothing = UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+    if asked.period:
+        return _of_period(recall, held) or nothing
     words = content_stems(question)
-    # memories are the briefest; quote a turn only if nothing was learned from it
     quotable = [
         hit
         for hit in recall.apart().hits
         if _quotable(hit, held)
-        and asked.others <= somebody_in(_all_of(hit))
+        and _is_about(hit, asked.others, words)
         and not (asked.before and _holds_now(hit, asked))
     ]
-    candidates = sorted(quotable, key=lambda hit: hit.memory is None)
-    for hit in candidates:
+    # memories are the briefest; quote a turn only if nothing was learned from it
+    quotable.sort(key=lambda hit: hit.memory is None)
+    # kept, but last and never as the answer: "my doctor gave me insulin" may be one, to "what do I take"
+    of_whom = asked.own or bool(asked.others)
+    theirs = [hit for hit in quotable if of_whom and of_somebody(_sentence_of(hit), question, asked.others)]
+    own = [hit for hit in quotable if hit not in theirs]
+    for hit in own:
         if words and words <= content_stems(_all_of(hit)) and (asked.key is None or hit.memory):
             return _said(hit)
-    for hit in candidates:
+    for hit in [*own, *theirs]:
         if _near(hit, words):
-            return f"The closest I remember: {_said(hit)}"
-    return UNKNOWN if recall.outcome == "complete" else NOT_LOOKED
+            return f"The closest I remember: {lowered(_said(hit))}"
+    return nothing
+
+
+def _of_period(recall: Recall, held: set[tuple[str | None, str]]) -> str:
+    """What was said in the time that the question asks for; empty if nothing was."""
+    timed = [part for part in recall.apart().hits if part.relevance == TIMED and not is_phatic(part.text)]
+    parts = sorted((part for part in timed if _quotable(part, held)), key=_told_at)
+    turns = {part.turn.id for part in parts if part.turn is not None}
+    # what was learned from a turn repeats it
+    said = [_said(part) for part in parts if part.memory is None or turns.isdisjoint(part.memory.source)]
+    if len(said) < 2:
+        return "".join(said)
+    rest = len(said) - _MOST
+    return f"{listed(said[:_MOST])}{f' And {rest} more.' if rest > 0 else ''}"
+
+
+def _told_at(hit: Hit) -> datetime:
+    """When it was said."""
+    assert hit.memory or hit.turn
+    return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
+
+
+def _is_about(hit: Hit, others: frozenset[str], words: frozenset[str]) -> bool:
+    """Whether it may be about those whom the question is about.
+
+    People are named as in the question. Of animals one also says "our spaniel", so that what has no slot and
+    names nobody else may mean them if the search finds the same meaning.
+    """
+    told = _all_of(hit)
+    kinds, named = content_stems(told) & _KINDS, somebody_in(told)
+    if kinds and words & _KINDS and kinds.isdisjoint(words):
+        return False
+    if others <= named:
+        return True
+    if named or not others <= ANIMALS or not _means_it(hit) or of_speaker(_sentence_of(hit), words):
+        return False
+    return hit.memory.key is None if hit.memory is not None else not listen(hit.text, [])
 
 
 def covering(what: str, hits: Iterable[Hit]) -> Memory | None:
@@ -177,18 +244,22 @@ def _holds_now(hit: Hit, asked: QuestionSubject) -> bool:
 def _near(hit: Hit, words: frozenset[str]) -> bool:
     if hit.relevance < _LIKELY:
         return False
+    return _means_it(hit) or 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
+
+
+def _means_it(hit: Hit) -> bool:
     vector = hit.ranks.get("vector")
-    if vector is not None and vector.score >= _NEAR:
-        return True
-    return 2 * len(words & content_stems(_all_of(hit))) >= len(words) > 0
+    return vector is not None and vector.score >= _NEAR
 
 
 def _said(hit: Hit) -> str:
     if hit.memory is not None:
         return said_back(hit.memory)
-    return (
-        f"you told me, “{hit.text}”" if hit.text.endswith((".", "!", "…")) else f"you told me, “{hit.text}.”"
-    )
+    return f"{YOU_TOLD_ME}{quoted(hit.text)}"
+
+
+def _sentence_of(hit: Hit) -> str:
+    return (hit.memory.statement or hit.memory.text) if hit.memory is not None else hit.text
 
 
 def _all_of(hit: Hit) -> str:
@@ -230,6 +301,8 @@ COURTESIES: Final = {
     "then ask me what I remember, even tomorrow.",
 }
 _HITS: Final = 8
+_IN_PERIOD: Final = 40
+"""Hits read where the question asks for what was said in a period: questions and greetings are among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,9 +429,10 @@ class KeylessAgent:
         return replace(reply, text=told or NOTED)
 
     async def _answer(self, reply: Reply, told: str, question: str, steps: Steps) -> Reply:
-        recall = await self._recall(question, reply.heard, steps)
+        asked = asked_of(question)
+        recall = await self._recall(question, reply.heard, steps, limit=_IN_PERIOD if asked.period else _HITS)
         with steps.step("answer"):
-            said = await self._from_memory(asked_of(question), question, recall)
+            said = await self._from_memory(asked, question, recall)
         if said in {UNKNOWN, NOT_LOOKED}:  # none of it answers, so return an empty result
             recall = replace(recall, hits=())
         return replace(reply, text=f"{told} {said}".strip(), query=question, recall=recall)
@@ -437,16 +511,21 @@ class KeylessAgent:
         return f"{NO_LONGER}. {IN_HISTORY}" if found else NOTHING_LIKE_IT
 
     async def _recall(
-        self, query: str, heard: Turn | None, steps: Steps, min_relevance: float | None = None
+        self,
+        query: str,
+        heard: Turn | None,
+        steps: Steps,
+        min_relevance: float | None = None,
+        limit: int = _HITS,
     ) -> Recall:
         """The results for `query`, without the turn that contains it, which would always rank first."""
         with steps.step("recall"):
             found = await self._memory.recall(
-                query, limit=_HITS + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
+                query, limit=limit + 1, deadline_ms=self._deadline_ms, min_relevance=min_relevance
             )
         own = heard.id if heard else ""
         others = found.without(lambda turn: turn.id == own)
-        return replace(others, hits=others.hits[:_HITS])
+        return replace(others, hits=others.hits[:limit])
 
     async def _courtesy(self, kind: str) -> str:
         if kind in COURTESIES:

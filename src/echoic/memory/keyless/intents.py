@@ -12,17 +12,19 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from echoic.english import listen
-from echoic.english.lexicon import source
+from echoic.english.lexicon import GIVEN, source
 from echoic.english.names import stated
 from echoic.english.phrases import slug
 from echoic.english.sentences import Sentence, sentences
 from echoic.english.slots import SLOTS, be, ended, spoken_key, with_context
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.user import UserMemory
-from echoic.text import fold
+from echoic.temporal import spans_of_phrase
+from echoic.text import content_stems, fold
 from echoic.types import Memory, Receipt, Turn
 
 _POLITE: Final = (
@@ -174,6 +176,8 @@ _SAME_KIN: Final = {
     "grandpa": "grandfather",
     "fiancee": "fiance",
     "neighbor": "neighbour",
+    "kid": "child",
+    "children": "child",
 }
 _I: Final = r"(?:do|did|am|was|have|would) (?:i|we)"
 _ROWS: Final = (
@@ -182,7 +186,7 @@ _ROWS: Final = (
         "{}_name",
     ),
     (r"\bmy (?:\w+ )?(?:dog|cat|pet|puppy|kitten)s?\b|\bhave (?:a|any) (?:dog|cat|pet)s?\b", "pet:"),
-    (r"\b(?:my|have (?:any|a)?) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
+    (r"\b(?:my|have (?:any|a)?|how many) ?(?:kids?|child(?:ren)?|sons?|daughters?)\b", "child:"),
     (r"\bmy last name\b|\bmy surname\b", "last_name"),
     (
         r"\bmy (?:full |first )?name\b|\bwho (?:am i|i am)$|\bcall me\b|\bremember me\b|\bknow me\b",
@@ -229,8 +233,30 @@ _ROWS: Final = (
     (r"\bwhat did i (?:ask|tell) you to remember\b|\bmy (?:notes|reminders)\b", "note:"),
 )
 # Others that a question may be about, such as "my doctor" and "my dog".
-_SOMEBODY: Final = rf"(?:{_KIN}|son|daughter|kid|child|parent|dog|cat|puppy|kitten)"
+_SOMEBODY: Final = (
+    rf"(?:(?:ex[- ]|step-?|grand)?(?:{_KIN}|son|daughter|kid|children|child|parent)(?:[- ]in[- ]law)?"
+    "|dog|cat|puppy|kitten)"
+)
+ANIMALS: Final = frozenset("dog cat puppy kitten".split())
 _OTHERS: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?{_SOMEBODY}(?:'s|s'|s)?\b")
+# A clause that speaks of somebody else, not of the speaker with them ("my wife and I").
+_OF_SOMEBODY: Final = re.compile(
+    r"\W*(?:(?:and|so|well|also|yes|no|oh|actually|because)\W+)*"
+    rf"(?:(?:my|our|the user's) (?:[\w-]+ )?(?P<kin>{_SOMEBODY})(?:(?P<owns>'s|s') |'s|s)?"
+    r"|he|she|they|(?P<name>[^\W\d]+)(?:'s)?(?= \w))\b(?! (?:(?:and|or) (?:i|me|myself)|here|speaking)\b)"
+)
+_I_DO: Final = re.compile(
+    r"\b(?:i|we|i'm|we're|i've|we've)"
+    r"(?: (?:am|are|have|had|got|a|an|the|to|on|not|can|can't|don't|should|must|will))* (\w+)"
+)
+_MINE: Final = re.compile(r"\b(?:my|our) ([\w-]+(?: [\w-]+)?)")
+_THEIRS: Final = re.compile(rf"\b(?:my|our) (?:[\w-]+ )?{_SOMEBODY}(?:'s|s') ([\w-]+(?: [\w-]+)?)")
+_CLAUSE_ENDS: Final = re.compile(r"[.!?…;]|\b(?:but|though|whereas|while)\b|, and\b")
+_SPEAKING: Final = content_stems(
+    "say said tell told talk mention discuss speak spoke ask happen chat conversation"
+)
+_YOU_DID: Final = re.compile(r"\b(?:did|have|had|was|were) you\b")
+_OF_ME: Final = re.compile(r"\b(?:i|i'm|i've|my|mine|we|our|ours)\b")
 _ANYBODY: Final = re.compile(rf"\b({_SOMEBODY})(?:'s|s'|s)?\b")
 _NESTED: Final = re.compile(rf"\bmy {_SOMEBODY}(?:'s|s'|s) {_SOMEBODY}\b")
 """Relatives of relatives, which no slot holds."""
@@ -265,12 +291,18 @@ class QuestionSubject:
     before: bool = False
     """Whether it asks for a past value."""
     others: frozenset[str] = frozenset()
-    """Other people it is about ("my wife"): facts about the user do not answer it."""
+    """Others it is about ("my wife", "my dog"): facts about the user do not answer it."""
+    own: bool = False
+    """Whether it is about the user alone: facts about others do not answer it."""
+    period: bool = False
+    """Whether it asks for what was said in a period, on any subject ("what did I tell you yesterday")."""
 
     def means(self, key: str | None) -> bool:
         """Whether a memory under `key` answers it."""
         if key is None or self.key is None:
             return False
+        if key == "children":  # how many, where "child:…" are their names
+            return self.key == "child:"
         return key == self.key or key.startswith(f"{self.key.removesuffix(':')}:")
 
 
@@ -279,9 +311,14 @@ def asked_of(question: str) -> QuestionSubject:
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
+    # which days it means is known to the search; that it names some does not depend on today
+    told = content_stems(line) & _SPEAKING and not _YOU_DID.search(line)
+    if told and spans_of_phrase(question, datetime.now(UTC), UTC).bare:
+        return QuestionSubject(period=True)
     if _ABOUT_ME.search(line):
         return QuestionSubject(everything=True)
     others = somebody_in(line) if _OTHERS.search(line) else frozenset()
+    own = not others and _OF_ME.search(line) is not None
     if _NESTED.search(line):
         return QuestionSubject(others=others)
     for pattern, key in _PATTERNS:
@@ -289,16 +326,53 @@ def asked_of(question: str) -> QuestionSubject:
         # "is my wife allergic" asks for no slot of the user's, "what is my wife's name" does
         if found and (not others or key in _OF_OTHERS):
             thing = next((group for group in found.groups() if group), "")
-            return QuestionSubject(key=_filled(key, thing), before=bool(_BEFORE.search(line)), others=others)
-    return QuestionSubject(others=others)
+            before = bool(_BEFORE.search(line))
+            return QuestionSubject(key=_filled(key, thing), before=before, others=others, own=own)
+    return QuestionSubject(others=others, own=own)
 
 
 def somebody_in(text: str) -> frozenset[str]:
-    """The relatives, friends and animals mentioned in `text`, each as one word."""
-    return frozenset(map(_same, _ANYBODY.findall(fold(text))))
+    """The relatives, friends and animals mentioned in `text`, each as one word; a son is also a child."""
+    found = frozenset(map(_same, _ANYBODY.findall(fold(text))))
+    return found if found.isdisjoint(["son", "daughter"]) else found | {"child"}
+
+
+def of_somebody(text: str, question: str, others: frozenset[str] = frozenset()) -> bool:
+    """Whether what `text` says to `question` is of somebody else: "My sister drives a lorry".
+
+    With `others`, whom the question is about: whether it is of what belongs to none of them, "my sister's
+    dog". Only the clauses count that contain a word of the question, or all if none does.
+    """
+    words, mine = content_stems(question), _owned(_MINE, question)
+    every = [clause for clause in _CLAUSE_ENDS.split(fold(text)) if content_stems(clause)]
+    meant = [clause for clause in every if words & content_stems(clause)] or every
+    return bool(meant) and all(_is_of_somebody(clause, words, mine, others) for clause in meant)
+
+
+def _is_of_somebody(clause: str, words: frozenset[str], mine: frozenset[str], others: frozenset[str]) -> bool:
+    found = _OF_SOMEBODY.match(clause)
+    if others:
+        return found is not None and found["owns"] is not None and _same(found["kin"]) not in others
+    if mine & _owned(_THEIRS, clause):  # "Max is my dog's name"
+        return True
+    if found is None or (found["name"] is not None and found["name"] not in GIVEN):
+        return False
+    rest = clause[found.end() :]
+    # "my dentist moved my check-up", "he says I need a brace"
+    return not (mine & _owned(_MINE, rest) or of_speaker(rest, words))
+
+
+def _owned(whose: re.Pattern[str], text: str) -> frozenset[str]:
+    return content_stems(" ".join(whose.findall(fold(text))))
+
+
+def of_speaker(text: str, words: frozenset[str]) -> bool:
+    """Whether one of `words` says what the speaker does or is in `text`: "I eat everything"."""
+    return bool(words & content_stems(" ".join(_I_DO.findall(fold(text)))))
 
 
 def _same(person: str) -> str:
+    person = person.replace("ex ", "ex-").replace("step-", "step").replace(" in law", "-in-law")
     return _SAME_KIN.get(person, person).removeprefix("best ")
 
 
@@ -327,9 +401,31 @@ _DIET: Final = "diet:"
 _DETERMINED: Final = re.compile(r"(?:an?|the|my|your|our|self|unemployed|retired|freelance)\b", re.IGNORECASE)
 
 
+YOU_TOLD_ME: Final = "You told me, "
+
+
 def said_back(memory: Memory) -> str:
-    """`memory` as a sentence to the user it is about, with when it applies and a full stop."""
-    return with_context(_said_back(memory), _to_them(memory.context or ""))
+    """`memory` as a sentence to the user it is about, with when it applies and a full stop.
+
+    What they said themselves is quoted: "I drive a van" would speak of the agent.
+    """
+    context = _to_them(memory.context or "")
+    if not _is_quote(memory):
+        return with_context(_said_back(memory), context)
+    said = f"{YOU_TOLD_ME}{quoted(memory.text)}"
+    return with_context(said.replace(".”", "”"), context) if context else said
+
+
+def quoted(text: str) -> str:
+    """`text` in quotation marks, as a sentence."""
+    return f"“{ended(text)}”"
+
+
+def _is_quote(memory: Memory) -> bool:
+    """Whether it is in the user's own words. What everyone is told, others may have said."""
+    if memory.key is not None or memory.statement or not memory.source:
+        return False
+    return memory.visibility != "global" and _ABOUT.match(memory.text) is None
 
 
 def _said_back(memory: Memory) -> str:
@@ -340,13 +436,15 @@ def _said_back(memory: Memory) -> str:
     if statement:
         return second_person(statement)
     if memory.key is None:
-        return ended(memory.text)
+        return second_person(memory.text)
     whose = "Your" if memory.visibility == "private" else "The"
     return ended(f"{whose} {spoken_key(memory.key)} {be(memory.key)} {memory.text}")
 
 
 def acknowledged(memory: Memory) -> str:
     """`memory`, repeated directly after it was said: only the part to remember."""
+    if _is_quote(memory):
+        return quoted(memory.text)
     return ended(memory.text) if (memory.key or "").startswith("note:") else said_back(memory)
 
 
@@ -370,7 +468,13 @@ def second_person(sentence: str) -> str:
 
 def listed(sentences: Iterable[str]) -> str:
     """Sentences joined into one to follow a colon, such as "your name is Pavel and you love jazz"."""
-    parts = [_lowered(sentence.removesuffix(".")) for sentence in sentences]
+    parts = [lowered(re.sub(r"\.(?=”?$)", "", sentence)) for sentence in sentences]
+    told = lowered(YOU_TOLD_ME)
+    # of quotes in a row only the first says whose they are
+    parts = [
+        part.removeprefix(told) if before.startswith(told) else part
+        for before, part in zip(["", *parts], parts, strict=False)
+    ]
     if len(parts) < 2:
         return ended("".join(parts))
     if any(":" in part or ", " in part for part in parts):
@@ -435,7 +539,7 @@ def _with_article(trade: str) -> str:
     return f"an {trade}" if trade[:1].lower() in "aeiou" else f"a {trade}"
 
 
-def _lowered(sentence: str) -> str:
+def lowered(sentence: str) -> str:
     """The sentence with a small first letter, unless that may be a name."""
     first = sentence.split(" ", 1)[0]
     return sentence[:1].lower() + sentence[1:] if first in {"You", "Your", "You're", "The"} else sentence
@@ -570,7 +674,9 @@ def _repeated(memories: Iterable[Memory]) -> str:
 def _retracted(learned: TurnChanges) -> str:
     if not learned.retracted:
         return ""
-    said = " ".join(said_back(memory) for memory in learned.retracted)
+    said = " ".join(
+        ended(memory.text) if _is_quote(memory) else said_back(memory) for memory in learned.retracted
+    )
     return (
         f"I no longer go by this: “{said}” It stays in your history, where only you can see it; "
         "“forget everything about me” erases that too."
