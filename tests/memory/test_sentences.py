@@ -248,6 +248,12 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
         ),
         (("I'm with Shell now for my energy", "plan"), ("I'm with Octopus for my energy", "plan"), 0.7, True),
         (("my husband and I sold the van", "vehicle"), ("I drive a van", "vehicle"), 0.7, True),
+        (
+            ("Thorne with an E", "name", ("She's gone back to her own name",)),
+            ("The user's name is Kwame Asante", "name"),
+            0.5,
+            False,
+        ),
     ],
 )
 def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_kind_was_taken_for(
@@ -316,6 +322,12 @@ async def ended(memory, name, said):
         "My husband has diabetes. || My husband gave up smoking.",
         "I take tablets for my heart. || I'm sorry, I take tablets at night too.",
         "We have two cats. || My sister's cats died.",
+        "I'm Kwame Asante. || We split up. She's gone back to her own name, it's Jess Thorne. Thorne with an E.",
+        "I'm Kwame Asante. || My daughter got married. She's changed her name to Ella Thorne.",
+        "I'm Kwame Asante. || He's changed his name to Zed now.",
+        "My phone number is 07700 900 920. || Her number has changed, it's 07700 900 921.",
+        "I take metformin every morning. || He's stopped taking metformin.",
+        "I take metformin every morning. || They took him off metformin.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -335,6 +347,9 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "My scan is on the ninth. || They moved my scan to the tenth.",
         "My mum has dementia. || My mum passed away last year.",
         "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
+        "I take ramipril for my blood pressure. || He's swapped me from ramipril to losartan.",
+        "I've got a scan on the ninth of May. || They've moved it to the tenth of May.",
+        "My son is at Leeds University. || He's at York University now.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):
