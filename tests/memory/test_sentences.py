@@ -420,6 +420,12 @@ class TestClauses:
             ("I feel fine, well, fine enough", ["I feel fine, well, fine enough"]),
             ("I'm thirty eight, thirty nine sorry.", ["I'm thirty nine"]),
             ("I used to eat meat, I'm vegan now.", ["I used to eat meat", "I'm vegan now"]),
+            ("On Monday at eleven I have a scan.", ["On Monday at eleven I have a scan"]),
+            ("Until two thousand and ten I drove a taxi.", ["Until two thousand and ten I drove a taxi"]),
+            ("At sixty six, I'm retired.", ["At sixty six, I'm retired"]),
+            ("07700 900 451. I am ten.", ["I am ten"]),
+            ("My name's Ann Bell, B, E, double L.", ["My name's Ann Bell, B, E, double L"]),
+            ("Double L, A, U? Half past ten, or from two to five.", []),
             ("Yes.", []),
         ],
     )

@@ -103,6 +103,7 @@ _HOLDERS: Final = frozenset("my our the".split())
 _SELF: Final = frozenset("i i'm i've i'll we we're we've we'll user's user".split())
 _MINE: Final = _SELF | frozenset("i'd we'd me my mine us our ours".split())
 _THIRD: Final = frozenset("he he'd he'll hes she she'd she'll shes his".split())
+_POINTING: Final = _THIRD | frozenset("her hers".split())
 _THIRD_ANYWHERE: Final = frozenset("him her hers".split())
 
 
@@ -251,6 +252,11 @@ def _of_another(words: Sequence[str]) -> bool:
     """
     third = words[0] in _THIRD or not _THIRD_ANYWHERE.isdisjoint(words)
     return third and _MINE.isdisjoint(words)
+
+
+def _stands(words: Sequence[str]) -> bool:
+    """Whether it says by itself of whom it is: "he's always in" does not."""
+    return words[0] not in _POINTING or not _MINE.isdisjoint(words)
 
 
 def _words(text: str) -> list[str]:
@@ -439,7 +445,7 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
 
 def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure)
+    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure and _stands(_words(text)))
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))
