@@ -102,6 +102,53 @@ async def test_a_bare_answer_means_what_its_question_asked():
     assert facts == {("u0",): ("age", "74"), ("u1",): (None, "I take blood pressure tablets")}
 
 
+async def kept_after(question, answer):
+    async with echoic.open("memory://", embedder="local") as memory:
+        call = await memory.user("ana").conversation("call")
+        for speaker, text in (("agent", question), ("user", answer)):
+            await call.append(echoic.Turn(speaker=speaker, text=text))
+        await call.distil()
+        return [memory.text for memory in await memory.user("ana").facts()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "And his date of birth?|Second of June 1941, in Leeds.",
+        "Is your husband on any medication?|Warfarin and bisoprolol.",
+        "What medicines is he on?|Just warfarin, five milligrams a day. And statins at night.",
+        "And is your daughter allergic to anything?|Peanuts and eggs.",
+        "Where does your wife work?|At Barclays in Leeds.",
+        "What's her address?|31 Copse Lane, Thirsk.",
+        "A dash 4 4 0.|9 1 6 3.",
+        "Could you spell it?|Sure, W, H, I, T, C, O, M, B, E.",
+        "I've got ten past eleven or twenty to four.|Ten past eleven, please.",
+    ],
+)
+async def test_what_does_not_say_of_whom_it_is_is_not_kept(said):
+    assert await kept_after(*said.split("|")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "Is your husband on any medication?|Warfarin. I take levothyroxine, for my thyroid.",
+            "levothyroxine",
+        ),
+        ("Is your wife allergic to anything?|Peanuts and eggs, and I have asthma.", "asthma"),
+        ("Are you on any medication?|Warfarin and bisoprolol.", "Warfarin and bisoprolol"),
+    ],
+)
+async def test_what_the_answer_says_of_the_caller_is_kept_though_another_was_asked_about(said, kept):
+    assert any(kept in text for text in await kept_after(*said.split("|")))
+
+
+async def test_what_is_said_of_him_or_her_is_known_and_unconfirmed(learned_from):
+    known = await learned_from("My mum lives with us. She's diabetic and she uses a wheelchair.")
+    assert {memory.confirmed for memory in known if "diabetic" in memory.text} == {False}
+
+
 async def test_what_an_agent_says_is_never_kept(learned_from):
     assert not await learned_from("I take blood pressure tablets every day.", speaker="agent")
 

@@ -12,6 +12,7 @@ changed ("now", "instead", "switched") and both are about the same. In doubt bot
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
 from echoic.english.lexicon import DAYS, MONTHS, NUMBERS, source
 from echoic.english.listener import asks_to_remember
-from echoic.english.sentences import sentences
+from echoic.english.sentences import asks_about_another, says_whose, sentences
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -325,8 +326,18 @@ class SentenceExtractor:
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
-        told = told_by_user([*reading.context[-1:], *reading.turns])
-        said = [one for turn in reading.turns for one in _readable(turn, told.get(turn.id, ""), reading)]
+        turns = [*reading.context[-1:], *reading.turns]
+        told = told_by_user(turns)
+        of_another = {
+            turn.id
+            for before, turn in itertools.pairwise(turns)
+            if before.speaker == "agent" and asks_about_another(before.heard_text)
+        }
+        said = [
+            one
+            for turn in reading.turns
+            for one in _readable(turn, told.get(turn.id, ""), reading, bare=turn.id not in of_another)
+        ]
         if not said:
             return []
         lines = [one.clause.text for one in said]
@@ -343,15 +354,19 @@ class SentenceExtractor:
         return [*_disbelieved(read, reading.known), *_changes(read, known, by)]
 
 
-def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
-    """The clauses of `turn` that may be kept; `told` is the user's words in it."""
+def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterator[_SaidClause]:
+    """The clauses of `turn` that may be kept; `told` is the user's words in it.
+
+    Unless `bare`, those that it begins with count only from the first that says of whom it is.
+    """
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in reading.known if turn.id in m.source]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in listen(told)]
     asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
-    for clause in clauses(told)[:_PER_TURN]:
+    found = clauses(told)[:_PER_TURN]
+    for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
