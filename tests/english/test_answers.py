@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.sentences import completed
+from echoic.english.sentences import asks_about_another, completed
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,10 @@ from echoic.english.sentences import completed
         ("How would you like us to contact you?", "text please", "i prefer text please."),
         ("Can I take your name?", "Gil Ode, I rang an hour ago about a bill and nobody came back to me",
          "my name is Gil Ode. I rang an hour ago about a bill and nobody came back to me."),
+        ("How old is your son?", "He's six.", "my son is six."),
+        ("What's your phone number?", "It's oh one six one double four.",
+         "my phone number is oh one six one double four."),
+        ("What's your email?", "It's ana at gmail dot com.", "my email is ana at gmail dot com."),
     ],
 )  # fmt: skip
 def test_a_bare_answer_becomes_a_statement(question, answer, read):
@@ -39,6 +43,15 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
         ("", "seventy four"),
         ("How old are you?", ""),
         ("How old are you?", "\0"),
+        ("Any regular medicines?", "He's got a blue inhaler for his asthma."),
+        ("Any regular medicines?", "His inhaler, mostly."),
+        ("Any allergies?", "They've both got hay fever."),
+        ("Any allergies?", "She'd a reaction to penicillin."),
+        ("Who am I speaking to?", "Her mum, Hannah."),
+        ("How old is your son?", "He's got a birthday coming."),
+        ("Is your number still 01738 496 021?", "That's the farm."),
+        ("What's your phone number?", "The same one as last time."),
+        ("What's your email?", "The one you have."),
     ],
 )
 def test_what_answers_nothing_about_the_speaker_stays_as_it_was_said(question, answer):
@@ -109,6 +122,49 @@ def test_what_answers_nothing_about_the_speaker_stays_as_it_was_said(question, a
 def test_an_answer_about_somebody_or_something_else_is_no_statement_of_the_speaker(said):
     question, answer = said.split("|")
     assert completed(question, answer) == answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "And his date of birth?",
+        "Is your husband on any medication?",
+        "What medicines is he on?",
+        "And is your daughter allergic to anything?",
+        "Where does your wife work?",
+        "where does your wife work",
+        "What's her address?",
+        "And what's your mum's number?",
+        "Do they have any dietary requirements?",
+        "Is your dog on any medication?",
+        "Let's take your mother's details. And the date of birth?",
+    ],
+)
+def test_a_question_about_another_is_told_from_others(question):
+    assert asks_about_another(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What's your address?",
+        "How old is your son?",
+        "Are you on any medication?",
+        "How many people are you expecting?",
+        "Do you have any allergies the restaurant should know about?",
+        "Your husband is on the list.",
+        "How can I help?",
+        "Who am I speaking to?",
+        "Did she change the tablets?",
+        "Twin room or two singles?",
+        "What breed is your dog?",
+        "Does the car pull to the left?",
+        "Hill Family Clinic, how are you this morning?",
+        "",
+    ],
+)
+def test_a_question_about_the_speaker_is_none_about_another(question):
+    assert not asks_about_another(question)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,53 @@ async def test_a_bare_answer_means_what_its_question_asked():
     assert facts == {("u0",): ("age", "74"), ("u1",): (None, "I take blood pressure tablets")}
 
 
+async def kept_after(question, answer):
+    async with echoic.open("memory://", embedder="local") as memory:
+        call = await memory.user("ana").conversation("call")
+        for speaker, text in (("agent", question), ("user", answer)):
+            await call.append(echoic.Turn(speaker=speaker, text=text))
+        await call.distil()
+        return [memory.text for memory in await memory.user("ana").facts()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "And his date of birth?|Second of June 1941, in Leeds.",
+        "Is your husband on any medication?|Warfarin and bisoprolol.",
+        "What medicines is he on?|Just warfarin, five milligrams a day. And statins at night.",
+        "And is your daughter allergic to anything?|Peanuts and eggs.",
+        "Where does your wife work?|At Barclays in Leeds.",
+        "What's her address?|31 Copse Lane, Thirsk.",
+        "A dash 4 4 0.|9 1 6 3.",
+        "Could you spell it?|Sure, W, H, I, T, C, O, M, B, E.",
+        "I've got ten past eleven or twenty to four.|Ten past eleven, please.",
+    ],
+)
+async def test_what_does_not_say_of_whom_it_is_is_not_kept(said):
+    assert await kept_after(*said.split("|")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "Is your husband on any medication?|Warfarin. I take levothyroxine, for my thyroid.",
+            "levothyroxine",
+        ),
+        ("Is your wife allergic to anything?|Peanuts and eggs, and I have asthma.", "asthma"),
+        ("Are you on any medication?|Warfarin and bisoprolol.", "Warfarin and bisoprolol"),
+    ],
+)
+async def test_what_the_answer_says_of_the_caller_is_kept_though_another_was_asked_about(said, kept):
+    assert any(kept in text for text in await kept_after(*said.split("|")))
+
+
+async def test_what_is_said_of_him_or_her_is_known_and_unconfirmed(learned_from):
+    known = await learned_from("My mum lives with us. She's diabetic and she uses a wheelchair.")
+    assert {memory.confirmed for memory in known if "diabetic" in memory.text} == {False}
+
+
 async def test_what_an_agent_says_is_never_kept(learned_from):
     assert not await learned_from("I take blood pressure tablets every day.", speaker="agent")
 
@@ -275,6 +322,12 @@ async def test_the_same_statement_again_is_one_memory_said_twice(learned_from):
         ),
         (("I'm with Shell now for my energy", "plan"), ("I'm with Octopus for my energy", "plan"), 0.7, True),
         (("my husband and I sold the van", "vehicle"), ("I drive a van", "vehicle"), 0.7, True),
+        (
+            ("Thorne with an E", "name", ("She's gone back to her own name",)),
+            ("The user's name is Kwame Asante", "name"),
+            0.5,
+            False,
+        ),
     ],
 )
 def test_the_same_sentence_with_another_value_replaces_the_first_whatever_its_kind_was_taken_for(
@@ -346,6 +399,12 @@ async def ended(memory, name, said):
         "My appointment is on the ninth. || Sorry, I've got a blue badge for parking too.",
         "We have two cats. || Sorry, we have three dogs as well.",
         "I've got physio on Tuesday at nine. || Sorry, I've got two grandchildren with me.",
+        "I'm Kwame Asante. || We split up. She's gone back to her own name, it's Jess Thorne. Thorne with an E.",
+        "I'm Kwame Asante. || My daughter got married. She's changed her name to Ella Thorne.",
+        "I'm Kwame Asante. || He's changed his name to Zed now.",
+        "My phone number is 07700 900 920. || Her number has changed, it's 07700 900 921.",
+        "I take metformin every morning. || He's stopped taking metformin.",
+        "I take metformin every morning. || They took him off metformin.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -367,6 +426,9 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "I take ramipril for my blood pressure. || I've stopped taking ramipril for the moment.",
         "I'm flying out of Bristol on the ninth of June. || Sorry, it's the eleventh we fly.",
         "There are four adults in my house. || Two adults, the other two are under eighteen, so not adults.",
+        "I take ramipril for my blood pressure. || He's swapped me from ramipril to losartan.",
+        "I've got a scan on the ninth of May. || They've moved it to the tenth of May.",
+        "My son is at Leeds University. || He's at York University now.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):
@@ -489,6 +551,12 @@ class TestClauses:
             ("My address, and I told you twice, is wrong", ["I told you twice, is wrong"]),
             ("my back hurts and i take tablets", ["my back hurts", "i take tablets"]),
             ("i love my wife and i live in rome", ["i love my wife", "i live in rome"]),
+            ("On Monday at eleven I have a scan.", ["On Monday at eleven I have a scan"]),
+            ("Until two thousand and ten I drove a taxi.", ["Until two thousand and ten I drove a taxi"]),
+            ("At sixty six, I'm retired.", ["At sixty six, I'm retired"]),
+            ("07700 900 451. I am ten.", ["I am ten"]),
+            ("My name's Ann Bell, B, E, double L.", ["My name's Ann Bell, B, E, double L"]),
+            ("Double L, A, U? Half past ten, or from two to five.", []),
             ("Yes.", []),
         ],
     )

@@ -113,3 +113,46 @@ def test_what_an_earlier_version_kept_is_still_read(kept, read):
     record = record_of_turn(Turn(speaker="user", text="Hello", id="t", conversation="c"))
     record.data["speaker"] = kept
     assert turn_of(record).speaker == read
+
+
+async def told(memory, *lines):
+    """What is known of Ana after a call; an agent's line begins with "A:"."""
+    ana = memory.user("ana")
+    call = await ana.conversation()
+    for line in lines:
+        speaker, text = ("agent", line[2:]) if line.startswith("A:") else ("user", line)
+        await call.append(Turn(speaker=speaker, text=text.strip()))
+        await call.learn()
+    return {fact.key: fact.text for fact in await ana.facts()}
+
+
+async def test_nothing_is_learned_of_somebody_who_was_given_the_telephone(memory):
+    known = await told(
+        memory,
+        "My name is Aoife Brennan. I'll hand you over to Mei, she has the thing about the damp.",
+        "A: Sure.",
+        "Hello, Mei Tanaka here. I live in Osaka.",
+        *["A: And?", "I'm allergic to nuts."] * 10,
+        "I give you Aoife again.",
+        "A: Thanks, Mei.",
+        "So, I work for Deloitte.",
+    )
+    assert known == {"user_name": "Aoife Brennan", "employer": "Deloitte"}
+
+
+async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
+    known = await told(
+        memory, "I'll put my wife on.", "Hi, this is Mei.", "I live in Osaka.", "Me again.", "I live in Cork."
+    )
+    assert known == {"home": "Cork"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("I'll put my wife on.", "A: Okay.", "She's out. I live in Cork."),
+        ("I'll pass you to Tom. No, never mind.", "Hello? I live in Cork."),
+    ],
+)
+async def test_who_offers_the_telephone_and_goes_on_has_kept_it(memory, lines):
+    assert await told(memory, *lines) == {"home": "Cork"}

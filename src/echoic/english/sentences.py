@@ -288,12 +288,28 @@ _QUESTION: Final = 400
 _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
 # Somebody or something else that a question may be about.
 _OTHERS: Final = pattern("answers.others")
+# Those of them whom a bare answer would be about.
+_ANOTHER: Final = pattern("answers.another")
 _ADDRESSED: Final = re.compile(r"\byou(?:r|rs|'re|'ve|'d)?\b")
+# Whom a question asks for what it is about: "Where does your wife work?" does not.
+_ADDRESSEE: Final = re.compile(r"\b(?:you|you're|you've|you'd|yours)(?= )")
+# Words by which a sentence says of whom it is.
+_WHOSE: Final = re.compile(
+    r"\b(?:i|im|ive|me|my|mine|we|weve|us|our|ours|s?hes?|him|his|hers?|they|them|theirs?)\b", re.IGNORECASE
+)
 # What the answer is for, which says nothing about whose it is.
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
+_THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
+# What an answer has to hold: "Is your number still …?", "That's the farm" names none.
+_WANTED: Final = {
+    "my phone number is": re.compile(
+        r"\d|(?:\b(?:zero|oh|o|nought|one|two|three|four|five|six|seven|eight|nine|double|treble) .*){2}"
+    ),
+    "my email is": re.compile(r"@| at | dot "),
+}
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -305,7 +321,7 @@ def completed(question: str, answer: str) -> str:
     Unchanged if the question gives it no meaning, or is about somebody else.
     """
     asked, said = sentences(question), sentences(answer)
-    opening = _opening(asked) if asked else ""
+    opening = _opening(asked)[0] if asked else ""
     statement = _stated(opening, said[0]) if opening and said else ""
     if not statement:
         return answer
@@ -313,7 +329,19 @@ def completed(question: str, answer: str) -> str:
     return " ".join([statement + ".", *rest])
 
 
-def _opening(asked: Sequence[Sentence]) -> str:
+def asks_about_another(question: str) -> bool:
+    """Whether the last sentence of the agent's `question` asks about somebody else than the user."""
+    asked = sentences(question)
+    return bool(asked) and _opening(asked)[1]
+
+
+def says_whose(clause: str) -> bool:
+    """Whether `clause` says of whom it is: "hay fever tablets, for me" does, "hay fever tablets" does not."""
+    return _WHOSE.search(clause) is not None
+
+
+def _opening(asked: Sequence[Sentence]) -> tuple[str, bool]:
+    """The words that an answer completes, and whether it is about somebody else."""
     line = asked[-1].line[-_QUESTION:]
     for found, begun in _OPENINGS:
         if match := found.search(line):
@@ -325,20 +353,28 @@ def _opening(asked: Sequence[Sentence]) -> str:
             elif _ADDRESSED.search(match.group()):
                 about = _FIRM.sub("", about)  # "any allergies the restaurant should know about?"
             other = _OTHERS.search(about.replace(named.get("thing") or "\0", ""))
-            return "" if other else begun.format(**named)
-    return ""
+            return ("", _ANOTHER.search(about) is not None) if other else (begun.format(**named), False)
+    # recognisers that write no capitals write no question marks, either
+    asks = asked[-1].question or not asked[-1].cased
+    about = _PURPOSE.sub("", line)
+    return "", asks and not _ADDRESSEE.search(about) and _ANOTHER.search(about) is not None
 
 
 def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
+    if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
+        start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
     if end - start > MOST_WORDS:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
+        return ""
+    wanted = _WANTED.get(opening)
+    if wanted and not wanted.search(said.line, said.offset(start), said.offset(end)):
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -21,7 +22,17 @@ from numpy.typing import NDArray
 from echoic.embedding.base import Embedded
 from echoic.english.corrections import repaired
 from echoic.english.facts import PEOPLE
-from echoic.english.lexicon import AUXILIARIES, CONJUNCTIONS, DETERMINERS, PREPOSITIONS, PRONOUNS, pattern
+from echoic.english.lexicon import (
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DAYS,
+    DETERMINERS,
+    MONTHS,
+    NUMBERS,
+    PREPOSITIONS,
+    PRONOUNS,
+    pattern,
+)
 from echoic.english.listener import Ground, by_an_agent, jokes, staged
 from echoic.english.sentences import Sentence, sentences
 from echoic.memory.extraction.rule_reader import MASKED
@@ -77,6 +88,20 @@ _SIGNS: Final = {
     for sign in """order media hearsay past now irony guess wish figure other lasting denial yours""".split()
 }
 """Classes of words used as features."""
+_TWICE: Final = frozenset("double treble triple".split())
+_MEASURES: Final = (
+    NUMBERS
+    | DAYS
+    | frozenset(MONTHS)
+    | frozenset(
+        """oh nought double treble triple first second third fourth fifth sixth seventh eighth ninth tenth
+    eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+    thirtieth a the of on at in by from past to till until between and or o'clock am pm noon midday midnight
+    morning afternoon evening tonight today tomorrow next this""".split()
+    )
+)
+"""Words of numbers and times."""
+_FIGURE: Final = re.compile(r"\W*\d[\d\W]*(?:st|nd|rd|th|am|pm)?")
 _NEAR: Final = 6
 """Words on either side of a clause that are read."""
 
@@ -250,13 +275,15 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
     ground = Ground(said, greeted=False)
     lows = [token.low for token in said.tokens]
     starts = [0, *_starts(said, ground)]
+    # "on Monday at eleven I have the appointment" is one clause
+    starts = [0, *(at for first, at in itertools.pairwise(starts) if not _measures(lows[first:at]))]
     for first, end in itertools.pairwise([*starts, len(said)]):
         start, stop = _trimmed(said, first, end)
         tokens = said.tokens[start:stop]
         words = tuple(token.low for token in tokens)
         if not FEWEST <= len(words) + _contracted(words) <= MOST or not _SECRET.isdisjoint(words):
             continue
-        if all(token.quoted for token in tokens):
+        if all(token.quoted for token in tokens) or _bare(words):
             continue
         left, right = [*before, *lows[:start]][-_NEAR:], [*lows[stop:], *behind][:_NEAR]
         signs = {f"<{word}" for word in left} | {f">{word}" for word in right}
@@ -276,6 +303,16 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
         mended = repaired(replace(said, tokens=tokens))
         words = tuple(token.low for token in mended.tokens)
         yield Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=tuple(lows[first:start]))
+
+
+def _bare(words: Sequence[str]) -> bool:
+    """Whether they are only letters, figures or a time, which say of nothing that it is so."""
+    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
+
+
+def _measures(words: Sequence[str]) -> bool:
+    parts = (part for word in words for part in word.split("-") if part)
+    return all(part in _MEASURES or _FIGURE.fullmatch(part) for part in parts)
 
 
 def _trimmed(said: Sentence, start: int, end: int) -> tuple[int, int]:

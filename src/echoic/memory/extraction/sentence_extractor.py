@@ -12,6 +12,7 @@ changed ("now", "instead", "switched") and both are about the same. In doubt bot
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.listener import asks_to_remember
 from echoic.english.phrases import PHONE_DIGITS, digits
-from echoic.english.sentences import Sentence, Token, sentences
+from echoic.english.sentences import Sentence, Token, asks_about_another, says_whose, sentences
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -112,6 +113,10 @@ _SAYS_NOTHING: Final = frozenset(
 _HAVING: Final = frozenset("have has get got new now still year".split())
 _HOLDERS: Final = frozenset("my our the".split())
 _SELF: Final = frozenset("i i'm i've i'll we we're we've we'll user's user".split())
+_MINE: Final = _SELF | frozenset("i'd we'd me my mine us our ours".split())
+_THIRD: Final = frozenset("he he'd he'll hes she she'd she'll shes his".split())
+_POINTING: Final = _THIRD | frozenset("her hers".split())
+_THIRD_ANYWHERE: Final = frozenset("him her hers".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +125,30 @@ class Statement:
 
     text: str
     kind: str
-    beside: str = ""
-    """The words directly before and after it in its turn, which may say that something changed."""
+    beside: tuple[str, ...] = ()
+    """The clauses directly before and after it in its turn, which may say that something changed."""
     sorry: bool = False
     """Whether it begins with an apology, which may correct a value."""
 
     @property
     def words(self) -> list[str]:
         """Folded words in order; "'s" is a word of its own if it stands for "is"."""
-        return re.sub(r"(?<=[a-z])['’]s\b", " is", self.text.casefold()).replace(",", " ").split()
+        return _words(self.text)
+
+    @property
+    def line(self) -> str:
+        """Its words and those beside it."""
+        return " ".join([*self.words, *map(str.casefold, self.beside)])
+
+    @property
+    def topic(self) -> list[str]:
+        """Its words and those beside it that may name what it is about.
+
+        In "She's gone back to her own name. Thorne with an E" it is not the speaker's name that is meant.
+        """
+        others = _of_another(self.words)
+        near = (text for text in self.beside if others or not _of_another(_words(text)))
+        return [*self.words, *" ".join(near).casefold().split()]
 
     @property
     def group(self) -> str:
@@ -138,31 +158,31 @@ class Statement:
 
 def replaces(new: Statement, old: Statement, alike: float) -> bool:
     """Whether `new` replaces the older `old`; `alike` is the cosine of their vectors."""
-    line = f"{' '.join(new.words)} {new.beside.casefold()}"
-    shared = _shared(new, old, line)
-    return shared is not None and _ends(new, old, alike, line, shared)
+    shared = _shared(new, old)
+    return shared is not None and _ends(new, old, alike, shared)
 
 
-def _shared(new: Statement, old: Statement, line: str) -> frozenset[str] | None:
-    """The stems of the topics of both; None if they are about different people or sides of one.
-
-    `line` is `new` with the words beside it.
-    """
+def _shared(new: Statement, old: Statement) -> frozenset[str] | None:
+    """The stems of the topics of both; None if they are about different people or sides of one."""
+    line = new.line
     theirs, mine = _owner(new.words), _owner(old.words)
+    if mine == "i" and _of_another(new.words):
+        return None  # "I take statins", "he's stopped taking statins"
     if theirs != mine and theirs and mine and theirs not in old.words and mine not in new.words:
         return None  # "I take statins", "my husband stopped taking statins"
     purposes = _PURPOSE.findall(line), _PURPOSE.findall(" ".join(old.words))
     if all(purposes) and purposes[0] != purposes[1]:
         return None  # "I'm with Octopus for my energy", "I'm with Vodafone now for my phone"
     if theirs in {"", "i"} or _PARTED.search(line):
-        return _about(line.split()) & _about(old.words)
-    shared = (_stems(line.split()) & _stems(old.words)) - _stems([theirs]) - _HAVING
+        return _about(new.topic) & _about(old.words)
+    shared = (_stems(new.topic) & _stems(old.words)) - _stems([theirs]) - _HAVING
     # "my mum has dementia", "my mum moved in with us"
     now = [word for word in new.words if word != "now"]
     return None if not shared and new.kind in _MANY and not _other_number(now, old.words) else shared
 
 
-def _ends(new: Statement, old: Statement, alike: float, line: str, shared: frozenset[str]) -> bool:
+def _ends(new: Statement, old: Statement, alike: float, shared: frozenset[str]) -> bool:
+    line = new.line
     if new.kind not in _NUMBERED and _other_number(new.words, old.words):
         return True
     subject = _subject(new.words)
@@ -250,6 +270,24 @@ def _of_speaker(words: Sequence[str]) -> bool:
     return not _SELF.isdisjoint(words)
 
 
+def _of_another(words: Sequence[str]) -> bool:
+    """Whether it speaks of him or her and not of the speaker: "he's swapped me from ramipril" does both.
+
+    "They" are rather the firm or the surgery.
+    """
+    third = words[0] in _THIRD or not _THIRD_ANYWHERE.isdisjoint(words)
+    return third and _MINE.isdisjoint(words)
+
+
+def _stands(words: Sequence[str]) -> bool:
+    """Whether it says by itself of whom it is: "he's always in" does not."""
+    return words[0] not in _POINTING or not _MINE.isdisjoint(words)
+
+
+def _words(text: str) -> list[str]:
+    return re.sub(r"(?<=[a-z])['’]s\b", " is", text.casefold()).replace(",", " ").split()
+
+
 _MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean) ")
 _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
@@ -324,8 +362,18 @@ class SentenceExtractor:
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
-        told = told_by_user([*reading.context[-1:], *reading.turns])
-        said = [one for turn in reading.turns for one in _readable(turn, told.get(turn.id, ""), reading)]
+        turns = [*reading.context[-1:], *reading.turns]
+        told = told_by_user(turns)
+        of_another = {
+            turn.id
+            for before, turn in itertools.pairwise(turns)
+            if before.speaker == "agent" and asks_about_another(before.heard_text)
+        }
+        said = [
+            one
+            for turn in reading.turns
+            for one in _readable(turn, told.get(turn.id, ""), reading, bare=turn.id not in of_another)
+        ]
         if not said:
             return []
         lines = [one.clause.text for one in said]
@@ -347,8 +395,11 @@ class SentenceExtractor:
         return [*_disbelieved(read, reading.known), *_changes(read, known, by, here)]
 
 
-def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
-    """The clauses of `turn` that may be kept; `told` is the user's words in it."""
+def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterator[_SaidClause]:
+    """The clauses of `turn` that may be kept; `told` is the user's words in it.
+
+    Unless `bare`, those that it begins with count only from the first that says of whom it is.
+    """
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
@@ -360,7 +411,8 @@ def _readable(turn: Turn, told: str, reading: Reading) -> Iterator[_SaidClause]:
     # what "no, it's Elizabeth Taylor" fills, it corrects
     slots = {one.key.partition(":")[0] for one in alone}
     asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
-    for clause in clauses(told)[:_PER_TURN]:
+    found = clauses(told)[:_PER_TURN]
+    for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
@@ -441,7 +493,7 @@ def _changes(
         if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
-        beside = " ".join(other.clause.text for other in near if other.turn is one.turn)
+        beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         gone = [held for held in known if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
@@ -543,7 +595,7 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
     """Whether `one` replaces `held`."""
     memory = held.what if isinstance(held.what, Memory) else None
     if memory is None and held.what.source == (one.turn.id,):
-        statement = replace(statement, beside="")  # a neighbouring clause is not replaced
+        statement = replace(statement, beside=())  # a neighbouring clause is not replaced
         if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
             return False  # "we've bought in Whitby, we don't rent any more"
     # a rule supersedes memories with a slot
@@ -554,7 +606,7 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
 
 def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure)
+    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure and _stands(_words(text)))
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
+from echoic.english.handing_over import hands_over, is_back, takes_over
 from echoic.english.listener import hushed
 from echoic.english.sentences import sentences
 from echoic.memory.records import (
@@ -135,8 +136,30 @@ def hushes(text: str) -> bool:
     return may_ask(text) and any(hushed(said) for said in sentences(text))
 
 
+def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
+    """Ids of the turns under the user's name of those to whom they gave the telephone.
+
+    From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody greets or says a
+    name next, the user has kept it.
+    """
+    ids: set[str] = set()
+    given = away = False
+    for turn in filter(of_user, turns):
+        if given:
+            away = takes_over(turn.heard_text)
+        elif away:
+            away = not is_back(turn.heard_text)
+        if away:
+            ids.add(turn.id)
+        gives = hands_over(turn.heard_text)
+        given, away = gives and not away, away and not gives
+    return frozenset(ids)
+
+
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
+_VOICES: Final = 40
+"""Turns before the cursor in which the telephone may have been given to somebody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +171,7 @@ class Stretch:
     """By turn, the cursor position after reading it."""
     context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
-    """Ids of turns, here or before, that nothing is learned from, because it was forgotten."""
+    """Ids of turns, here or before, that nothing is learned from: forgotten, or not the user's own."""
     recalled: Mapping[str, Turn] = field(default_factory=dict)
     """By id, the turns, here or before, with words that were taken back, without those words."""
 
@@ -181,13 +204,16 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     if not records:
         return Stretch(turns=(), seqs=(), context=())
     before = await store.scan(
-        scope, TURN, key=conversation, after=cursor + 1, limit=CONTEXT, newest_first=True
+        scope, TURN, key=conversation, after=cursor + 1, limit=_VOICES, newest_first=True
     )
+    turns = tuple(map(turn_of, records))
+    earlier = tuple(turn_of(record) for record in reversed(before))
+    forgotten = frozenset(record.id for record in (*records, *before) if is_unlearned(record))
     return Stretch(
-        turns=tuple(map(turn_of, records)),
+        turns=turns,
         seqs=tuple(record.seq for record in records),
-        context=tuple(turn_of(record) for record in reversed(before)),
-        unlearned=frozenset(record.id for record in (*records, *before) if is_unlearned(record)),
+        context=earlier[-CONTEXT:],
+        unlearned=forgotten | of_another_voice((*earlier, *turns)),
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
     )
 
