@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.handing_over import hands_over, is_back, takes_over
 from echoic.english.listener import hushed
-from echoic.english.sentences import sentences
+from echoic.english.sentences import hands_over, is_back, sentences, takes_over
 from echoic.memory.records import (
     CONVERSATION,
     TURN,

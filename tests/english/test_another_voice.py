@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.handing_over import hands_over, is_back, takes_over
+from echoic.english.sentences import hands_over, is_back, takes_over
 
 
 @pytest.mark.parametrize(
