@@ -134,7 +134,7 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
     """Tokens and the punctuation that ended them, sentence by sentence."""
     for line in text.splitlines():
         tokens: list[Token] = []
-        gap = False
+        gap = letter = False
         quotes = _Quotes()
         chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
         words = [_word_of(chunks, index) for index in range(len(chunks))]
@@ -145,11 +145,14 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
             if low and len(word) <= _MAX_WORD:
                 tokens.append(Token(word, _CONTRACTIONS.get(low, low), gap or "(" in opening, quotes.inside))
                 gap = False
+            # the last letter of "T E M I." is no initial
+            spelling = len(word) == 1 and word.isupper()
+            spelled, letter = letter and spelling, spelling and "." not in closing
             if not closing:
                 continue
             quotes.close(closing)
             gap = gap or any(c in closing for c in ",:)–—")
-            if _ends(word, closing):
+            if _ends(word, closing) or (spelled and "." in closing):
                 yield tokens, closing
                 tokens, gap = [], False
             elif "." in closing and word.lower() not in _TITLES and len(word) > 1:
