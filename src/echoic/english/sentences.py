@@ -297,6 +297,8 @@ _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|the
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
+# Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
+_RELATED: Final = pattern("answers.related")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -336,6 +338,8 @@ def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
+    related = said.match(_RELATED, start) if opening == "my name is" else None
+    start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
