@@ -299,6 +299,11 @@ _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details 
 _LEADING: Final = pattern("answers.leading")
 # Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
 _RELATED: Final = pattern("answers.related")
+_FIGURES: Final = pattern("answers.figures")
+# How a telephone number begins; a number that was not called one may be a meter's or a policy's.
+_ANY_NUMBER: Final = pattern("answers.any_number")
+_LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
+"""Digits of a whole number; the first ones of a number that is given in parts are none."""
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -347,5 +352,15 @@ def _stated(opening: str, said: Sentence) -> str:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
+    line = said.line[said.offset(start) : said.offset(end)]
+    if opening in _LEAST_FIGURES and not _is_number(opening, line):
+        return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _is_number(opening: str, line: str) -> bool:
+    """Whether `line` is a telephone number, and not its first digits or another number."""
+    figures = sum(1 + (found["two"] is not None) for found in _FIGURES.finditer(line))
+    certain = opening != "my number is" or _ANY_NUMBER.match(line) is not None
+    return certain and figures >= _LEAST_FIGURES[opening]
