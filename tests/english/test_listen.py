@@ -46,6 +46,28 @@ def test_things_of_a_list_have_keys_of_their_own_so_that_they_add_up(texts):
 
 
 @pytest.mark.parametrize(
+    ("said", "keys"),
+    [
+        ("I can't have shellfish, I'm allergic to it.", {"allergy:shellfish"}),
+        ("I can't eat nuts, I'm allergic.", {"allergy:nuts"}),
+        ("I don't eat prawns because I'm allergic, so none for me.", {"allergy:prawns"}),
+        ("i cant eat peanuts im allergic to them", {"allergy:peanuts"}),
+        ("I can't drink milk. I'm allergic to it.", {"allergy:milk"}),
+        ("I can't have nuts or eggs. I'm really allergic.", {"allergy:nuts", "allergy:eggs"}),
+        ("I can't take ibuprofen, I'm allergic to it.", {"allergy:ibuprofen"}),
+        ("I don't eat fish, I'm allergic to the smell of it.", {"avoids:fish"}),
+        ("I don't eat fish. I'm allergic to cats.", {"avoids:fish", "allergy:cats"}),
+        ("I can't eat nuts, my son's allergic to them.", {"avoids:nuts"}),
+        ("I don't eat fish, but I'm not allergic.", {"avoids:fish"}),
+        ("I can't take that, I'm allergic to it.", set()),
+        ("I live in Hull. I'm allergic. I'm allergic.", {"home"}),
+    ],
+)
+def test_what_one_cannot_have_for_an_allergy_is_the_allergy(said, keys, texts):
+    assert set(texts(said)) == keys
+
+
+@pytest.mark.parametrize(
     ("said", "key", "text"),
     [
         ("My name is Павел.", "user_name", "Павел"),

@@ -42,6 +42,15 @@ def test_a_sentence_ends_at_its_stop_and_not_at_an_abbreviation():
     ]
 
 
+def test_a_name_that_is_spelled_ends_at_its_stop_and_initials_go_on():
+    assert lines("Temi, T E M I. I live in Hull.") == ["temi t e m i", "i live in hull"]
+    assert lines("It's T, E, M, I. I live in Hull.") == ["it's t e m i", "i live in hull"]
+    assert lines("I'm J. R. R. Tolkien. Ask for George W. Bush.") == [
+        "i'm j r r tolkien",
+        "ask for george w bush",
+    ]
+
+
 def test_what_stands_in_quotation_marks_is_known_to_stand_there():
     quoted = [token.text for token in said("he said 'I am Bob' and left").tokens if token.quoted]
     assert quoted == ["I", "am", "Bob"]
@@ -143,6 +152,9 @@ def test_a_place_ends_where_its_name_does_and_ordinary_words_are_none(text, plac
         ("Siobhan, that's S-I-O-B-H-A-N", "Siobhan"),
         ("jon with no h", "Jon"),
         ("steven spelled s t e p h e n", "Stephen"),
+        ("walter walter prentiss", "Walter Prentiss"),
+        ("caitlin okonkwo caitlin with a c", "Caitlin Okonkwo"),
+        ("duran duran", "Duran Duran"),
         ("on the list", None),
         ("hard to say", None),
     ],

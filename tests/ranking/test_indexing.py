@@ -8,6 +8,7 @@ from echoic.partition import MEMORY, TURN, Flag, number_of
 from echoic.ranking.indexing import (
     entry_of_memory,
     entry_of_turn,
+    flags_of,
     key_facet,
     key_words,
     speaker_facet,
@@ -99,6 +100,11 @@ def test_only_what_was_heard_is_indexed(turn):
     entry = entry_of_turn(turn("Your code is 4471, keep it safe.", speaker="agent", heard="Your code is"))
     assert entry.text == "Your code is"
     assert counts(entry) == {"code": 1}
+
+
+@pytest.mark.parametrize("text", ["whats your address", "And who's calling", "wheres the car", "what is it"])
+def test_a_question_is_known_without_its_mark_and_its_apostrophe(text):
+    assert flags_of(text) & Flag.ASKING
 
 
 @pytest.mark.parametrize("speaker", ["agent", "Melanie"])

@@ -14,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
 from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
-from echoic.english.preferences import PLURALS
+from echoic.english.preferences import PLURALS, names_allergy
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
     Rule,
@@ -137,13 +138,25 @@ def listen(
         states and jokes yield nothing. No text makes it raise.
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
-    spoken = sentences(storable)
+    spoken = _joined(sentences(storable))
     if by_an_agent(spoken) or staged(spoken):
         return []
     hearing = _Hearing(previous, since, asked)
     for said in spoken:
         hearing.hear(said)
     return hearing.result()
+
+
+def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
+    """`spoken` with "I'm allergic to them" as a part of the sentence before it, which names what is meant."""
+    joined = list(spoken[:1])
+    for before, said in pairwise(spoken):
+        if names_allergy(said, 0) and not (said.question or before.question or names_allergy(before, 0)):
+            pointing = (replace(said.tokens[0], gap=True), *said.tokens[1:])
+            joined[-1] = Sentence((*before.tokens, *pointing), said.cased, question=False)
+        else:
+            joined.append(said)
+    return joined
 
 
 class _Hearing:

@@ -55,7 +55,18 @@ def stated(said: Sentence, at: int) -> Value | None:
         found = _plain_run(said, at, limit=4)
     if found is None or said.low(at) in _MUD:
         return None
+    if not said.cased:
+        at, found = _once(said, at, found)
     return _respelled(said, found, at)
+
+
+def _once(said: Sentence, at: int, found: Value) -> tuple[int, Value]:
+    """`found` where a name begins again ("walter walter prentiss"): the longer time, and where it starts."""
+    again = next((index for index in range(at + 1, found.end) if said.low(index) == said.low(at)), None)
+    if again is None or (again, found.end) == (at + 1, at + 2):  # "duran duran" may be a name
+        return at, found
+    start, end = (again, found.end) if found.end - again > again - at else (at, again)
+    return start, Value(titled(said.tokens[start:end]), end)
 
 
 def claimed(said: Sentence, at: int, *, greeted: bool) -> Value | None:

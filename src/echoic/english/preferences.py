@@ -17,6 +17,7 @@ from echoic.english.slots import RuleReading, Spot, hear, many, one
 
 # -- likes, diets and calls
 
+_ALLERGIC: Final = pattern("preferences.allergic")
 _DIETS: Final = table("preferences.diets")
 PLURALS: Final = table("preferences.plurals")
 _THIRD_PERSON: Final = table("preferences.third_person")
@@ -39,6 +40,19 @@ def named_allergy(spot: Spot) -> RuleReading | None:
         return None
     what = what.removeprefix("severe ").removeprefix("bad ").removeprefix("serious ")
     return RuleReading((hear("allergy", PLURALS.get(what, what)),), spot.at)
+
+
+def allergic_object(spot: Spot) -> RuleReading | None:
+    """What one cannot have for an allergy: "I can't have shellfish, I'm allergic to it"."""
+    found, end = phrases.foods(spot.said, spot.at)
+    return many(found, end, lambda text: hear("allergy", text)) if names_allergy(spot.said, end) else None
+
+
+def names_allergy(said: Sentence, at: int) -> bool:
+    """Whether "I'm allergic" or "I'm allergic to it" is said at `at`, and nothing that one is allergic to."""
+    found = said.match(_ALLERGIC, at)
+    end = said.at.get(found.end()) if found else None
+    return end is not None and (said.gap(end) or said.low(end) in {"so", "and", "but"})
 
 
 def diet(spot: Spot) -> RuleReading | None:

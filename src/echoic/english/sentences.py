@@ -136,7 +136,7 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
     """Tokens and the punctuation that ended them, sentence by sentence."""
     for line in text.splitlines():
         tokens: list[Token] = []
-        gap = False
+        gap = letter = False
         quotes = _Quotes()
         chunks = _DASHES.sub(" , ", line.replace(" - ", " , ").replace("\0", " ")).split()
         words = [_word_of(chunks, index) for index in range(len(chunks))]
@@ -147,11 +147,14 @@ def _split(text: str) -> Iterator[tuple[list[Token], str]]:
             if low and len(word) <= _MAX_WORD:
                 tokens.append(Token(word, _CONTRACTIONS.get(low, low), gap or "(" in opening, quotes.inside))
                 gap = False
+            # the last letter of "T E M I." is no initial
+            spelling = len(word) == 1 and word.isupper()
+            spelled, letter = letter and spelling, spelling and "." not in closing
             if not closing:
                 continue
             quotes.close(closing)
             gap = gap or any(c in closing for c in ",:)–—")
-            if _ends(word, closing):
+            if _ends(word, closing) or (spelled and "." in closing):
                 yield tokens, closing
                 tokens, gap = [], False
             elif "." in closing and word.lower() not in _TITLES and len(word) > 1:
@@ -305,13 +308,14 @@ _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venu
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
 _THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
-# What an answer has to hold: "Is your number still …?", "That's the farm" names none.
-_WANTED: Final = {
-    "my phone number is": re.compile(
-        r"\d|(?:\b(?:zero|oh|o|nought|one|two|three|four|five|six|seven|eight|nine|double|treble) .*){2}"
-    ),
-    "my email is": re.compile(r"@| at | dot "),
-}
+_EMAIL: Final = re.compile(r"@| at | dot ")
+# Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
+_RELATED: Final = pattern("answers.related")
+_FIGURES: Final = pattern("answers.figures")
+# How a telephone number begins; a number that was not called one may be a meter's or a policy's.
+_ANY_NUMBER: Final = pattern("answers.any_number")
+_LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
+"""Digits of a whole number; the first ones of a number that is given in parts are none."""
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -368,6 +372,8 @@ def _stated(opening: str, said: Sentence) -> str:
     start = said.at.get(leading.end(), 0) if leading else 0
     if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
+    related = said.match(_RELATED, start) if opening == "my name is" else None
+    start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
@@ -375,11 +381,21 @@ def _stated(opening: str, said: Sentence) -> str:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
-    wanted = _WANTED.get(opening)
-    if wanted and not wanted.search(said.line, said.offset(start), said.offset(end)):
+    line = said.line[said.offset(start) : said.offset(end)]
+    # "Is your number still …?", "That's the farm"
+    if (opening == "my email is" and not _EMAIL.search(line)) or (
+        opening in _LEAST_FIGURES and not _is_number(opening, line)
+    ):
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _is_number(opening: str, line: str) -> bool:
+    """Whether `line` is a telephone number, and not its first digits or another number."""
+    figures = sum(1 + (found["two"] is not None) for found in _FIGURES.finditer(line))
+    certain = opening != "my number is" or _ANY_NUMBER.match(line) is not None
+    return certain and figures >= _LEAST_FIGURES[opening]
 
 
 # -- another voice, known by words alone: "I'll hand you over to Mei", "me again"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Flag, Partition, number_of
-from echoic.ranking.indexing import AGENT, USER
+from echoic.ranking.indexing import AGENT, USER, flags_of
 from echoic.ranking.query import Query
 from echoic.ranking.rank import RankedRow
 from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
@@ -41,6 +41,8 @@ _OPENING_WORDS: Final = 8
 _SAME: Final = 0.6
 """Share of a question's words from which another question asks the same."""
 _ACKNOWLEDGED: Final = content_stems("noted written saved remembered understood confirmed okay got thanks")
+_ASKING_WORDS: Final = content_stems("whats wheres whos hows please")
+"""Words that are only asked with, in a transcript without apostrophes."""
 
 Found = TypeVar("Found", RankedRow, Hit)
 
@@ -269,9 +271,11 @@ def _repeats(hit: Hit, others: Sequence[frozenset[str]]) -> bool:
 def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
-    if hit.memories or not text.endswith("?") or len(_SENTENCE.findall(text)) > 1 or not asked:
+    if hit.memories or not flags_of(text) & Flag.ASKING or len(_SENTENCE.findall(text)) > 1 or not asked:
         return False
-    return len(asked & content_stems(text)) >= _SAME * len(asked)
+    said = content_stems(text) - _ASKING_WORDS
+    # without its mark, "where i live is hull" begins like a question as well
+    return len(asked & said) >= _SAME * len(asked) and (text.endswith("?") or said <= asked)
 
 
 def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:

@@ -47,7 +47,7 @@ _STOPPED = re.compile(r"[.!?。！？؟…]\s*$")
 # Beginnings of questions without punctuation.
 _OPENING = re.compile(
     r"\W*(?:(?:so|and|but|well|okay|ok|um|uh)\s+)*"
-    r"(?:who|whose|what|what's|when|where|where's|which|why|how|how's"
+    r"(?:whose|(?:who|what|where|how)(?:'?s)?|when|which|why"
     r"|(?:do|does|did|are|is|was|were|have|has|can|could|would|will|should)(?:n't)?"
     r" (?:i|you|we|they|he|she|it|there|that|this|your|my|the))\b",
     re.IGNORECASE,
