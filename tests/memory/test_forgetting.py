@@ -863,6 +863,8 @@ class TestDestroyedOnRequest:
             ("Forget everything I said today, you can keep the jazz.", [*FACTS[:3]]),
             ("Forget what I said yesterday.", []),
             ("Forget what I said for today.", []),
+            ("Forget what I said today about the booking.", []),
+            ("Forget what I said today because I got the jazz wrong.", []),
             ("Forget what I said, I'm away today.", []),
             ("I have a bad knee. Forget that.", ["I have a bad knee. Forget that."]),
             ("I snore. Forget that.", ["I snore. Forget that."]),

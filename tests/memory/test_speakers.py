@@ -152,6 +152,11 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
     [
         ("I'll put my wife on.", "A: Okay.", "She's out. I live in Cork."),
         ("I'll pass you to Tom. No, never mind.", "Hello? I live in Cork."),
+        ("I'll put my wife on.", "A: Sure.", "Hello? Hello?", "I live in Cork."),
+        ("I'll put my wife on.", "A: Sure.", "Hi, she's busy.", "I live in Cork."),
+        ("I'll put my wife on.", "Hi, it's Sue.", "Sorry, that was my wife.", "I live in Cork."),
+        ("I will give the phone to my wife for her birthday.", "Hello, yes.", "I live in Cork."),
+        ("Oh here she is now.", "Hello, this is Tom's class.", "I live in Cork."),
     ],
 )
 async def test_who_offers_the_telephone_and_goes_on_has_kept_it(memory, lines):

@@ -53,6 +53,9 @@ _NO_VALUE: Final = frozenset("to about".split())
 _PAUSE: Final = pattern("corrections.pause")
 _ASIDE: Final = words("corrections.aside")
 _THINGS_IN_LY: Final = frozenset("jelly lily holly fly family".split())
+_OTHER_NUMBER: Final = re.compile(
+    r"\b(?:card|account|policy|order|booking|reference|meter|passport|licen[cs]e|membership)\b"
+)
 _ENDS_IN: Final = pattern("corrections.ends_in")
 _AT_THE_END: Final = re.compile(r"(?:at|on) the end ")
 _YEAR: Final = re.compile(r"\b(?:19|20)[0-9]{2}$")
@@ -273,7 +276,12 @@ def _denied_first(
     first = said.at[opening.end()]
     for old in reversed(previous[-_REACH:]):
         end = None if old.retracts or not old.text else _named_at(said, first, old)
-        if end is None or (old.key.startswith("allergy:") and not _just_said(old, since, asked)):
+        if end is None or _asked_of(old, asked):
+            continue
+        # "Who is the booking for?", "Not Sarah, Emma."
+        if _asked_else(old, asked) and not any(_names_again(one, old) for one in sentences(asked)):
+            continue
+        if old.key.startswith("allergy:") and not _just_said(old, since, asked):
             continue
         led = said.match(_CONTRASTING, end)
         value = said.at.get(led.end(), end) if led else end
@@ -367,6 +375,8 @@ def _asked_of(old: SelfStatement, asked: str) -> bool:
     """
     slot = old.key.partition(":")[0]
     kind = "name" if slot.endswith("_name") else slot.removeprefix("work_").removeprefix("home_")
+    if kind == "phone" and _OTHER_NUMBER.search(fold(asked)):
+        return True
     if kind in _TRADES:
         return any(said.question and not _again(said, old) for said in sentences(asked))
     asks = _ASKS.get(kind)
@@ -421,6 +431,11 @@ def _again(said: Sentence, old: SelfStatement) -> bool:
     """Whether the agent repeats a word of `old`, or says that it repeats something."""
     repeated = not set(fold(old.text).split()).isdisjoint(said.line.split())
     return repeated or _READ_BACK.search(said.line) is not None
+
+
+def _names_again(said: Sentence, old: SelfStatement) -> bool:
+    """Whether the agent repeats the value of `old`, or a part of it, in any form."""
+    return _again(said, old) or any(_named_at(said, at, old) is not None for at in range(len(said)))
 
 
 def _asked_else(old: SelfStatement, asked: str) -> bool:

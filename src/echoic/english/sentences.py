@@ -421,9 +421,11 @@ def hands_over(text: str) -> bool:
 
 
 def takes_over(text: str) -> bool:
-    """Whether `text` begins as somebody does who was given the telephone: it greets, or says a name."""
-    said = sentences(text)[:2]
-    return bool(said) and (said[0].low(0) in GREETINGS or any(_of_person(_NAMES, one) for one in said))
+    """Whether `text` begins as somebody does who was given the telephone: it says a name.
+
+    A greeting alone may be the same caller's, who tells that she is busy.
+    """
+    return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
 
 
 def is_back(text: str) -> bool:

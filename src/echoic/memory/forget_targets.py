@@ -72,6 +72,8 @@ _WHY: Final = re.compile(
 """The same beside a request for a call or a time: "forget this call, I was upset"."""
 _OF_TIME: Final = re.compile(r"\b(?:for|about|by|regarding|to|until|till|of)(?: the)? $", re.IGNORECASE)
 """Before a time that was spoken of: "what I said for Monday"."""
+_OF_WHAT: Final = re.compile(r"\b(?:about|regarding|to do with|as for|if|and) (?=\w)", re.IGNORECASE)
+"""Before what of a call is meant, in words that may all be empty: "this call about the booking"."""
 _SLIP: Final = frozenset(
     stem_of(word)[:6]
     for word in "mistake wrong misspoke joke joking kidding lied lie slip confused changed mind fault".split()
@@ -253,15 +255,18 @@ class _Search:
         times. None if it names a subject.
         """
         calendar = Calendar(self._turns[self._place].said_at, self._zone)
-        parts = [part.strip().partition(" because ")[0] for part in _PART.split(self._request.beside)]
-        parts = [part for part in parts if not _WHY.match(part)]
+        every = [part.strip().partition(" because ") for part in _PART.split(self._request.beside)]
+        parts = [part for part, _, _ in every if not _WHY.match(part)]
+        reasons = [part for part, _, _ in every if _WHY.match(part)] + [tail for _, _, tail in every]
+        if any((_stems(reason) - _EMPTY) & self._counts.keys() for reason in reasons):
+            return None  # "… because I got the peanuts wrong" says what is meant
         for part in parts:
             rest = part
             for time in reversed(find_expressions(part, calendar)):
                 if _OF_TIME.search(part[: time.start]):
                     return None
                 rest = f"{rest[: time.start]} {rest[time.end :]}"
-            if _stems(rest) - _EMPTY:
+            if _stems(rest) - _EMPTY or _OF_WHAT.search(rest):
                 return None
         return ". ".join(parts)
 

@@ -430,6 +430,8 @@ async def test_what_no_rule_has_a_key_for_is_taken_back_if_it_was_said_alone(tal
     assert (await talk.say("Do I love jazz?")).text == "You love jazz."
     await talk.say("I have a barge. I live in Oslo.")
     assert (await talk.say("Forget the barge")).text == UNCLEAR
+    await talk.say("I'm diabetic and my cupboard is full of chocolate")
+    assert (await talk.say("Forget the chocolate")).text == UNCLEAR
     assert (await talk.memory.get("home")).text == "Oslo"
 
 

@@ -187,6 +187,7 @@ def test_a_question_may_ask_for_what_was_said_in_a_period(question):
     "question",
     [
         "What did I tell you about my van yesterday?",
+        "What did I tell you about June?",
         "What did my wife say yesterday?",
         "What have I told you?",
         "What day was yesterday?",

@@ -138,14 +138,14 @@ def hushes(text: str) -> bool:
 def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     """Ids of the turns under the user's name of those to whom they gave the telephone.
 
-    From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody greets or says a
+    From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
     name next, the user has kept it.
     """
     ids: set[str] = set()
     given = away = False
     for turn in filter(of_user, turns):
         if given:
-            away = takes_over(turn.heard_text)
+            away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
         elif away:
             away = not is_back(turn.heard_text)
         if away:

@@ -6,6 +6,7 @@ conversation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -213,8 +214,13 @@ def unkeyed(what: str, hits: Iterable[Hit], *, holding: Iterable[Memory]) -> lis
         and _quotable(hit, _heard_in(hit))
     ]
     cited = {name for memory in holding if memory.key is not None for name in memory.source}
-    mixed = [hit for hit in found if hit.turn and (hit.turn.id in cited or len(sentences(hit.text)) > 1)]
+    mixed = [hit for hit in found if hit.turn and (hit.turn.id in cited or _says_more(hit.text))]
     return None if mixed else found
+
+
+def _says_more(text: str) -> bool:
+    """Whether a turn may say two things: "I'm diabetic and my cupboard is full of chocolate"."""
+    return len(sentences(text)) > 1 or _JOINED.search(text) is not None
 
 
 def _heard_in(hit: Hit) -> set[tuple[str | None, str]]:
@@ -303,6 +309,7 @@ COURTESIES: Final = {
 _HITS: Final = 8
 _IN_PERIOD: Final = 40
 """Hits read where the question asks for what was said in a period: questions and greetings are among them."""
+_JOINED: Final = re.compile(r"[,;]|\b(?:and|but|because)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

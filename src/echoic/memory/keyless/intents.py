@@ -306,6 +306,10 @@ class QuestionSubject:
         return key == self.key or key.startswith(f"{self.key.removesuffix(':')}:")
 
 
+_ON: Final = re.compile(r"\b(?:tell|told|say|said|mention|mentioned)\b.* (?:about|regarding|for) ")
+"""Of what, not when: "what did I tell you about June?"."""
+
+
 def asked_of(question: str) -> QuestionSubject:
     """The subject of `question`."""
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
@@ -313,7 +317,7 @@ def asked_of(question: str) -> QuestionSubject:
         line = re.sub(rf"\b{short}\b", long, line)
     # which days it means is known to the search; that it names some does not depend on today
     told = content_stems(line) & _SPEAKING and not _YOU_DID.search(line)
-    if told and spans_of_phrase(question, datetime.now(UTC), UTC).bare:
+    if told and not _ON.search(line) and spans_of_phrase(question, datetime.now(UTC), UTC).bare:
         return QuestionSubject(period=True)
     if _ABOUT_ME.search(line):
         return QuestionSubject(everything=True)
