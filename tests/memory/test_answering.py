@@ -9,6 +9,7 @@ import pytest
 
 from echoic import InvalidInput, Turn
 from echoic.memory.block import LIST_HITS, hits_for
+from echoic.memory.recall import Deadline
 from echoic.prompt.answer import NOTHING_KNOWN
 from echoic.stores.in_memory import InMemoryStore
 
@@ -85,10 +86,30 @@ async def test_a_brief_whose_embedding_is_late_tells_days_in_the_users_zone(memo
     ana = memory.user("ana")
     await ana.set("timezone", "Hawaii")
     await talk(ana, "call", ("user", "I water the ferns on the balcony."))
-    recaller = memory._parts.recaller
-    wait, late = recaller._wait, asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(recaller, "_wait", lambda _, until: wait([late], until))
-    assert "3 May 2026" in (await ana.brief("ferns", deadline_ms=50)).text
+    recaller, loop, zone_read = memory._parts.recaller, asyncio.get_running_loop(), asyncio.Event()
+    wait, zone, begin, deadlines = recaller._wait, ana._times.zone, Deadline.__init__, []
+
+    def begun(self, after_ms):
+        begin(self, after_ms)
+        deadlines.append(self)
+
+    async def read(*given):
+        found = await zone(*given)
+        zone_read.set()
+        return found
+
+    async def late(_, until):
+        """The embedding uses up the deadline, however long a machine takes to read the zone beside it."""
+        async with asyncio.timeout(30):
+            await zone_read.wait()
+        for one in deadlines:
+            one._at = loop.time()
+        return await wait([loop.create_future()], until)
+
+    monkeypatch.setattr(Deadline, "__init__", begun)
+    monkeypatch.setattr(ana._times, "zone", read)
+    monkeypatch.setattr(recaller, "_wait", late)
+    assert "3 May 2026" in (await ana.brief("ferns", deadline_ms=60_000)).text
 
 
 async def test_a_memory_stands_for_the_turn_it_was_learned_from(memory):

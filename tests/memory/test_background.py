@@ -89,6 +89,59 @@ async def test_a_write_is_found_by_its_words_before_it_is_embedded(url, moody):
         assert "vector" in recall.hits[0].ranks
 
 
+async def test_who_settles_beside_closing_is_let_go_and_hurries_nobody_afterwards(url, moody, monkeypatch):
+    monkeypatch.setattr("echoic.memory.service.SETTLE_S", 0.01)
+    moody.hangs = asyncio.Event()
+    memory = await MemoryService(store_from(url), moody).open()
+    await memory.user("ana").set("dog", "a beagle called Biscuit")
+    settling = asyncio.create_task(memory.settle(600))
+    await moody.asked.wait()
+    await memory.aclose()
+    await memory.open()
+    try:
+        async with asyncio.timeout(30):
+            assert await settling is False
+        moody.hangs.set()
+        assert await memory.settle(20)
+        assert not memory._parts.background._hurry.is_set()
+    finally:
+        await memory.aclose()
+
+
+class Unclosable:
+    """A model, judge and summariser whose client fails to close."""
+
+    name, timeout_s = "unclosable", 10.0
+
+    async def open(self): ...
+
+    async def extract(self, reading):
+        return []
+
+    async def aclose(self):
+        raise RuntimeError("the line is dead")
+
+
+@pytest.mark.parametrize("which", ["extractor", "second_judge", "summarizer"])
+async def test_a_model_that_fails_to_close_keeps_nothing_open(tmp_path, which):
+    url = f"sqlite:///{tmp_path / 'e.db'}"
+    store = store_from(url)
+    memory = MemoryService(store, LexicalEmbedder(), **{which: Unclosable()})
+    await memory.open()
+    await memory.user("ana").set("dog", "a beagle called Biscuit")
+    closed, close = [], store.aclose
+
+    async def noted():
+        closed.append("store")
+        await close()
+
+    store.aclose = noted
+    with pytest.raises(RuntimeError, match="the line is dead"):
+        await memory.aclose()
+    assert closed == ["store"]
+    assert memory._home._loop is None
+
+
 async def test_a_recall_holds_documents_back_from_its_question_to_its_answer(url, moody):
     """Whoever ranks needs the processor; what it held is let go of however the recall ends."""
     held: list[str] = []

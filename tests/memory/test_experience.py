@@ -328,6 +328,19 @@ async def test_what_only_they_taught_goes_with_a_user_and_what_others_taught_too
     ]
 
 
+async def test_a_lesson_of_many_stays_while_one_of_them_does(memory):
+    films = memory.experience("films")
+    users = [memory.user(f"user {n}") for n in range(34)]
+    for user in users:
+        await films.add("strategy", LESSON, author=user.scope)
+    for user in users[:-1]:
+        await user.forget()
+    (lesson,) = (await films.get()).lessons
+    assert lesson.times == 34
+    await users[-1].forget()
+    assert (await films.get()).lessons == ()
+
+
 async def test_who_taught_a_lesson_stands_nowhere_in_it(memory):
     await memory.experience("films").add("strategy", LESSON, author=memory.user("ana-maria").scope)
     records = await memory._parts.store.scan(memory.user("x").scope.everyone, "experience")

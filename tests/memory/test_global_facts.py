@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import echoic
 from echoic import InvalidInput
 from echoic.memory.global_facts import GlobalFact
+from echoic.memory.proposals import put_proposal
+from echoic.memory.records import memory_id
 
 HOURS = "The store is open from 9 to 17."
 EARLY = "The store is open from 7 to 12."
@@ -101,6 +105,85 @@ async def test_a_fact_without_a_key_is_withdrawn_and_may_be_written_again(memory
     assert (await memory.global_facts().fill([GlobalFact(text=HOURS)])).new == 1
     assert await known(memory) == [(None, HOURS)]
     assert [d.what for d in await memory.proposals().decisions()] == ["written", "withdrawn", "written"]
+
+
+async def test_a_withdrawn_fact_leaves_no_earlier_wording_behind(memory):
+    facts = memory.global_facts()
+    await facts.set("opening_hours", HOURS)
+    edited = await facts.set("opening_hours", EARLY)
+    await facts.withdraw(edited.id)
+    bob = memory.user("bob")
+    asked = "what were the opening hours before?"
+    assert await bob.query(asked, include_past=True) == []
+    assert await bob.query("when is the store open?", include_past=True) == []
+    said = (await bob.brief(asked)).text
+    assert "9 to 17" not in said
+    assert "7 to 12" not in said
+    assert await known(memory) == []
+    assert (await facts.set("opening_hours", HOURS)).supersedes is None
+
+
+async def test_a_fact_whose_author_wants_nothing_kept_is_withdrawn(auto):
+    mallory = auto.user("mallory")
+    assert (await mallory.set("opening_hours", HOURS)).visibility == "global"
+    (fact,) = await auto.global_facts().list()
+    await mallory.set_consent("never")
+    await auto.global_facts().withdraw(fact.id)
+    assert await known(auto) == []
+    assert await mallory.get("opening_hours") is None
+
+
+async def test_a_fact_whose_author_is_at_their_quota_is_withdrawn(url):
+    async with echoic.open(
+        url, embedder="lexical", global_writes="auto", quota=echoic.Quota(user_memories=1)
+    ) as service:
+        mallory = service.user("mallory")
+        assert (await mallory.set("opening_hours", HOURS)).visibility == "global"
+        await mallory.set("home", "Oslo")
+        (fact,) = await service.global_facts().list()
+        await service.global_facts().withdraw(fact.id)
+        assert await known(service) == []
+        assert [one.text for one in await mallory.facts()] == ["Oslo"]
+
+
+async def approved(service, text):
+    """Approve a caller's value of a key that operators decide about."""
+    if not await known(service):
+        await service.global_facts().set("opening_hours", "The store is open from 1 to 2.")
+    await service.user("ana").set("opening_hours", text)
+    (waiting,) = await service.proposals().list()
+    return await service.proposals().approve(waiting.id, by="omar")
+
+
+async def test_an_operator_who_writes_what_was_approved_has_the_last_word(auto):
+    await approved(auto, HOURS)
+    before = len(await auto.proposals().decisions())
+    fact = GlobalFact(text=HOURS, key="opening_hours")
+    assert (await auto.global_facts().fill([fact, fact], by="olga")).unchanged == 2
+    await auto.global_facts().set("opening_hours", HOURS)
+    decided = (await auto.proposals().decisions())[before:]
+    assert [(d.what, d.by) for d in decided] == [("written", "olga")]
+    assert (await auto.user("eve").set("opening_hours", EARLY)).visibility == "proposed"
+
+
+async def test_withdrawing_what_a_caller_made_global_leaves_what_was_approved(auto):
+    fact = await approved(auto, HOURS)
+    lie = await auto.user("mallory").set("opening_hours", EARLY)
+    assert lie.visibility == "global"
+    await auto.global_facts().withdraw(lie.id)
+    assert await auto.global_facts().list() == [fact]
+
+
+async def test_what_is_approved_ends_what_callers_made_global_by_themselves(auto):
+    await auto.user("ana").set("opening_hours", EARLY)
+    fact = (await auto.global_facts().list())[0]
+    assert fact.author == "ana"
+    proposal = replace(fact, id=memory_id("ben", "opening_hours"), author="ben", text=HOURS)
+    proposal = replace(proposal, visibility="proposed")
+    await auto._parts.store.write(auto.user("ben").scope.everyone, [put_proposal(proposal)])
+    (waiting,) = await auto.proposals().list()
+    await auto.proposals().approve(waiting.id)
+    assert await known(auto) == [("opening_hours", HOURS)]
 
 
 async def test_nothing_a_user_keeps_is_touched_and_their_own_comes_first(memory):

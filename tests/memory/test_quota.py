@@ -76,6 +76,48 @@ async def test_summaries_are_no_way_past_it(url):
         assert (await calls[19].complete()).status == "completed"
 
 
+@pytest.mark.parametrize("searchable", [True, False])
+async def test_an_item_does_not_grow_past_it(url, searchable):
+    async with opened(url, user_bytes=20_000) as memory:
+        items = memory.user("eve").items("note", searchable=searchable)
+        await items.set("one", "x")
+        with pytest.raises(QuotaExceeded):
+            await items.set("one", "x" * 30_000)
+        assert (await items.get("one")).value == "x"
+        await items.set("one", "x" * 15_000)
+        with pytest.raises(QuotaExceeded):
+            await items.set("one", "x" * 25_000)
+        await items.set("one", "y" * 15_000)
+        assert (await items.set("one", "less")).value == "less"
+
+
+async def test_directives_are_no_way_past_it(url):
+    async with opened(url, user_bytes=20_000) as memory:
+        eve = memory.user("eve")
+        free = {f"rule_{n}": "x" * 200 for n in range(10)}
+        count = await kept_until_refused(lambda n: eve.set_directives(for_agent=f"agent {n}", **free), 50)
+        assert 3 <= count <= 10
+        await eve.set_directives(for_agent="agent 0", rule_0="shorter")
+        await eve.set_directives(for_agent="agent 0", rule_1=None)
+        await eve.set_directives(language="de")
+
+
+async def test_what_becomes_smaller_or_is_erased_needs_no_room(tmp_path):
+    url = f"sqlite:///{tmp_path}/q.db"
+    async with echoic.open(url, embedder="lexical") as memory:
+        eve = memory.user("eve")
+        await eve.set("home", "Leeds")
+        await eve.items("note").set("one", "x" * 5000)
+        await eve.set_directives(for_agent="agent", rule="x" * 200)
+        call = await eve.conversation("c")
+        await call.append(Turn(speaker="user", text="I like tea. I live in Leeds."))
+    async with opened(url, user_bytes=1000) as memory:
+        eve = memory.user("eve")
+        await eve.items("note").set("one", "x" * 4000)
+        await eve.set_directives(for_agent="agent", rule="brief")
+        assert (await eve.forget(key="home")).verified
+
+
 async def test_what_is_written_over_and_over_is_not_taken_for_more(url):
     """Up to the last tenth it may look like more than it is, and is counted again before it is refused."""
     async with opened(url, user_bytes=20_000) as memory:

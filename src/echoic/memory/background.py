@@ -430,8 +430,10 @@ class Background:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._settling = 0
-        """How many wait until nothing waits: for them nothing is put off."""
+        self._closed = asyncio.Event()
+        """Set when this run is stopped. Each start has its own, as it has its own `_settling`."""
+        self._settling: set[object] = set()
+        """Those who wait until nothing waits: for them nothing is put off."""
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._aside: dict[Scope, Exception] = {}
@@ -449,7 +451,7 @@ class Background:
         if self._task is None:
             # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
-            self._hurry, self._settling = asyncio.Event(), 0
+            self._hurry, self._settling, self._closed = asyncio.Event(), set(), asyncio.Event()
             self._aside, self._retry = {}, None
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
@@ -468,23 +470,33 @@ class Background:
         self._wake.set()
 
     async def settle(self, timeout_s: float, progress: ReportProgress | None = None) -> bool:
-        """Wait until nothing is pending and no model runs; returns whether that was in time."""
+        """Wait until nothing is pending and no model runs; returns whether that was in time.
+
+        If the service is closed meanwhile, it returns False at once.
+        """
         self._home.check()
         if self._task is None or self._task.done():
             return False
-        self._settling += 1
-        self._hurry.set()
+        # it may be stopped and started again meanwhile, with new ones
+        settling, hurry, closed = self._settling, self._hurry, self._closed
+        settling.add(me := object())
+        hurry.set()
         self._aside.clear()
         self.poke()
-        settled = self._settled() if progress is None else self._reported(progress)
+        settled = asyncio.ensure_future(self._settled() if progress is None else self._reported(progress))
+        stopped = asyncio.ensure_future(closed.wait())
         try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(settled, timeout_s)
+            await asyncio.wait((settled, stopped), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if settled.done():
+                settled.result()
         finally:
-            self._settling -= 1
-            if not self._settling:
-                self._hurry.clear()
-        return self._idle.is_set() and self._runs.idle and self.failure is None
+            settling.discard(me)
+            if not settling:
+                hurry.clear()
+            settled.cancel()
+            stopped.cancel()
+            await asyncio.wait((settled, stopped))
+        return not closed.is_set() and self._idle.is_set() and self._runs.idle and self.failure is None
 
     async def _settled(self) -> None:
         await self._idle.wait()
@@ -508,6 +520,7 @@ class Background:
 
     async def stop(self) -> None:
         """Stop at once; unfinished work stays pending in the store."""
+        self._closed.set()
         tasks = [self._sweeper, self._task]
         self._sweeper = self._task = None
         running = [task for task in tasks if task is not None]

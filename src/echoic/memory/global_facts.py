@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from echoic.errors import InvalidInput, WriteConflict, brief
+from echoic.errors import InvalidInput, NotKept, QuotaExceeded, WriteConflict, brief
 from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import from_what_is_kept
-from echoic.memory.proposals import Decided, Decision, decider, put_decision
+from echoic.memory.proposals import Decided, Decision, decider, is_decided, others_ended, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
 from echoic.memory.write_filter import WriteFilter
 from echoic.stores.base import Change, Drop, Put, Record, Store
@@ -143,8 +143,9 @@ class GlobalFacts:
     async def withdraw(self, memory_id: str, *, by: str | None = None) -> Memory:
         """Withdraw a global fact and its history, effective from the next search.
 
-        If it became global without approval, its author keeps it as a private memory. After that, nothing
-        under the same key becomes global without approval until an operator approves or writes a fact there.
+        If it became global without approval, its author keeps it as a private memory, unless they want
+        nothing kept or are at their quota. After that, nothing under the same key becomes global without
+        approval until an operator approves or writes a fact there.
 
         Args:
             memory_id: an id from `list`.
@@ -179,32 +180,28 @@ class GlobalFacts:
         async def attempt() -> _Written:
             ledger = Ledger(self._store, self._everyone)
             written = _Written()
-            noted: list[Change] = []
+            noted: dict[str, Change] = {}
             for memory in wanted:
                 before = set(map(_name, ledger.changes))
-                replaced = await self._others_ended(ledger, memory)
+                replaced = await others_ended(ledger, memory)
                 stays = await (ledger.add(memory) if memory.key is None else ledger.set(memory))
                 written.kept.append(stays)
-                if stays.id not in set(map(_name, ledger.changes)) - before:
+                if stays.id in noted:
+                    continue  # given twice
+                if stays.id in set(map(_name, ledger.changes)) - before:
+                    edits = replaced or stays.supersedes is not None
+                    written.new += not edits
+                    written.changed += edits
+                elif stays.key is None or await is_decided(self._store, self._everyone, stays.key):
                     continue  # it is global already
-                edits = replaced or stays.supersedes is not None
-                written.new += not edits
-                written.changed += edits
-                noted.append(self._noted("written", stays, by))
-            await self._store.write(self._everyone, [*ledger.changes, *noted])
+                # also if it was approved before in these words: from now on only operators decide
+                noted[stays.id] = self._noted("written", stays, by)
+            await self._store.write(self._everyone, [*ledger.changes, *noted.values()])
             return written
 
         written = await until_written(attempt, "global facts")
         self._background.poke()
         return written
-
-    async def _others_ended(self, ledger: Ledger, memory: Memory) -> bool:
-        """End what callers made global under the same key; returns whether there was anything."""
-        if memory.key is None:
-            return False
-        there = await scan_all(self._store, self._everyone, MEMORY, key=memory.key)
-        theirs = [known for record in there if (known := memory_of(record)).current and known.author]
-        return any([await ledger.end(known.id, memory.valid_from) for known in theirs])
 
     async def _withdraw(self, name: str, by: str) -> Memory:
         found = await self._store.read(self._everyone, MEMORY, [name])
@@ -212,18 +209,26 @@ class GlobalFacts:
             raise InvalidInput(f"no global fact has the id {brief(name)}; `echoic global list` lists them")
         given = await self._give_back(memory)
         noted = self._noted("withdrawn", memory, by)
-        gone = Drop(kind=MEMORY, id=memory.id)
+        gone = [Drop(kind=MEMORY, id=name) for name in (memory.id, *await self._earlier(memory))]
         try:
-            await self._store.write(self._everyone, [Put.over(found[0], found[0]), gone, noted])
+            await self._store.write(self._everyone, [Put.over(found[0], found[0]), *gone, noted])
         except WriteConflict:
             if given is not None:  # its author may be forgotten at the same time
                 await self._store.erase(*given)
             raise
         return memory
 
+    async def _earlier(self, memory: Memory) -> Sequence[str]:
+        """The ids of earlier versions of a global memory, which searches about the past still find."""
+        if memory.key is None:
+            return []
+        there = await scan_all(self._store, self._everyone, MEMORY, key=memory.key)
+        known = [memory_of(record) for record in there]
+        return [one.id for one in known if one.author == memory.author and not one.current]
+
     async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
         """Return a memory that became global without approval to its author, unless they have another under
-        its key.
+        its key, want nothing kept or are at their quota: what is false must not stay for everyone.
 
         Returns the changes that undo this, or None if nothing was returned.
         """
@@ -233,8 +238,11 @@ class GlobalFacts:
         if await ledger.current(memory.key, memory.author) is not None:
             return None
         kept = await ledger.set(replace(memory, id="", visibility="private", supersedes=None))
-        with from_what_is_kept():
-            await self._store.write(ledger.scope, ledger.changes)
+        try:
+            with from_what_is_kept():
+                await self._store.write(ledger.scope, ledger.changes)
+        except (NotKept, QuotaExceeded):
+            return None
         return ledger.scope, [Drop(kind=MEMORY, id=kept.id)]
 
     def _noted(self, what: Decided, memory: Memory, by: str) -> Put:

@@ -52,11 +52,14 @@ log = logging.getLogger(__name__)
 
 _ADDS: Final = (MEMORY, TURN, CONVERSATION, RESULT, PROPOSAL, EXPERIENCE, ITEM, INDEXED_ITEM, *CALL_PARTS)
 """Kinds whose records accumulate; a new one counts. Changes that correct, end or mark records do not."""
+_GROW: Final = (CONVERSATION, ITEM, INDEXED_ITEM, DIRECTIVES)
+"""Kinds whose records gain text in place; a change counts if it adds more than `_MARK_BYTES`."""
 _COUNTED: Final = (*_ADDS, CHECKPOINT, DIRECTIVES)
 _RECORD_BYTES: Final = 100
 """Bytes counted for a record besides its text: its names, version and position."""
 _MARK_BYTES: Final = 500
-"""Bytes by which a record may grow when it is marked as read, ended or completed."""
+"""Bytes by which a record may grow when it is marked as read, ended or completed, or by
+which whoever is full may still correct an item or a directive."""
 _USERS: Final = 10_000
 """Users whose counts are kept; the one that has not written for longest is dropped."""
 _AGAIN_S: Final = 30.0
@@ -295,11 +298,11 @@ class Meter:
 
 def _adds(change: Change) -> bool:
     """Whether `change` counts: a new record of a counted kind, or one that gains text, such as a summary."""
-    if not isinstance(change, Put) or change.record.kind not in _ADDS:
+    if not isinstance(change, Put):
         return False
-    if not change.expect:
+    if change.record.kind in _ADDS and not change.expect:
         return True
-    return change.record.kind == CONVERSATION and _growth([change]).bytes > _MARK_BYTES
+    return change.record.kind in _GROW and _growth([change]).bytes > _MARK_BYTES
 
 
 def _added(changes: Sequence[Change]) -> list[Change]:

@@ -85,6 +85,15 @@ async def is_decided(store: Store, everyone: Scope, key: str) -> bool:
     return bool(last) and last[0].data["what"] != "approved"
 
 
+async def others_ended(ledger: Ledger, memory: Memory) -> bool:
+    """End what callers made global under the key of `memory`; returns whether there was anything."""
+    if memory.key is None:
+        return False
+    there = await scan_all(ledger.store, ledger.scope, MEMORY, key=memory.key)
+    theirs = [known for record in there if (known := memory_of(record)).current and known.author]
+    return any([await ledger.end(known.id, memory.valid_from) for known in theirs])
+
+
 def decider(by: str | None) -> str:
     """The name of the operator who decides, or a placeholder; InvalidInput if it is not valid."""
     return _NAMELESS if by is None else checked_name(by, "by")
@@ -182,6 +191,7 @@ class Proposals:
             redacted=proposal.redacted,
             reason=proposal.reason,
         )
+        await others_ended(ledger, adopted)  # callers may have made another value global by themselves
         approved = await ledger.set(adopted)
         noted = self._noted("approved", approved.key or "", approved.text, by)
         await self._store.write(self._everyone, [_decided(waiting, approved.id), *ledger.changes, noted])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
@@ -259,25 +260,27 @@ class MemoryService:
             await self._let_go()
             return
         self._home.check()
-        await self._abandoned.aclose()
-        await self._retention.aclose()
-        await self.settle(SETTLE_S)
-        await self._parts.background.stop()
-        await self._parts.distiller.aclose()
-        if self._parts.judge is not None:
-            await self._parts.judge.aclose()
-        if self.summarizer is not None:
-            await self.summarizer.aclose()
-        await self._parts.hooks.aclose()
-        await self._parts.recaller.aclose()
-        await self._meter.aclose()
-        if self.audit is not None:
-            await self.audit.aclose()
-        try:
-            await self._parts.embedder.aclose()
-        finally:  # close the store even if a provider's client fails to close
-            await self._parts.store.aclose()
-            self._home.leave()
+        parts = self._parts
+        closed_in_order: tuple[Callable[[], Awaitable[object]], ...] = (
+            self._abandoned.aclose,
+            self._retention.aclose,
+            partial(self.settle, SETTLE_S),
+            parts.background.stop,
+            parts.distiller.aclose,
+            *([] if parts.judge is None else [parts.judge.aclose]),
+            *([] if self.summarizer is None else [self.summarizer.aclose]),
+            parts.hooks.aclose,
+            parts.recaller.aclose,
+            self._meter.aclose,
+            *([] if self.audit is None else [self.audit.aclose]),
+            parts.embedder.aclose,
+            parts.store.aclose,
+        )
+        # each is closed even if one before it, such as a provider's client, fails to close
+        async with contextlib.AsyncExitStack() as closing:
+            closing.callback(self._home.leave)
+            for close in reversed(closed_in_order):
+                closing.push_async_callback(close)
 
     async def _let_go(self) -> None:
         """Close what a loop that has ended left open: its tasks can only be dropped, not awaited."""

@@ -55,8 +55,9 @@ MAX_LESSONS_PER_KIND: Final = 12
 often taught is removed, the oldest of them first. So callers cannot displace approved lessons."""
 ALIKE: Final = 0.8
 """The share of stems (Jaccard) from which two lessons of a kind count as the same."""
-_TEACHERS: Final = 32
-"""Digests of teachers kept for a lesson; its count goes on beyond them."""
+_TEACHERS: Final = 1000
+"""Digests of teachers kept for a lesson; its count goes on beyond them. Once all of these are forgotten the
+lesson is destroyed, since nobody can tell whether another taught it."""
 _NAMES: Final = ("user_name", "last_name")
 _OWN_KEYS: Final = frozenset(
     "home address origin birthplace grew_up_in employer workplace email phone birthday".split()
