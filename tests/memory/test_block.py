@@ -266,6 +266,21 @@ def test_less_and_greater_are_no_tag(text, said):
     assert quoted(text) == f'"{said}"'
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("takes 1½ tablets", "takes 1 1⁄2 tablets"),
+        ("1\u200b½ tablets", "1 1⁄2 tablets"),
+        ("2¼ cups, ½ a spoon", "2 1⁄4 cups, 1⁄2 a spoon"),
+        ("10² and 10⁻³ and 10²³", "10^2 and 10^−3 and 10^23"),
+        ("5① of m² of CO₂, 3㎎ of x", "5 1 of m2 of CO2, 3mg of x"),
+        ("１½ 3é", "1 1⁄2 3é"),
+    ],
+)
+def test_a_number_keeps_its_value(text, said):
+    assert quoted(text) == f'"{said}"'
+
+
 async def test_control_the_check_bites_where_a_text_is_not_quoted(keeping, monkeypatch):
     monkeypatch.setattr("echoic.prompt.block.quoted", lambda text, limit=300: f'"{text}"')
     ana = keeping.user("ana")

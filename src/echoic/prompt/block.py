@@ -425,6 +425,8 @@ MAX_QUOTED_CHARACTERS: Final = 300
 # before a number it is less and greater ("<70 at night and >75 by day")
 _TAG = re.compile(r"<(?![\s=]{0,3}[$\u20ac\u00a3]?\d)[^<>]{0,200}>")
 _HEADING = re.compile(r"#{2,}")
+# what NFKC would join to the digits before it: "1½" would be "11⁄2", and "10²" "102"
+_AFTER_DIGIT = re.compile(r"(?<=\d)[\u207a\u207b]?[^\d\s\x00-\x7f]")
 # Brackets of any markup become plain ones, double quotes single ones; characters of markup only are removed.
 _BLANKS: Final = "<>|\u2039\u203a\u2329\u232a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2770\u2771"
 _OPENING: Final = "[{\u3010\u301a"
@@ -445,15 +447,28 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     left.
 
     Lookalikes are folded first (NFKC), so that a full-width bracket is a bracket; invisible characters are
-    removed. Text beyond `limit` characters is cut, shown as "…".
+    removed. A number keeps its value: "1½" becomes "1 1⁄2", and "10²" "10^2". Text beyond `limit` characters
+    is cut, shown as "…".
     """
     # normalizing can lengthen a text eighteenfold; what is beyond the limit need not be processed
     start = text[: 4 * limit]
-    seen = start if start.isascii() else _seen(unicodedata.normalize("NFKC", start))
+    seen = start if start.isascii() else unicodedata.normalize("NFKC", _numbers_apart(_seen(start)))
     plain = _HEADING.sub(" ", _TAG.sub(" ", seen).translate(_PLAIN))
     words = " ".join(plain.split())
     cut = words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
     return f'"{cut}"' if cut else ""
+
+
+def _numbers_apart(text: str) -> str:
+    """`text` with a sign between a digit and a following number that NFKC would make digits of."""
+    return _AFTER_DIGIT.sub(_apart, text)
+
+
+def _apart(found: re.Match[str]) -> str:
+    sign = found[0]
+    if not unicodedata.normalize("NFKC", sign).lstrip("+\u2212")[:1].isdecimal():
+        return sign  # such as a letter
+    return f"{'^' if unicodedata.decomposition(sign[-1]).startswith('<super>') else ' '}{sign}"
 
 
 def _seen(text: str) -> str:
