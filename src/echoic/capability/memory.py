@@ -46,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
-from echoic.prompt.block import ASKING, OPENING, changed_parts, framed, is_memory, parts_in
+from echoic.prompt.block import ASKING, OPENING, STATUS, changed_parts, framed, is_memory, parts_in
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
@@ -162,8 +162,6 @@ def _attribute(deps: Any, path: str) -> Any:
 
 log = logging.getLogger(__name__)
 
-STATUS: Final = "status"
-"""The section that says that memory could not be read."""
 _LOOK_S: Final = 0.002
 
 

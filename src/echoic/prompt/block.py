@@ -118,8 +118,10 @@ def changed_parts(told: Mapping[str, str], now: Mapping[str, str]) -> str:
     They are appended to what it was sent, so that nothing before is rewritten.
     """
     parts = [text for name, text in now.items() if name != OPENING.name and text and told.get(name) != text]
-    # the section for the moment applies to that moment only, so it need not be withdrawn
-    gone = (name for name in told if name in SECTIONS and name != "now" and not now.get(name))
+    # the section for the moment applies to that moment only, so it need not be withdrawn; while memory cannot
+    # be read, nobody knows what is gone
+    ending = () if now.get(STATUS) else {*SECTIONS, STATUS} - {"now"}
+    gone = (name for name in told if name in ending and not now.get(name))
     parts += [text for name in gone if told[name] != (text := framed(name, [_NOTHING]))]
     return BREAK.join(parts)
 
@@ -176,6 +178,8 @@ SECTIONS: Final = (
     "now",
 )
 """Names of all sections, in order."""
+STATUS: Final = "status"
+"""The section that says that memory could not be read."""
 
 SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
