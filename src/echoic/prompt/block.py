@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
@@ -77,6 +77,8 @@ class Draft:
     """Its share of the budget, in addition to what the sections before it left over."""
     first: Sequence[int] = field(default_factory=tuple)
     """Indexes of `lines` by priority if not all fit; empty: in order."""
+    always: int = 0
+    """How many lines, the first by priority, are taken off the budget before anything else."""
 
 
 def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter) -> Block:
@@ -84,11 +86,15 @@ def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter)
     room = budget - count(opening.text)
     if room < 0:
         return Block(left_out=sum(len(draft.lines) for draft in drafts))
+    held = {draft.name: _held(draft, count) for draft in drafts if draft.always}
+    if sum(held.values()) > room:
+        held = {}
+    room -= sum(held.values())
     sections = [opening]
     left_out = 0
     carried = 0.0
     for draft in drafts:
-        allowed = min(carried + draft.share * room, room)
+        allowed = min(carried + draft.share * room, room) + held.get(draft.name, 0)
         lines, cost, blank = _chosen(draft, int(allowed), count)
         carried = allowed - cost
         left_out += len(draft.lines) - len(lines) - blank
@@ -126,9 +132,19 @@ def changed_parts(told: Mapping[str, str], now: Mapping[str, str]) -> str:
     return BREAK.join(parts)
 
 
+def _frame_cost(draft: Draft, count: Counter) -> int:
+    return count(BREAK + framed(draft.name, [])) + 1
+
+
+def _held(draft: Draft, count: Counter) -> int:
+    """Tokens of the frame and of the lines of `draft` that are always included."""
+    places = [*(draft.first or range(len(draft.lines)))][: draft.always]
+    return _frame_cost(draft, count) + sum(count(draft.lines[place] + "\n") for place in places)
+
+
 def _chosen(draft: Draft, allowed: int, count: Counter) -> tuple[list[str], int, int]:
     """As many lines of `draft` as `allowed` tokens hold, their cost, and how many were empty."""
-    cost = count(BREAK + framed(draft.name, [])) + 1
+    cost = _frame_cost(draft, count)
     chosen: dict[int, str] = {}
     blank = misses = 0
     for place in draft.first or range(len(draft.lines)):
@@ -271,7 +287,9 @@ def directives_draft(directives: Directives, *, asks_first: bool = False) -> Dra
     free = [*others, *sorted(directives.free.items())]
     said = [(_spoken(name), quoted(text)) for name, text in free]
     lines += [f"- The user asked for {name}: {text}" for name, text in said if text]
-    return _draft("directives", [*([f"- {ASKING}"] if asks_first else []), *lines])
+    # without the question nothing of the conversation would ever be kept
+    asking = [f"- {ASKING}"] if asks_first else []
+    return replace(_draft("directives", [*asking, *lines]), always=len(asking))
 
 
 def _spoken(name: str) -> str:
