@@ -230,7 +230,7 @@ _SHARES: Final[Mapping[str, float]] = {
 """Shares of the budget. Without a section for the moment, the memories get its share."""
 
 _UNSURE: Final = " (unconfirmed)"
-_CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "no_contact_time")
+_CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "avoid_topic:", "no_contact_time")
 """Keys whose absence may do harm."""
 _USE: Final[Mapping[str, int]] = {
     "requirement": 1,
@@ -249,8 +249,28 @@ def experience_draft(experience: Experience) -> Draft:
     return _draft("experience", lines, first=sorted(range(len(lines)), key=lambda place: -times[place]))
 
 
-def profile_draft(profile: Profile) -> Draft:
-    """The user's profile."""
+def profile_draft(profile: Profile, only: Collection[str] | None = None) -> Draft:
+    """The user's profile, a line for each value; if not all fit, first what must be known not to do harm.
+
+    `only`: the lines to keep, if not all.
+    """
+    said = [(profile_line(profile, *value), _is_urgent(*value)) for value in _values(profile)]
+    kept = [(line, urgent) for line, urgent in said if only is None or line in only]
+    first = sorted(range(len(kept)), key=lambda place: not kept[place][1])
+    return _draft("profile", [line for line, _ in kept], first=first)
+
+
+def profile_line(profile: Profile, name: str, value: object) -> str:
+    """One value of the field `name` of `profile` as a line; may be empty."""
+    said = quoted(str(value))
+    return f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}" if said else ""
+
+
+def _is_urgent(name: str, value: object) -> bool:
+    return name == "avoid_topics" or (name == "preferences" and str(value).startswith("do not call"))
+
+
+def _values(profile: Profile) -> list[tuple[str, object]]:
     named: Mapping[str, Iterable[object]] = {
         "name": [profile.name],
         "age": [profile.age],
@@ -260,12 +280,7 @@ def profile_draft(profile: Profile) -> Draft:
         "preferences": profile.preferences,
         "avoid_topics": profile.avoid_topics,
     }
-    lines: list[str] = []
-    for name, values in named.items():
-        said = "; ".join(filter(None, (quoted(str(value)) for value in values if value is not None)))
-        if said:
-            lines.append(f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
-    return _draft("profile", lines)
+    return [(name, value) for name, values in named.items() for value in values if value is not None]
 
 
 ASKING: Final = (
