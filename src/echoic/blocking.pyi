@@ -465,6 +465,9 @@ class BlockingOpenConversation(Protocol):
     def turns(self) -> list[Turn]:
         """Everything said so far, in order, including turns that wait for consent in this process."""
 
+    def recalled_turns(self) -> list[Turn]:
+        """As `turns`, without what the user took back: what a model may be shown."""
+
     def info(self) -> Conversation:
         """The conversation's current state."""
 

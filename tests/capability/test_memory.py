@@ -21,6 +21,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from echoic import InvalidInput, NotAllowed, StoreUnavailable
 from echoic.capability import Memory
+from echoic.capability.memory import told_in
 from echoic.capability.tools import MISSING, UNREADABLE, UNWRITTEN, WRITING
 from echoic.embedding import embedder_from
 from echoic.memory.service import MemoryService
@@ -389,6 +390,23 @@ async def test_an_unread_memory_is_not_an_empty_one(failing, caller):
     store.fails = False
     again = await agent.run("hi", deps=caller("ana"), message_history=ran.all_messages())
     assert 'name: "Ana"' in "".join(repr(part) for m in again.new_messages() for part in m.parts)
+    store.fails = True
+    third = await agent.run("hi", deps=caller("ana"), message_history=again.all_messages())
+    assert told_in(third.all_messages())["profile"] == told_in(again.all_messages())["profile"]
+    assert UNREAD in told_in(third.all_messages())["status"]
+
+
+async def test_an_outage_is_over_also_for_a_user_of_whom_nothing_is_known(failing, caller):
+    store, service = failing
+    agent = agent_with(Script(), Memory(service, user="user_id", capture=False), caller)
+    store.fails = True
+    ran = await agent.run("hi", deps=caller("ana"), conversation_id="c")
+    assert UNREAD in told_in(ran.all_messages())["status"]
+    store.fails = False
+    again = await agent.run("hi", deps=caller("ana"), message_history=ran.all_messages())
+    assert UNREAD not in told_in(again.all_messages())["status"]
+    last = await agent.run("hi", deps=caller("ana"), message_history=again.all_messages())
+    assert told_in(last.new_messages()) == {}, "it is taken back once"
 
 
 async def test_words_that_could_not_be_kept_are_kept_when_the_store_is_back(failing, caller, caplog):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
-from echoic import InvalidInput
-from echoic.capability.tools import MemoryTools
+from echoic import InvalidInput, StoreUnavailable
+from echoic.capability.tools import WRITING, MemoryTools
 from echoic.memory.hooks import ToolUsed
 from echoic.server.routes.memories import Used
 
@@ -45,6 +46,32 @@ async def test_each_use_is_told_with_what_came_of_it(memory, used):
     assert [hit.text for hit in found.recall.hits] == ["green tea"]
     assert found.recall.pipeline
     assert (gone.deleted, nothing.deleted) == (True, False)
+
+
+async def test_the_answer_whether_a_conversation_may_be_kept_is_told(memory, used):
+    ana = memory.user("ana")
+    await ana.conversation("c")
+    await tools_of(ana).remember_conversation(True)
+    await memory.settle()
+    assert [(use.tool, use.value, use.outcome) for use in used] == [("remember_conversation", "true", "done")]
+
+
+async def test_a_write_that_fails_after_the_answer_is_logged_without_content(memory, monkeypatch, caplog):
+    async def late(*_args, **_options):
+        await asyncio.sleep(0.1)
+        raise StoreUnavailable("green tea")
+
+    async def changed():
+        pass
+
+    ana = memory.user("ana")
+    monkeypatch.setattr(type(ana), "set", late)
+    tools = MemoryTools(ana, lambda: "c", lambda: "films", timeout_s=0.01, changed=changed)
+    answer = await tools.agent_memory("set", key="drink", value="green tea")
+    assert answer["say"] == WRITING
+    await asyncio.sleep(0.3)
+    assert "a late write of a memory tool failed: StoreUnavailable" in caplog.text
+    assert "green tea" not in caplog.text
 
 
 async def test_what_could_not_be_done_is_told_as_that(memory, used):

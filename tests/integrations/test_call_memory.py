@@ -331,6 +331,16 @@ async def test_how_the_user_wants_to_be_served_is_told_in_every_turn(ana):
     await call.aclose()
 
 
+async def test_what_holds_for_this_call_alone_is_told_in_it(ana):
+    call = call_of(ana)
+    await ana.conversation(call.call)
+    await ana.set_directives(for_conversation=call.call, pacing="slow")
+    call.warm()
+    await asyncio.wait([call._warming])
+    assert "Speak slowly, with pauses." in (await call.memory_for("Okay.")).text
+    await call.aclose()
+
+
 async def test_a_session_starts_with_who_the_user_is(ana, monkeypatch):
     call = call_of(ana)
     assert await call.block() == ""

@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 import echoic
 from echoic import InvalidInput, NotOpen, Turn
 from echoic.memory.records import record_of_memory
-from echoic.prompt.block import OPENING, SECTIONS, Draft, Section, counter_of, estimate_tokens, pack, quoted
+from echoic.prompt.block import (
+    OPENING,
+    SECTIONS,
+    Draft,
+    Section,
+    counter_of,
+    estimate_tokens,
+    memory_line,
+    pack,
+    quoted,
+)
 from echoic.stores.base import Put
 from echoic.types import Memory
 from scale import many
@@ -22,7 +32,7 @@ QUOTED = r'"[^"<>\[\]{}|\\`\n\u201c\u201d\u2039\u203a\uff02\uff1c\uff1e]+"'
 LINE = re.compile(
     rf"- {QUOTED}(: {QUOTED})?( \(applies: {QUOTED}\))?( \(unconfirmed\))?"  # memories, conversations, now
     rf"|- [a-z ]+: {QUOTED}"  # experience
-    rf"|[a-z]+: {QUOTED}(; {QUOTED})*( \(unconfirmed\))?"  # profile
+    rf"|[a-z ]+: {QUOTED}( \(unconfirmed\))?"  # profile
     rf"|- [A-Z][A-Za-z ,]+\.|- The user asked for [a-z0-9 ]+: {QUOTED}"  # directives
     rf"|- Speak the language with the tag {QUOTED}\."
 )
@@ -246,6 +256,8 @@ async def test_hostile_texts_close_no_frame_and_exceed_no_budget(
         everything = await ana.block(budget_tokens=10**6)
         lines = [line for part in parsed(everything).values() for line in part]
         assert everything.left_out == 0
+        # what the profile has no room for is among the memories
+        lines += [memory_line(memory) for memory in await ana.facts()]
         assert {line for part in found.values() for line in part} <= set(lines)
     else:
         assert budget < estimate_tokens(OPENING.text)
@@ -263,6 +275,21 @@ async def test_hostile_texts_close_no_frame_and_exceed_no_budget(
     ],
 )
 def test_less_and_greater_are_no_tag(text, said):
+    assert quoted(text) == f'"{said}"'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("takes 1½ tablets", "takes 1 1⁄2 tablets"),
+        ("1\u200b½ tablets", "1 1⁄2 tablets"),
+        ("2¼ cups, ½ a spoon", "2 1⁄4 cups, 1⁄2 a spoon"),
+        ("10² and 10⁻³ and 10²³", "10^2 and 10^−3 and 10^23"),
+        ("5① of m² of CO₂, 3㎎ of x", "5 1 of m2 of CO2, 3mg of x"),
+        ("１½ 3é", "1 1⁄2 3é"),
+    ],
+)
+def test_a_number_keeps_its_value(text, said):
     assert quoted(text) == f'"{said}"'
 
 
@@ -355,6 +382,39 @@ def test_what_comes_later_changes_nothing_that_stands_before_it(parts, budget):
     assert all(block.tokens <= budget for block in blocks)
     shown = sum(section.text.count("\n") - 1 for section in blocks[-1].sections[1:])
     assert shown + blocks[-1].left_out == sum(len(draft.lines) for draft in drafts)
+
+
+@pytest.mark.parametrize("url", ["memory://"])  # what is chosen depends on no store
+async def test_of_a_long_profile_what_must_be_avoided_is_told_and_nothing_is_lost(memory):
+    ana = memory.user("ana")
+    topics = ["divorce", "politics", "religion", "the war", "her father"]
+    for number in range(12):
+        await ana.set(f"hobby:{number}", f"a hobby that takes some words to say, number {number}")
+    for number in range(4):
+        await ana.set(f"contact_time:{number}", f"on the weekday with the number {number}")
+    await ana.set("no_contact_time", "before ten in the morning")
+    for topic in topics:
+        await ana.set(f"avoid_topic:{topic.replace(' ', '_')}", topic)
+    for number in range(18):
+        await ana.set(f"recipe_{number}", f"a recipe with much butter and the number {number}")
+    found = parsed(await ana.block(budget_tokens=600))
+    assert [line for line in found["profile"] if line.startswith("avoid topics")] == [
+        f'avoid topics: "{topic}"' for topic in topics
+    ]
+    assert 'preferences: "do not call before ten in the morning"' in found["profile"]
+    for budget in (150, 300, 600, 5000):
+        block = await ana.block(budget_tokens=budget)
+        lines = [line for part in parsed(block).values() for line in part]
+        assert len(lines) + block.left_out == 40
+        assert len(set(lines)) == len(lines)
+        if budget > 150:
+            assert all(any(topic in line for line in lines) for topic in topics)
+
+
+async def test_a_memory_that_is_left_out_is_not_in_the_profile_either(memory):
+    ana = await full(memory)
+    home = await ana.get("home")
+    assert "Haifa" not in (await ana.block(agent="films", besides=[home.id])).text
 
 
 # -- the moment

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 
 import echoic.sync
 from echoic import EchoicError, InvalidInput, NotAllowed, NotKept, Turn
+from echoic.capability import Memory
 from echoic.capability.tools import MemoryTools
 from echoic.embedding import embedder_from
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
@@ -14,6 +18,7 @@ from echoic.memory.background import Background
 from echoic.memory.consent import CONSENT
 from echoic.memory.records import CALL, CHECKPOINT, EXCHANGE, GIVEN
 from echoic.memory.service import MemoryService
+from echoic.prompt.block import ASKING
 from echoic.stores import store_from
 from echoic.stores.base import Put, Record, Require
 
@@ -435,6 +440,37 @@ class TestTools:
             ana = memory.user("ana")
             await (await ana.conversation("secret")).append(said("Don't remember this call."))
             assert await self.by_integration(ana, "call")() == ""
+
+    @pytest.mark.parametrize("budget", [150, 300, 450])
+    async def test_the_user_is_asked_whatever_else_is_known(self, tmp_path, budget):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            for key, value in {"user_name": "Ana", "home": "Haifa", "occupation": "nurse"}.items():
+                await ana.set(key, value)
+            for number in range(8):
+                await memory.experience("films").add("strategy", f"Ask for genre {number} before a film.")
+            await ana.set_consent("ask")
+            block = await ana.block(agent="films", conversation="call", budget_tokens=budget)
+            assert ASKING in block.section("directives")
+            assert block.tokens <= budget
+            if budget == 450:
+                assert block.section("profile")
+                assert block.section("experience")
+
+    async def test_the_tool_for_the_answer_is_there_also_without_room_for_the_question(self, tmp_path):
+        async with service(tmp_path) as memory:
+            await memory.user("ana").set_consent("ask")
+            offered = []
+
+            def answer(_messages, info):
+                offered.extend(tool.name for tool in info.function_tools)
+                return ModelResponse(parts=[TextPart("Hello.")])
+
+            agent = Agent(
+                FunctionModel(answer), capabilities=[Memory(memory, user=lambda _: "ana", budget_tokens=20)]
+            )
+            await agent.run("hi", conversation_id="call")
+            assert "remember_conversation" in offered
 
     async def test_a_model_notes_the_answer(self, tmp_path):
         async with service(tmp_path) as memory:

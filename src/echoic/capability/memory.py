@@ -46,7 +46,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import Result, fits
 from echoic.memory.user import UserMemory
 from echoic.prompt.answer import UNREAD
-from echoic.prompt.block import ASKING, OPENING, changed_parts, framed, is_memory, parts_in
+from echoic.prompt.block import OPENING, STATUS, changed_parts, framed, is_memory, parts_in
 from echoic.types import Turn, checked_name
 
 _CHARACTERS: Final = 8000
@@ -162,8 +162,6 @@ def _attribute(deps: Any, path: str) -> Any:
 
 log = logging.getLogger(__name__)
 
-STATUS: Final = "status"
-"""The section that says that memory could not be read."""
 _LOOK_S: Final = 0.002
 
 
@@ -376,6 +374,9 @@ class CallerMemory(MemoryCapability):
         """
         try:
             async with asyncio.timeout(self.timeout_s):
+                # not read off the block, which may have no room for the question
+                asks = await self.memory.asks_first(self._conversation)
+                self._asks = self._asks or asks
                 block = await self.memory.block(
                     agent=self._name,
                     conversation=self._conversation,
@@ -390,7 +391,6 @@ class CallerMemory(MemoryCapability):
             self._texts = self._texts or {STATUS: framed(STATUS, [UNREAD])}
         else:
             self._texts = {section.name: section.text for section in block.sections}
-            self._asks = self._asks or ASKING in block.section("directives")
 
     async def _is_forgotten(self) -> bool:
         """Whether the conversation existed when the run began and is gone now."""

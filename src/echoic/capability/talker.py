@@ -27,11 +27,13 @@ from pydantic_ai.messages import (
 )
 
 from echoic.capability.memory import CallerMemory
+from echoic.checks import AGENT, USER
 from echoic.errors import EchoicError, InvalidInput, brief
 from echoic.memory.conversation import OpenConversation
 from echoic.memory.keyless import Reply
 from echoic.memory.keyless.intents import Steps, learn
 from echoic.memory.user import UserMemory
+from echoic.prompt.block import quoted
 from echoic.secrets import MARKER
 from echoic.types import Turn, checked_text
 
@@ -102,14 +104,21 @@ async def pieces(
 def history_of(turns: Sequence[Turn]) -> list[ModelMessage]:
     """Turns as the history of a run, with the heard part of the agent's words.
 
-    It begins with the user's first turn, since several providers reject a history that begins with the model.
+    Another person's words are in the user's role, with their name. It begins with the first turn that is not
+    the agent's, since several providers reject a history that begins with the model.
     """
     messages: list[ModelMessage] = []
     for turn in turns:
-        if turn.speaker == "user":
-            messages.append(ModelRequest(parts=[UserPromptPart(turn.text, timestamp=turn.said_at)]))
-        elif messages and turn.heard_text:
-            messages.append(ModelResponse(parts=[TextPart(turn.heard_text)], timestamp=turn.said_at))
+        if turn.speaker == AGENT:
+            if messages and turn.heard_text:
+                messages.append(ModelResponse(parts=[TextPart(turn.heard_text)], timestamp=turn.said_at))
+            continue
+        said = turn.text
+        if turn.speaker != USER:
+            # folding makes some texts longer
+            words = quoted(turn.heard_text, 2 * len(turn.text))
+            said = f"{quoted(turn.speaker, _NAME_CHARACTERS)} said: {words}"
+        messages.append(ModelRequest(parts=[UserPromptPart(said, timestamp=turn.said_at)]))
     return messages
 
 
@@ -136,6 +145,7 @@ _TURNS: Final = 60
 _REQUESTS: Final = 8
 """Requests to the model for one answer, with tools called in between."""
 _HITS: Final = 8
+_NAME_CHARACTERS: Final = 80
 
 
 class ModelFailed(Exception):
@@ -216,7 +226,7 @@ class Talker:
         checked_text(text, "text")
         steps = Steps()
         before = await memory.facts()
-        turns = await conversation.turns()
+        turns = await conversation.recalled_turns()
         history = history_of(turns[-_TURNS:])
         with steps.step("recall"):
             recall = await memory.recall(

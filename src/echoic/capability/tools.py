@@ -166,7 +166,8 @@ class MemoryTools:
         Args:
             remember: False destroys what was kept of it.
         """
-        return await self._write(self._answer_consent(remember=remember))
+        seen = ToolUse("remember_conversation", "remember_conversation", value=str(remember).lower())
+        return await self._watched(self._write(self._answer_consent(remember=remember)), seen)
 
     async def _watched(self, work: Awaitable[Answer], seen: ToolUse) -> Answer:
         """Await `work`, then report the use of the tool to hooks."""
@@ -269,7 +270,10 @@ class MemoryTools:
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         task.add_done_callback(noted)
-        return await self._answer(asyncio.shield(task), UNWRITTEN, WRITING)
+        answer = await self._answer(asyncio.shield(task), UNWRITTEN, WRITING)
+        if answer.get("say") == WRITING:  # nobody else hears how it ends
+            task.add_done_callback(_log_failure)
+        return answer
 
     async def _answer(self, work: Awaitable[Answer], failed: str, late: str) -> Answer:
         try:
@@ -286,6 +290,11 @@ class MemoryTools:
         except EchoicError as error:
             log.warning("a memory tool failed: %s", type(error).__name__)
             return {"success": False, "say": failed}
+
+
+def _log_failure(task: asyncio.Task[Answer]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a late write of a memory tool failed: %s", type(error).__name__)
 
 
 @dataclass(slots=True)

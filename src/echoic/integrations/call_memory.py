@@ -138,7 +138,7 @@ class CallMemory:
 
     async def _read_wishes(self) -> None:
         try:
-            directives = await self._user.directives(for_agent=self._agent)
+            directives = await self._user.directives(for_agent=self._agent, for_conversation=self.call)
             asks_first = await self._user.asks_first(self.call)
         except EchoicError as error:
             log.warning("how a user wants to be served could not be read: %s", type(error).__name__)

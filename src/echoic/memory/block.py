@@ -30,6 +30,7 @@ from echoic.prompt.block import (
     now_draft,
     pack,
     profile_draft,
+    profile_line,
     withheld_draft,
 )
 from echoic.ranking.query import asks_list
@@ -112,11 +113,8 @@ class BlockMaker:
         checked_budget(budget_tokens)
         if moment is not None and not isinstance(moment, str):
             raise InvalidInput(f"moment must be a string, not {type(moment).__name__}")
-        memories = await self._user.facts()
-        profile, used = profile_and_sources(memories)
-        others = [
-            memory for memory in memories if memory.id not in used and memory.id not in options.left_out
-        ]
+        memories = [memory for memory in await self._user.facts() if memory.id not in options.left_out]
+        profile, sources = profile_and_sources(memories)
         conversations = await self._user.conversations()
         said = searchable(moment or "")
         count = counter_of(self._parts.embedder)
@@ -125,6 +123,14 @@ class BlockMaker:
             experience_draft(await self._experience(agent)),
             profile_draft(profile),
             directives_draft(wishes, asks_first=await self._user.asks_first(conversation)),
+        ]
+        # what comes later changes nothing before it, so the profile is final; what it has no room for is
+        # among the memories
+        told = set(pack(OPENING, drafts, budget_tokens, count).section("profile").splitlines())
+        drafts[1] = profile_draft(profile, told)
+        used = {name for name, value in sources.items() if profile_line(profile, *value) in told}
+        others = [memory for memory in memories if memory.id not in used]
+        drafts += [
             memories_draft(
                 others, of_agent=await self._heard_by(agent, others, conversations), moment=bool(said)
             ),

@@ -378,6 +378,12 @@ class OpenConversation:
         waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
         return [*map(turn_of, records), *waiting]
 
+    async def recalled_turns(self) -> list[Turn]:
+        """As `turns`, without what the user took back: what a model may be shown."""
+        records = await scan_all(self._seen, self._scope, TURN, key=self.id)
+        waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
+        return [*map(recalled_turn, records), *waiting]
+
     async def info(self) -> Conversation:
         """The conversation's current state."""
         records = await self._parts.store.read(self._scope, CONVERSATION, [self.id])

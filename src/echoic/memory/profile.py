@@ -74,10 +74,10 @@ P = TypeVar("P")
 
 @dataclass(slots=True)
 class _ProfileReading:
-    """The memories a profile is built from, and which of them it says in full."""
+    """The memories a profile is built from, and the field and value that says one of them in full."""
 
     memories: Sequence[Memory]
-    used: set[str] = field(default_factory=set)
+    used: dict[str, tuple[str, str]] = field(default_factory=dict)
     doubtful: list[str] = field(default_factory=list)
 
     def one(self, name: str, key: str, check: Callable[[str], bool] = bool) -> str | None:
@@ -87,7 +87,7 @@ class _ProfileReading:
 
     def _use(self, name: str, memory: Memory, value: str, *, in_full: bool = True) -> str:
         if in_full:
-            self.used.add(memory.id)
+            self.used[memory.id] = (name, value)
         if not memory.confirmed and name not in self.doubtful:
             self.doubtful.append(name)
         return value
@@ -107,8 +107,8 @@ def profile_of(memories: Sequence[Memory]) -> Profile:
     return profile_and_sources(memories)[0]
 
 
-def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[str]]:
-    """The profile, and the ids of memories it says in full, which need not be repeated beside it."""
+def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, dict[str, tuple[str, str]]]:
+    """The profile, and by id the field and value that says a memory in full, which need not be repeated."""
     view = _ProfileReading(memories)
     age = view.one("age", KEYS["age"], lambda text: bool(_AGE.fullmatch(text)))
     profile = Profile(
@@ -125,7 +125,7 @@ def profile_and_sources(memories: Sequence[Memory]) -> tuple[Profile, frozenset[
         avoid_topics=view.many("avoid_topics", _avoided),
         unconfirmed=tuple(view.doubtful),
     )
-    return profile, frozenset(view.used)
+    return profile, view.used
 
 
 def model_profile(model: type[P], memories: Sequence[Memory], keys: Mapping[str, str] | None = None) -> P:

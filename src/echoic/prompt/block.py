@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, overload
@@ -77,6 +77,8 @@ class Draft:
     """Its share of the budget, in addition to what the sections before it left over."""
     first: Sequence[int] = field(default_factory=tuple)
     """Indexes of `lines` by priority if not all fit; empty: in order."""
+    always: int = 0
+    """How many lines, the first by priority, are taken off the budget before anything else."""
 
 
 def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter) -> Block:
@@ -84,11 +86,15 @@ def pack(opening: Section, drafts: Sequence[Draft], budget: int, count: Counter)
     room = budget - count(opening.text)
     if room < 0:
         return Block(left_out=sum(len(draft.lines) for draft in drafts))
+    held = {draft.name: _held(draft, count) for draft in drafts if draft.always}
+    if sum(held.values()) > room:
+        held = {}
+    room -= sum(held.values())
     sections = [opening]
     left_out = 0
     carried = 0.0
     for draft in drafts:
-        allowed = min(carried + draft.share * room, room)
+        allowed = min(carried + draft.share * room, room) + held.get(draft.name, 0)
         lines, cost, blank = _chosen(draft, int(allowed), count)
         carried = allowed - cost
         left_out += len(draft.lines) - len(lines) - blank
@@ -118,15 +124,27 @@ def changed_parts(told: Mapping[str, str], now: Mapping[str, str]) -> str:
     They are appended to what it was sent, so that nothing before is rewritten.
     """
     parts = [text for name, text in now.items() if name != OPENING.name and text and told.get(name) != text]
-    # the section for the moment applies to that moment only, so it need not be withdrawn
-    gone = (name for name in told if name in SECTIONS and name != "now" and not now.get(name))
+    # the section for the moment applies to that moment only, so it need not be withdrawn; while memory cannot
+    # be read, nobody knows what is gone
+    ending = () if now.get(STATUS) else {*SECTIONS, STATUS} - {"now"}
+    gone = (name for name in told if name in ending and not now.get(name))
     parts += [text for name in gone if told[name] != (text := framed(name, [_NOTHING]))]
     return BREAK.join(parts)
 
 
+def _frame_cost(draft: Draft, count: Counter) -> int:
+    return count(BREAK + framed(draft.name, [])) + 1
+
+
+def _held(draft: Draft, count: Counter) -> int:
+    """Tokens of the frame and of the lines of `draft` that are always included."""
+    places = [*(draft.first or range(len(draft.lines)))][: draft.always]
+    return _frame_cost(draft, count) + sum(count(draft.lines[place] + "\n") for place in places)
+
+
 def _chosen(draft: Draft, allowed: int, count: Counter) -> tuple[list[str], int, int]:
     """As many lines of `draft` as `allowed` tokens hold, their cost, and how many were empty."""
-    cost = count(BREAK + framed(draft.name, [])) + 1
+    cost = _frame_cost(draft, count)
     chosen: dict[int, str] = {}
     blank = misses = 0
     for place in draft.first or range(len(draft.lines)):
@@ -176,6 +194,8 @@ SECTIONS: Final = (
     "now",
 )
 """Names of all sections, in order."""
+STATUS: Final = "status"
+"""The section that says that memory could not be read."""
 
 SAID: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -210,7 +230,7 @@ _SHARES: Final[Mapping[str, float]] = {
 """Shares of the budget. Without a section for the moment, the memories get its share."""
 
 _UNSURE: Final = " (unconfirmed)"
-_CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "no_contact_time")
+_CRUCIAL: Final = ("allergy:", "diet:", "avoids:", "avoid_topic:", "no_contact_time")
 """Keys whose absence may do harm."""
 _USE: Final[Mapping[str, int]] = {
     "requirement": 1,
@@ -229,8 +249,28 @@ def experience_draft(experience: Experience) -> Draft:
     return _draft("experience", lines, first=sorted(range(len(lines)), key=lambda place: -times[place]))
 
 
-def profile_draft(profile: Profile) -> Draft:
-    """The user's profile."""
+def profile_draft(profile: Profile, only: Collection[str] | None = None) -> Draft:
+    """The user's profile, a line for each value; if not all fit, first what must be known not to do harm.
+
+    `only`: the lines to keep, if not all.
+    """
+    said = [(profile_line(profile, *value), _is_urgent(*value)) for value in _values(profile)]
+    kept = [(line, urgent) for line, urgent in said if only is None or line in only]
+    first = sorted(range(len(kept)), key=lambda place: not kept[place][1])
+    return _draft("profile", [line for line, _ in kept], first=first)
+
+
+def profile_line(profile: Profile, name: str, value: object) -> str:
+    """One value of the field `name` of `profile` as a line; may be empty."""
+    said = quoted(str(value))
+    return f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}" if said else ""
+
+
+def _is_urgent(name: str, value: object) -> bool:
+    return name == "avoid_topics" or (name == "preferences" and str(value).startswith("do not call"))
+
+
+def _values(profile: Profile) -> list[tuple[str, object]]:
     named: Mapping[str, Iterable[object]] = {
         "name": [profile.name],
         "age": [profile.age],
@@ -240,12 +280,7 @@ def profile_draft(profile: Profile) -> Draft:
         "preferences": profile.preferences,
         "avoid_topics": profile.avoid_topics,
     }
-    lines: list[str] = []
-    for name, values in named.items():
-        said = "; ".join(filter(None, (quoted(str(value)) for value in values if value is not None)))
-        if said:
-            lines.append(f"{_spoken(name)}: {said}{_UNSURE if name in profile.unconfirmed else ''}")
-    return _draft("profile", lines)
+    return [(name, value) for name, values in named.items() for value in values if value is not None]
 
 
 ASKING: Final = (
@@ -267,7 +302,9 @@ def directives_draft(directives: Directives, *, asks_first: bool = False) -> Dra
     free = [*others, *sorted(directives.free.items())]
     said = [(_spoken(name), quoted(text)) for name, text in free]
     lines += [f"- The user asked for {name}: {text}" for name, text in said if text]
-    return _draft("directives", [*([f"- {ASKING}"] if asks_first else []), *lines])
+    # without the question nothing of the conversation would ever be kept
+    asking = [f"- {ASKING}"] if asks_first else []
+    return replace(_draft("directives", [*asking, *lines]), always=len(asking))
 
 
 def _spoken(name: str) -> str:
@@ -425,6 +462,8 @@ MAX_QUOTED_CHARACTERS: Final = 300
 # before a number it is less and greater ("<70 at night and >75 by day")
 _TAG = re.compile(r"<(?![\s=]{0,3}[$\u20ac\u00a3]?\d)[^<>]{0,200}>")
 _HEADING = re.compile(r"#{2,}")
+# what NFKC would join to the digits before it: "1½" would be "11⁄2", and "10²" "102"
+_AFTER_DIGIT = re.compile(r"(?<=\d)[\u207a\u207b]?[^\d\s\x00-\x7f]")
 # Brackets of any markup become plain ones, double quotes single ones; characters of markup only are removed.
 _BLANKS: Final = "<>|\u2039\u203a\u2329\u232a\u3008\u3009\u27e8\u27e9\u276e\u276f\u2770\u2771"
 _OPENING: Final = "[{\u3010\u301a"
@@ -445,15 +484,28 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     left.
 
     Lookalikes are folded first (NFKC), so that a full-width bracket is a bracket; invisible characters are
-    removed. Text beyond `limit` characters is cut, shown as "…".
+    removed. A number keeps its value: "1½" becomes "1 1⁄2", and "10²" "10^2". Text beyond `limit` characters
+    is cut, shown as "…".
     """
     # normalizing can lengthen a text eighteenfold; what is beyond the limit need not be processed
     start = text[: 4 * limit]
-    seen = start if start.isascii() else _seen(unicodedata.normalize("NFKC", start))
+    seen = start if start.isascii() else unicodedata.normalize("NFKC", _numbers_apart(_seen(start)))
     plain = _HEADING.sub(" ", _TAG.sub(" ", seen).translate(_PLAIN))
     words = " ".join(plain.split())
     cut = words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
     return f'"{cut}"' if cut else ""
+
+
+def _numbers_apart(text: str) -> str:
+    """`text` with a sign between a digit and a following number that NFKC would make digits of."""
+    return _AFTER_DIGIT.sub(_apart, text)
+
+
+def _apart(found: re.Match[str]) -> str:
+    sign = found[0]
+    if not unicodedata.normalize("NFKC", sign).lstrip("+\u2212")[:1].isdecimal():
+        return sign  # such as a letter
+    return f"{'^' if unicodedata.decomposition(sign[-1]).startswith('<super>') else ' '}{sign}"
 
 
 def _seen(text: str) -> str:
