@@ -411,6 +411,44 @@ async def test_a_user_to_whom_no_vector_can_be_written_keeps_nobody_elses_back(m
         assert (await memory.check())["waiting"] == 0
 
 
+async def test_a_write_reads_few_of_the_many_to_whom_no_vector_can_be_written(moody, monkeypatch):
+    monkeypatch.setattr(background, "FIRST_RETRY_S", 60.0)
+    monkeypatch.setattr(background, "BATCH", 2)
+    monkeypatch.setattr(background, "_MOST_ASIDE", 32)
+    store = store_from("memory://")
+    write, waiting, read = store.write, store.waiting, []
+
+    async def broken_for_ana(scope, changes):
+        if scope.user == "ana" and any(isinstance(change, Attach) for change in changes):
+            raise StoreUnavailable("this scope is being embedded anew by another process")
+        await write(scope, changes)
+
+    async def counted(limit):
+        found = await waiting(limit)
+        read.append(len(found))
+        return found
+
+    async with MemoryService(store, moody) as memory:
+        ana, bob = memory.user("ana"), memory.user("bob")
+        monkeypatch.setattr(store, "write", broken_for_ana)
+        for n in range(400):
+            await ana.remember(f"sentence number {n}")
+        assert await memory.settle(5) is False
+        monkeypatch.setattr(store, "waiting", counted)
+        await bob.remember("plays the violin")
+        await asyncio.sleep(0.2)
+        assert 0 < sum(read) < 200, read
+        for n in range(20):
+            await bob.remember(f"practises piece number {n}")
+        read.clear()
+        assert await memory.settle(5) is False
+        assert "vector" in (await bob.query("violin"))[0].ranks, "a retry reads past all of them"
+        assert (await memory.check())["waiting"] == 400
+        assert sum(read) < 3000, "all of them were read again for each batch"
+        monkeypatch.setattr(store, "write", write)
+        assert await memory.settle(20)
+
+
 async def test_a_store_that_takes_no_vectors_is_not_embedded_for_in_vain(moody, monkeypatch):
     monkeypatch.setattr(background, "FIRST_RETRY_S", 60.0)
     monkeypatch.setattr(background, "BATCH", 2)

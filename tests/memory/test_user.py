@@ -1085,6 +1085,27 @@ class TestExport:
             "Thank you.",
         ]
 
+    async def test_an_import_is_not_doubled_once_the_ids_it_found_taken_are_free(self, memory, later):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        for user, day, said in (
+            (ana, "A", ("I'm allergic to peanuts.", "Good day to you.")),
+            (bob, "B", ("My sister plays the cello.",)),
+        ):
+            call = await user.conversation(day)
+            for number, text in enumerate(said, 1):
+                await call.append(Turn(speaker="user", text=text, id=str(number), said_at=later(number)))
+            await user.add_result(day, "search", {"found": day}, id="r")
+        await memory.settle(20)
+        exported = await ana.export()
+        await bob.restore(exported)
+        await bob.forget(conversation="B")
+        assert await bob.restore(exported) == 0
+        task = await bob.task("A")
+        assert [turn.id for turn in task.turns] == ["A:1", "2"]
+        assert [result.id for result in task.results] == ["A:r"]
+        (allergy,) = [one for one in await bob.facts() if one.text == "peanuts"]
+        assert allergy.source == ("A:1",)
+
     async def test_a_memory_whose_turn_is_not_exported_cites_no_turn_of_another(self, memory, later):
         guest, bea = memory.user("guest"), memory.user("bea")
         for user, minute, said in ((guest, 1, "I'm allergic to peanuts."), (bea, 2, "Hello.")):

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -399,6 +400,10 @@ QUIET_S = 0.02
 """How long nothing must have been written before texts are embedded, so that bursts share their runs."""
 BUSY_S = 0.25
 """How long embedding waits for such a pause; where there is none, `BATCH` texts are embedded each time."""
+_AHEAD = 16 * BATCH
+"""Texts embedded before what waits is read again."""
+_MOST_ASIDE = 64 * BATCH
+"""Records of scopes set aside that a write reads past; what has waited less long waits for the next retry."""
 _VAIN = 8
 """Batches in a row of which nothing could be written before the rest waits for the next retry: then it is the
 store that fails, and not a scope."""
@@ -639,21 +644,33 @@ class Background:
         A scope that takes no vectors, as while another process indexes it again, keeps no other waiting: its
         error is raised once all others are embedded.
         """
-        done, vain, limit = 0, 0, BATCH
-        while vain < _VAIN and (waiting := await self._store.waiting(limit)):
-            ready = [one for one in waiting if one.scope not in self._aside]
-            if ready:
-                written = await self._embed(ready[:BATCH])
+        done = vain = 0
+        async with contextlib.aclosing(self._batches()) as batches:
+            async for batch in batches:
+                written = await self._embed(batch)
                 done, vain = done + written, 0 if written else vain + 1
-            elif len(waiting) < limit:
-                break
-            else:
-                limit *= 2  # only those set aside have waited as long
-            if self._wake.is_set() and not self._hurry.is_set():
-                break  # more is being written: what is left waits for the next pause
+                if vain >= _VAIN:
+                    break
+                if written and self._wake.is_set() and not self._hurry.is_set():
+                    break  # more is being written: what is left waits for the next pause
         for failed in self._aside.values():
             raise failed
         return done
+
+    async def _batches(self) -> AsyncGenerator[list[Waiting], None]:
+        """What waits, except in scopes set aside, the longest-waiting first."""
+        limit = BATCH
+        # after a retry nothing is aside, and all is read; each write would otherwise read all that is aside
+        most = _MOST_ASIDE if self._aside else math.inf
+        while waiting := await self._store.waiting(limit):
+            ready = [one for one in waiting if one.scope not in self._aside][:_AHEAD]
+            for at in range(0, len(ready), BATCH):
+                if batch := [one for one in ready[at : at + BATCH] if one.scope not in self._aside]:
+                    yield batch
+            if not ready:  # only those set aside have waited as long
+                if len(waiting) < limit or limit >= most:
+                    break
+                limit *= 8
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         """Embed `batch`; returns how many were written. Sets scopes aside whose write fails."""

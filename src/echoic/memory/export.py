@@ -277,10 +277,12 @@ async def _apart(store: Store, scope: Scope, records: Sequence[Record]) -> list[
         there = {record.id: record.key for record in await _read(store, scope, kind, asked)}
         for part in parts:
             own, *others = _ids(part.key or "", part.id)
-            if there.get(own, part.key) == part.key:
+            # an earlier import may have given it another id, although its own has become free since
+            held = next((n for n in others if n not in taken and there.get(n) == part.key), None)
+            if there.get(own) == part.key or (held is None and own not in there):
                 continue
-            free = (n for n in others if n not in taken and there.get(n, part.key) == part.key)
-            if (name := next(free, None)) is None:
+            free = (n for n in others if n not in taken and n not in there)
+            if (name := held or next(free, None)) is None:
                 raise InvalidInput(f"{kind} id {brief(own)} is taken here, and so is every other for it")
             renamed[kind, own] = name
             taken[name] = part.key
