@@ -179,7 +179,7 @@ TELLS_NOTHING_KEPT = {
 """Verbs that write, count or destroy; what they may not destroy is tested below."""
 TELLS_EVERYTHING = {"backing_store"}
 """As its own documentation says: for what is built on a memory."""
-ELSEWHERE = {"pack": "brief", "asked_to_forget": "turns"}
+ELSEWHERE = {"pack": "brief", "asked_to_forget": "turns", "recalled_turns": "turns"}
 """What is made of the same hits, and what reads the same turns."""
 
 

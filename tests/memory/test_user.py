@@ -988,7 +988,7 @@ class TestExport:
     async def test_what_stands_twice_in_an_export_is_kept_once_or_refused(self, memory):
         ana, copy = memory.user("ana"), memory.user("copy")
         call = await ana.conversation("monday")
-        await call.append(Turn(speaker="user", text="I live in Rome.", id="1"))
+        await call.append(Turn(speaker="user", text="It rained all night.", id="1"))
         exported = await ana.export()
         (monday,) = exported["conversations"]
         monday["turns"] *= 2
