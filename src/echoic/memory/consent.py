@@ -238,7 +238,7 @@ async def importable(store: Store, scope: Scope, records: Sequence[Record]) -> l
 
 
 async def _verdicts(store: Store, scope: Scope, changes: Sequence[Change]) -> list[Verdict]:
-    """Of each of `changes`, whether it may be written."""
+    """The decision about each of `changes`: whether it may be written."""
     asked = [_asked(scope, change) if _adds(change) else () for change in changes]
     wanted = sorted({name for names in asked for name in names})
     read = await store.read(scope.everyone, CONSENT, wanted) if wanted else []

@@ -374,15 +374,16 @@ class OpenConversation:
 
     async def turns(self) -> list[Turn]:
         """Everything said so far, in order, including turns that wait for consent in this process."""
-        records = await scan_all(self._seen, self._scope, TURN, key=self.id)
-        waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
-        return [*map(turn_of, records), *waiting]
+        return await self._turns(turn_of)
 
     async def recalled_turns(self) -> list[Turn]:
         """As `turns`, without what the user took back: what a model may be shown."""
+        return await self._turns(recalled_turn)
+
+    async def _turns(self, read: Callable[[Record], Turn]) -> list[Turn]:
         records = await scan_all(self._seen, self._scope, TURN, key=self.id)
         waiting = self._parts.pending.turns(self._scope, self.id) if self.asking else []
-        return [*map(recalled_turn, records), *waiting]
+        return [*map(read, records), *waiting]
 
     async def info(self) -> Conversation:
         """The conversation's current state."""
