@@ -40,6 +40,12 @@ def benchmark(monkeypatch):
     return importlib.import_module("benchmarks.distilling")
 
 
+@pytest.fixture
+def whole_calls(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module("benchmarks.whole_calls")
+
+
 class TestDays:
     @pytest.mark.parametrize(
         ("said", "kept"),
@@ -396,3 +402,48 @@ class TestLabelledSet:
         benchmark.count(score, labelled, [invented, invented])
         assert (score.right, len(score.wrong), len(score.from_the_agent)) == (0, 2, 2)
         assert score.contradictions == [(labelled["id"], "home")]
+
+
+class TestWholeCalls:
+    def test_every_call_has_labels_and_questions_that_can_be_counted(self, whole_calls):
+        every = whole_calls.sets("all")
+        assert {**whole_calls.sets("dev"), **whole_calls.sets("test")} == every
+        for call in (call for calls in every.values() for call in calls):
+            for pairs in (call["known"], call["mustnot"]):
+                assert len(dict(pairs)) == len(pairs) > 0
+            asked = [question for question, _, _ in call["questions"]]
+            assert len(set(asked)) == len(asked)
+            patterns = [pattern for _, pattern in call["known"] + call["mustnot"]]
+            patterns += [pattern for _, *both in call["questions"] for pattern in both if pattern is not None]
+            assert not whole_calls.found("|".join(f"(?:{pattern})" for pattern in patterns), [""])
+
+    async def test_a_planted_fact_is_counted_for_and_against(self, whole_calls):
+        call = next(call for call in whole_calls.sets("dev")["first"] if call["name"] == "clinic")
+        async with echoic.open("memory://", embedder="lexical") as memory:
+            hannah = await whole_calls.tell(memory, "hannah", call)
+            told = await whole_calls.score(hannah, call)
+            await hannah.set("allergy", "penicillin")  # her son's
+            wrong = await whole_calls.score(hannah, call)
+            await hannah.remember("I work nights on a Thursday.")
+            more = await whole_calls.score(hannah, call)
+        assert "name Hannah" not in told["missing"]
+        assert (told["stored_wrongly"], wrong["stored_wrongly"]) == ([], ["allergy as callers"])
+        assert wrong["missing"] == told["missing"] == [*more["missing"], "works nights Thursday"]
+        sums = whole_calls.sums([told, wrong])
+        assert (sums["stored_wrongly"], sums["mustnot"], sums["all_facts_right"]) == (1, 14, 0)
+        assert sums["questions"].total() == 16
+
+    @pytest.mark.parametrize(
+        ("hits", "right", "fared"),
+        [
+            ([["8 Tanner's Row"], ["12 Lime Street"]], "tanner", "first hit"),
+            ([["We moved in August", "We moved in August. It's 8 Tanner's Row."]], "tanner", "first hit"),
+            ([["12 Lime Street"], ["8 Tanner's Row"]], "tanner", "second or third"),
+            ([["12 Lime Street"]], "tanner", "wrong"),
+            ([], "tanner", "silent"),
+            ([], None, "unknown, silent"),
+            ([["12 Lime Street"]], None, "unknown, answered"),
+        ],
+    )
+    def test_a_question_fares_as_its_best_right_hit(self, whole_calls, hits, right, fared):
+        assert whole_calls.fate(hits, right) == fared

@@ -207,6 +207,27 @@ async def test_what_a_rule_heard_in_words_that_state_nothing_is_not_believed(lea
 
 
 @pytest.mark.parametrize(
+    ("opening", "told", "key"),
+    [
+        ("My name is Ruth.", "I live in York.", "home"),
+        ("Hi, I'm Ruth.", "I live in York.", "home"),
+        ("This is Ruth Baker.", "I'm vegetarian.", "diet:vegetarian"),
+        ("Hi, it's me again.", "I live in York.", "home"),
+        ("It's Ruth.", "I live in York.", "home"),
+        ("I'm calling about my account.", "I live in York.", "home"),
+        ("It's nice to hear you.", "I live in York.", "home"),
+        ("Sorry, I was on mute.", "I have a dog called Rex.", "pet:rex"),
+        ("Oh, one more thing.", "I'm vegetarian.", "diet:vegetarian"),
+        ("Can you hear me?", "I'm allergic to nuts.", "allergy:nuts"),
+        ("Good morning, it's Mrs Patel.", "I'm allergic to nuts.", "allergy:nuts"),
+    ],
+)
+async def test_what_a_rule_heard_is_believed_whatever_a_caller_opens_with(learned_from, opening, told, key):
+    known = {memory.key: memory.confirmed for memory in await learned_from(f"{opening} {told}")}
+    assert known.get(key) is True
+
+
+@pytest.mark.parametrize(
     ("texts", "kept"),
     [
         (("My dog's name is Rex.", "I meant Max."), {"pet:max"}),

@@ -134,6 +134,8 @@ class Read:
     """Its topic, such as "medication"; a key of `CATEGORIES`."""
     likely: float
     """How likely it is a durable statement, from 0 to 1."""
+    alone: float
+    """The same without what is said around it."""
 
     @property
     def category(self) -> Category:
@@ -403,7 +405,14 @@ def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Re
     around = beside(made.vectors[: len(read)], [clause.place for clause in read])
     for at, clause in enumerate(read if made.pieces is not None else ()):
         vector, pieces = made.vectors[at], made.pieces[at]  # type: ignore[index]
-        score = by.score(clause, vector, pieces.hidden, around[at])
-        likely = float(1 / (1 + np.exp(-np.clip(score, -30, 30))))
-        found.append(Read(clause=clause, kind=by.kind(vector), likely=likely))
+        likely = alone = _likelihood(by.score(clause, vector, pieces.hidden, around[at]))
+        if likely < by.floor:  # who decides to store asks no more
+            by_itself = replace(clause, signs=frozenset(s for s in clause.signs if s[0] not in "<>"))
+            alone = _likelihood(by.score(by_itself, vector, pieces.hidden, np.zeros_like(around[at])))
+        found.append(Read(clause=clause, kind=by.kind(vector), likely=likely, alone=alone))
     return found
+
+
+def _likelihood(odds: float) -> float:
+    """From 0 to 1, of log odds."""
+    return float(1 / (1 + np.exp(-np.clip(odds, -30, 30))))

@@ -301,7 +301,8 @@ _MOST_COMPARED = 24
 _MOST_ENDED = 3
 """Memories that one reading may end: a caller corrects a few things in a call."""
 _DISBELIEVED = 0.3
-"""Likelihood of a clause below which what the rules extracted from it is discarded."""
+"""Likelihood of a clause below which what the rules extracted from it is discarded, if it is below the floor
+without what is said around it, too."""
 _ALWAYS_BELIEVED = re.compile(
     r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
@@ -392,7 +393,7 @@ class SentenceExtractor:
         ]
         read = list(zip(said, found, made.vectors, strict=False))
         here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
-        return [*_disbelieved(read, reading.known), *_changes(read, known, by, here)]
+        return [*_disbelieved(read, reading.known, by), *_changes(read, known, by, here)]
 
 
 def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterator[_SaidClause]:
@@ -446,22 +447,25 @@ def _without_numbers(text: str, heard: str) -> tuple[str, int]:
 
 
 def _disbelieved(
-    said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory]
+    said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory], by: Weights
 ) -> Iterator[Retract | Doubt]:
     """Retractions from clauses that score as no statement: "so I'm a vegan now".
 
-    Discarding an allergy could harm its caller: it is only marked as unconfirmed.
+    What stands beside a clause does not suffice: who plays a part begins as callers do, "I'm Ruth. I live in
+    York". Discarding an allergy could harm its caller: it is only marked as unconfirmed.
     """
     for memory in known:
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
         told = content_stems(memory.text)
-        beside = [(one, read.likely) for one, read, _ in said if one.turn.id == memory.source[0]]
-        naming = [likely for one, likely in beside if told & content_stems(one.clause.text)]
-        likely = max(naming or [likely for _, likely in beside], default=1.0)
+        beside = [(one, read) for one, read, _ in said if one.turn.id == memory.source[0]]
+        naming = [read for one, read in beside if told & content_stems(one.clause.text)]
+        telling = naming or [read for _, read in beside]
+        likely = max((read.likely for read in telling), default=1.0)
+        alone = max((read.alone for read in telling), default=1.0)
         # "I've moved to York, can you change my address?" is none the less said
         believed = any(one.asked or "=?later" in one.clause.signs for one, _ in beside)
-        if likely < _DISBELIEVED and not believed:
+        if likely < _DISBELIEVED and alone < by.floor and not believed:
             if memory.key.startswith("allergy:"):
                 yield Doubt(known=(memory.id,), source=memory.source)
             else:
