@@ -344,8 +344,10 @@ class Coarse:
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
         """The current vectors of `partition`; None if there are none yet. The caller holds its lock."""
+        if partition.size < LEAST_COARSE_ROWS:
+            return None
         halved = kernel.multiplies()
-        if partition.size < LEAST_COARSE_ROWS or not (halved or _simsimd()):
+        if not (halved or _simsimd()):
             return None
         kept = partition.scratch.get(_COARSE)
         if kept is None or (kept.dimensions, kept.halved) != (partition.vectors.shape[1], halved):
