@@ -20,7 +20,7 @@ from echoic.partition import SEGMENT_ROWS, Flag, Partition, number_of
 from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
-from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
+from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without, words_of_pieces
 from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
@@ -104,6 +104,8 @@ class Channels(dict[str, Floats]):
         called = {word for _, word in query.called}
         self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
         """The words of the question, folded and as heard, that call speakers by name."""
+        self.spelled = [] if query.pieces is None else words_of_pieces(query.text, query.pieces)
+        """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
         """The candidates of `look_closer`, once it was called."""
         self.starts = np.cumsum([0, *(place.partition.size for place in places)])
@@ -150,7 +152,7 @@ class Channels(dict[str, Floats]):
         order = np.sort(candidates)
         split = np.split(order, np.searchsorted(order, self.starts[1:-1]))
         by_place = [rows - start for rows, start in zip(split, self.starts.tolist(), strict=False)]
-        weights = piece_weights(self.query.text, pieces, self.words.worth, self.query.meant)
+        weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
         scores = np.full(self.starts[-1], _NAN)
         closer = late(pieces, weights, self.places, by_place)
         scores[order] = closer.scores
@@ -202,7 +204,7 @@ class Channels(dict[str, Floats]):
         # the speaker signal handles the name; the topic is found better without it
         nameless = None
         if self.called and query.pieces is not None and query.vector is not None:
-            nameless = vector_without(query.text, query.pieces, self.called)
+            nameless = vector_without(self.spelled, query.pieces, self.called)
         if nameless is None and not any(len(place.layout.turns) for place in places):
             return
         around = cosines if nameless is None else [_cosines(nameless, place) for place in places]

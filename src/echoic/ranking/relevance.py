@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.indexing import AGENT
-from echoic.ranking.late_interaction import words_of_pieces
 from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
@@ -396,13 +395,9 @@ def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
 
 def _shares(channels: Channels, looked: LookedAt) -> Floats:
     """[weighted pieces] The weight of each piece; all topic words count the same."""
-    query = channels.query
-    assert query.pieces is not None
-    words = words_of_pieces(query.text, query.pieces)
-    called = channels.called
-    counted = [words[piece] for piece in looked.closer.pieces.tolist()]
+    counted = [channels.spelled[piece] for piece in looked.closer.pieces.tolist()]
     times = {word: counted.count(word) for word in counted}
-    worth = {word: 1.0 if _says_what(word, called) else _STOP_SHARE for word in times}
+    worth = {word: 1.0 if _says_what(word, channels.called) else _STOP_SHARE for word in times}
     share = np.array([worth[word] / times[word] for word in counted], np.float32)
     share /= share.sum()
     return share
