@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, get_args
 
@@ -245,5 +246,6 @@ def checked_speaker(speaker: str) -> str:
     return speaker
 
 
+@lru_cache(maxsize=1024)  # few speakers say many turns
 def _folded(speaker: str) -> str:
     return _GAP.sub(" ", speaker.strip().casefold())
