@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -77,8 +78,8 @@ class Channels(dict[str, Floats]):
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
 
-    Do not write to channels: some are the partition's own arrays. `vector`, `text` and `window` are derived
-    from others on first use.
+    Do not write to channels: some are the partition's own arrays. Those that find rows (`FINDING`) are
+    derived from others on first use.
     """
 
     def __init__(
@@ -150,8 +151,8 @@ class Channels(dict[str, Floats]):
         if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
             return None
         order = np.sort(candidates)
-        split = np.split(order, np.searchsorted(order, self.starts[1:-1]))
-        by_place = [rows - start for rows, start in zip(split, self.starts.tolist(), strict=False)]
+        ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
+        by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
         weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
         scores = np.full(self.starts[-1], _NAN)
         closer = late(pieces, weights, self.places, by_place)
@@ -177,8 +178,6 @@ class Channels(dict[str, Floats]):
         window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
         window[self._counted([place.eligible.hidden for place in self.places])] = _NAN
         self["text_window"] = window
-        if self.near_words is not None:
-            self["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0).found()
         self._add("key", keys)
         if not any(len(place.layout.asked) for place in self.places):
             return

@@ -132,7 +132,7 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     found = [like @ share for like in likeness]
     scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
     # rounded, so that the order of equal texts does not depend on their position in a block
-    return Closer(counted, own, likeness, np.round(scores, 5))
+    return Closer(counted, own, likeness, scores.round(5))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
