@@ -175,6 +175,8 @@ def searchable(text: str) -> str:
 def _storable(value: str, what: str) -> str:
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -317,7 +317,8 @@ def _as_heard(turn: Turn) -> Turn:
 def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     """One hit for rows that share a place: a turn, memories learned from it, or a single memory."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
-    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
+    turns = [_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY]
+    turn = turns[0] if turns else None
     return Hit(
         text=memories[0].text if memories else turn.heard_text if turn else "",
         score=found.score,

@@ -11,6 +11,7 @@ Only candidates are compared: the cost does not grow with what a caller has said
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -62,14 +63,14 @@ def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
     """The word each piece is part of, as written; "" for punctuation."""
-    words = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
-    found, at = [], 0
+    words = ((*found.span(), found.group()) for found in _WORD.finditer(text))
+    of_pieces: list[str] = []
+    start, end, word = 0, 0, ""
     for first, last in pieces.spans:
-        while at < len(words) and words[at][1] <= first:
-            at += 1
-        inside = at < len(words) and words[at][0] <= first and last <= words[at][1]
-        found.append(words[at][2] if inside else "")
-    return found
+        while end <= first:
+            start, end, word = next(words, (0, sys.maxsize, ""))
+        of_pieces.append(word if start <= first and last <= end else "")
+    return of_pieces
 
 
 def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> float:

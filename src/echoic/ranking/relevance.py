@@ -411,13 +411,14 @@ def _shares(channels: Channels, looked: LookedAt) -> Floats:
 
 
 def _says_what(word: str, called: frozenset[str]) -> bool:
-    return any(called.isdisjoint((text, text.removesuffix("'s"))) for text in _meaty(word))
+    return any(map(called.isdisjoint, _meaty(word)))
 
 
 @lru_cache(maxsize=4096)  # cached: most words of questions are common
-def _meaty(word: str) -> tuple[str, ...]:
-    """The folded topic words in `word`."""
-    return tuple(each.text for each in content_words(word) if each.stem not in _CHATTER)
+def _meaty(word: str) -> tuple[tuple[str, str], ...]:
+    """The folded topic words in `word`, as they are and without "'s"."""
+    words = (each.text for each in content_words(word) if each.stem not in _CHATTER)
+    return tuple((text, text.removesuffix("'s")) for text in words)
 
 
 def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
