@@ -97,7 +97,7 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
     return [
         one
         if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        else one._replace(row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
         for one in found
     ]
 
@@ -115,7 +115,7 @@ def filled(
     little; the rows themselves record when they were said.
     """
     said = _said(query, partitions, spans, without)
-    inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
+    inside = [one._replace(relevance=TIMED) for one in found if _any_of(one, said)]
     known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
     more = [

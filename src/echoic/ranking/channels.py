@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -109,7 +109,7 @@ class Channels(dict[str, Floats]):
         """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
         """The candidates of `look_closer`, once it was called."""
-        self.starts = np.cumsum([0, *(place.partition.size for place in places)])
+        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
         self.sources = self._sources()
         """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)

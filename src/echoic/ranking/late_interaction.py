@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,8 @@ def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str
     keep = [i for i, word in enumerate(words) if word not in out]
     if not any(words[i] for i in keep):
         return None
-    mean: Floats = pieces.hidden[keep].mean(axis=0)
-    return mean / np.float32(np.linalg.norm(mean) + 1e-9)
+    mean: Floats = np.add.reduce(pieces.hidden[keep]) / len(keep)
+    return mean / np.float32(np.sqrt(mean.dot(mean)) + 1e-9)
 
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
@@ -77,7 +78,7 @@ def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> 
     terms = _terms(meant.get(fold(word), word) if meant else word)
     if not terms:
         return STOP_WEIGHT
-    return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
+    return min(MOST_WEIGHT, max(map(worth.get, terms, repeat(MOST_WEIGHT))))
 
 
 # cached: a question is searched again with each spoken word, and most words are common

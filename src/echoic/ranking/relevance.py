@@ -102,6 +102,7 @@ _SAMPLE = 64
 _PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
 """Cosines between unrelated texts (all-MiniLM-L6-v2), and the number of rows this prior counts for."""
 _KEY = "ranking.relevance"
+_UNKNOWN = np.float32(-np.inf)
 
 KINDS = ("people", "pieces", "meaning", "words")
 OF_QUERY = ("none", "chatter", "impersonal", "length", "size")
@@ -404,14 +405,11 @@ def _shares(channels: Channels, looked: LookedAt) -> Floats:
     """[weighted pieces] The weight of each piece; all topic words count the same."""
     counted = [channels.spelled[piece] for piece in looked.closer.pieces.tolist()]
     times = {word: counted.count(word) for word in counted}
-    worth = {word: 1.0 if _says_what(word, channels.called) else _STOP_SHARE for word in times}
+    called = channels.called
+    worth = {word: 1.0 if any(map(called.isdisjoint, _meaty(word))) else _STOP_SHARE for word in times}
     share = np.array([worth[word] / times[word] for word in counted], np.float32)
     share /= share.sum()
     return share
-
-
-def _says_what(word: str, called: frozenset[str]) -> bool:
-    return any(map(called.isdisjoint, _meaty(word)))
 
 
 @lru_cache(maxsize=4096)  # cached: most words of questions are common
@@ -431,8 +429,8 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     if speaker is None or not channels.called or not channels.among_people:
         return 0.0
     theirs = speaker[looked.rows] > 0
-    mine, others = (np.fmax.reduce(own, where=whose, initial=-np.inf) for whose in (theirs, ~theirs))
-    return min(0.0, float(mine - others)) if np.isfinite(mine) and np.isfinite(others) else 0.0
+    mine, others = (np.fmax.reduce(own[whose], initial=_UNKNOWN) for whose in (theirs, ~theirs))
+    return min(0.0, float(mine - others)) if min(mine, others) > _UNKNOWN else 0.0
 
 
 def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
