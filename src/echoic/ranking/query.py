@@ -176,7 +176,7 @@ def _unwrapped(text: str) -> str:
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     given = np.asarray(vector, np.float32)
-    length = float(np.linalg.norm(given))
+    length = float(np.sqrt(np.vdot(given, given)))
     if given.ndim != 1 or not given.size or not (isfinite(length) or np.isfinite(given).all()):
         raise InvalidInput(
             f"a query vector must be one row of finite numbers, not of shape {given.shape}. "
@@ -186,9 +186,8 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _names_in(text: str) -> frozenset[str]:
-    capitalised = (word for word in _WRITTEN.findall(text) if word[0].isupper())
-    folded = (word for found in capitalised for word in cut(found))
-    return frozenset(word for word in folded if word not in STOP)
+    capitalised = [word for word in _WRITTEN.findall(text) if word[0].isupper()]
+    return frozenset(cut(" ".join(capitalised))) - STOP
 
 
 def _role(words: list[str]) -> str | None:

@@ -526,6 +526,6 @@ def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int)
     for number, name in enumerate(names):
         table[number] = known[name]
     # without BLAS, whose last bits depend on the number of hits
-    total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
+    total = np.add.reduce(weights[:-1, None] * table) + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.minimum(np.maximum(total, -30), 30)))
     return likely
