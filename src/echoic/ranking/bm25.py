@@ -436,7 +436,7 @@ def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
 
 def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int]) -> list[dict[int, float]]:
     """For each queried word that has near words, their terms with their closeness."""
-    asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
+    asked = list(dict.fromkeys(w for w in query.words if w.term in unsaid or w.text in query.names))
     found = []
     lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
     for word in asked[:MAX_ASKED]:

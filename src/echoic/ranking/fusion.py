@@ -327,15 +327,13 @@ def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict
 
 
 def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
-    total = np.zeros_like(parts["text"])
-    if kernel.compiled is not None and {part.dtype for part in parts.values()} == {total.dtype}:
-        worth = {name: weight for name in parts if (weight := getattr(weights, name))}
-        kernel.compiled.weighed(tuple(parts[name] for name in worth), tuple(worth.values()), total)
+    worth = [(part, weight) for name, part in parts.items() if (weight := getattr(weights, name))]
+    total = np.zeros(len(parts["text"]), parts["text"].dtype)
+    if kernel.compiled is not None and {part.dtype for part, _ in worth} == {total.dtype}:
+        kernel.compiled.weighed(*zip(*worth, strict=True), total)
         return total
-    for name, part in parts.items():
-        weight = np.float32(getattr(weights, name))
-        if weight:
-            total += weight * part
+    for part, weight in worth:
+        total += np.float32(weight) * part
     return total
 
 
