@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, get_args
 
@@ -174,6 +175,8 @@ def searchable(text: str) -> str:
 def _storable(value: str, what: str) -> str:
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
+    if value.isascii():
+        return value
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -245,5 +248,6 @@ def checked_speaker(speaker: str) -> str:
     return speaker
 
 
+@lru_cache(maxsize=1024)  # few speakers say many turns
 def _folded(speaker: str) -> str:
     return _GAP.sub(" ", speaker.strip().casefold())

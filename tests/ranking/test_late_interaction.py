@@ -17,6 +17,7 @@ from echoic.ranking.late_interaction import (
     late,
     piece_weights,
     vector_without,
+    words_of_pieces,
 )
 from echoic.ranking.layout import Candidates
 from echoic.text import word_of
@@ -125,14 +126,14 @@ def test_each_piece_counts_as_much_as_its_word_is_rare():
     spans.append((len(text) - 1, len(text)))
     given_pieces = pieces(np.ones((8, AXES), np.float32), spans)
     worth = {word_of("jon's").term: 0.5, word_of("sound").term: 2.0}
-    weights = piece_weights(text, given_pieces, worth)
+    weights = piece_weights(words_of_pieces(text, given_pieces), worth)
     like = STOP_WEIGHT if weights[6] == STOP_WEIGHT else MOST_WEIGHT
     expected = [STOP_WEIGHT, STOP_WEIGHT, 0.5, 0.5, MOST_WEIGHT, 2.0, like, 0.0]
     assert weights.tolist() == pytest.approx(expected)
 
 
 def test_a_question_of_nothing_but_punctuation_counts_evenly():
-    weights = piece_weights("?!", pieces(np.ones((2, AXES), np.float32), [(0, 1), (1, 2)]), {})
+    weights = piece_weights(["", ""], {})
     assert weights.tolist() == [1, 1]
 
 
@@ -140,10 +141,12 @@ def test_a_vector_without_words_is_the_mean_of_the_others():
     rng = np.random.default_rng(4)
     axes = unit(rng, 4)
     spans = [(0, 3), (4, 6), (6, 8), (9, 12)]
-    found = vector_without("did Mela sing", pieces(axes, spans), frozenset({"mela"}))
+    given_pieces = pieces(axes, spans)
+    words = words_of_pieces("did Mela sing", given_pieces)
+    found = vector_without(words, given_pieces, frozenset({"mela"}))
     mean = (axes[0] + axes[3]) / 2
     np.testing.assert_allclose(found, mean / np.linalg.norm(mean), atol=1e-6)
-    assert vector_without("Mela", pieces(axes[:1], [(0, 4)]), frozenset({"mela"})) is None
+    assert vector_without(["Mela"], pieces(axes[:1], [(0, 4)]), frozenset({"mela"})) is None
 
 
 def searchable(count, tokens):

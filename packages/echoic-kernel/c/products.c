@@ -24,7 +24,7 @@
 
 #define BLOCK (AXES * LANES) /* numbers of a question that a block has */
 
-enum { SUMS = 32 };
+enum { SUMS = 32, AT_ONCE = 4 };
 
 INLINED float widened(uint16_t half)
 {
@@ -149,27 +149,25 @@ VNNI static void best_products_vnni(const int8_t *said, size_t pieces, const int
 {
     for (size_t b = 0; b < blocks; b++, asked += BLOCK, best += LANES) {
         __m512i highest = _mm512_set1_epi32(INT32_MIN);
-        for (size_t u = 0; u < pieces; u += 2) {
-            /* two at a time, so that the question is read half as often; the last one twice if it is alone */
-            const int8_t *one = said + u * AXES, *two = u + 1 < pieces ? one + AXES : one;
-            int32_t pairs[2][AXES / 2];
-            for (size_t k = 0; k < AXES; k += 32) {
-                _mm512_storeu_si512(pairs[0] + k / 2, _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(one + k))));
-                _mm512_storeu_si512(pairs[1] + k / 2, _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(two + k))));
-            }
-            __m512i sums[4];
-            for (size_t s = 0; s < 4; s++)
+        for (size_t u = 0; u < pieces; u += AT_ONCE) {
+            /* some at a time, so that the question is read less often; the last one again where there are fewer */
+            int32_t pairs[AT_ONCE][AXES / 2]; /* two axes of 16 bits each */
+            __m512i sums[AT_ONCE];
+            for (size_t s = 0; s < AT_ONCE; s++) {
+                const int8_t *axes = said + (u + s < pieces ? u + s : pieces - 1) * AXES;
+                for (size_t k = 0; k < AXES; k += 32) {
+                    __m256i bytes = _mm256_loadu_si256((const __m256i *)(axes + k));
+                    _mm512_storeu_si512(pairs[s] + k / 2, _mm512_cvtepi8_epi16(bytes));
+                }
                 sums[s] = _mm512_setzero_si512();
-            for (size_t j = 0; j < AXES / 2; j += 2) {
-                __m512i question = _mm512_loadu_si512(asked + j * LANES * 2);
-                __m512i next = _mm512_loadu_si512(asked + (j + 1) * LANES * 2);
-                sums[0] = _mm512_dpwssd_epi32(sums[0], question, _mm512_set1_epi32(pairs[0][j]));
-                sums[1] = _mm512_dpwssd_epi32(sums[1], question, _mm512_set1_epi32(pairs[1][j]));
-                sums[2] = _mm512_dpwssd_epi32(sums[2], next, _mm512_set1_epi32(pairs[0][j + 1]));
-                sums[3] = _mm512_dpwssd_epi32(sums[3], next, _mm512_set1_epi32(pairs[1][j + 1]));
             }
-            highest = _mm512_max_epi32(highest, _mm512_add_epi32(sums[0], sums[2]));
-            highest = _mm512_max_epi32(highest, _mm512_add_epi32(sums[1], sums[3]));
+            for (size_t j = 0; j < AXES / 2; j++) {
+                __m512i question = _mm512_loadu_si512(asked + j * LANES * 2);
+                for (size_t s = 0; s < AT_ONCE; s++)
+                    sums[s] = _mm512_dpwssd_epi32(sums[s], question, _mm512_set1_epi32(pairs[s][j]));
+            }
+            for (size_t s = 0; s < AT_ONCE; s++)
+                highest = _mm512_max_epi32(highest, sums[s]);
         }
         _mm512_storeu_si512(best, highest);
     }

@@ -97,7 +97,7 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
     return [
         one
         if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        else one._replace(row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
         for one in found
     ]
 
@@ -115,7 +115,7 @@ def filled(
     little; the rows themselves record when they were said.
     """
     said = _said(query, partitions, spans, without)
-    inside = [replace(one, relevance=TIMED) for one in found if _any_of(one, said)]
+    inside = [one._replace(relevance=TIMED) for one in found if _any_of(one, said)]
     known = {(one.place, row) for one in found for row in (one.row, *one.beside)}
     score = inside[-1].score if inside else 0.0
     more = [
@@ -317,7 +317,8 @@ def _as_heard(turn: Turn) -> Turn:
 def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     """One hit for rows that share a place: a turn, memories learned from it, or a single memory."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
-    turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
+    turns = [_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY]
+    turn = turns[0] if turns else None
     return Hit(
         text=memories[0].text if memories else turn.heard_text if turn else "",
         score=found.score,

@@ -519,7 +519,8 @@ class Recaller:
         known = {own: places.get(own) or Partition()}
         known |= {at: partition for at, partition in places.items() if partition.size}
         scopes, partitions = tuple(known), tuple(known.values())
-        looked_in = rooted(spans, partitions, asked.sessions)
+        without = asked.sessions
+        looked_in = rooted(spans, partitions, without)
         past = asked.include_past or spans.past
         query = query_for(include_past=past, wants_past=spans.past, spans=looked_in.ranges)
         visible, limit = asked.visible, asked.looked_at
@@ -528,9 +529,9 @@ class Recaller:
             limit, least = max(limit, _LOOKED_THROUGH), 0.0
         # past versions rank far behind current ones: leave room until they are reordered
         room = limit + 20 if spans.past else limit
-        found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
+        found, waiting = await self._rank(query, partitions, room, without=without)
         if found and found[0].among_people and await self._are_calls(known):
-            found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
+            found, _ = await self._rank(query, partitions, room, without=without, calls=True)
         rows = chosen(
             found,
             query,
@@ -538,7 +539,7 @@ class Recaller:
             looked_in,
             limit=limit,
             min_relevance=least,
-            without=asked.sessions,
+            without=without,
         )
         if visible is None:
             return await self._read(scopes, rows), waiting, False

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import count
 from typing import Any, cast
@@ -298,10 +299,14 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    # earlier versions accepted other names of speakers
-    speaker = checked_name(data["speaker"], "speaker")
-    object.__setattr__(turn, "speaker", role_of(speaker) or speaker)
+    object.__setattr__(turn, "speaker", _speaker_of(data["speaker"]))
     return turn
+
+
+@lru_cache(maxsize=1024)  # few speakers say many turns
+def _speaker_of(name: str) -> str:
+    # earlier versions accepted other names of speakers
+    return role_of(checked_name(name, "speaker")) or name
 
 
 def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:

@@ -272,7 +272,8 @@ class UserMemory:
         if parts.audit is not None:  # a search reads past the observed store
             parts.audit.note("read", self.scope, "memory and turn")
         with parts.telemetry.operation("recall", self.scope) as doing:
-            asked = replace(asked, visible=None if self._visible.is_whole else self._visible)
+            if not self._visible.is_whole:
+                asked = replace(asked, visible=self._visible)
             recall = await parts.recaller.search(self.scope, text, asked, self._times)
             recall = self._visible.recall(recall)
             doing.outcome = recall.outcome

@@ -15,10 +15,9 @@ again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +57,12 @@ class SpeakerCounts:
     @property
     def which(self) -> NDArray[np.int64]:
         """The term of each posting, by its index among those looked up."""
-        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+        return np.arange(len(self.bounds) - 1).repeat(self.lengths)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """[terms] How many postings each term has."""
+        return self.bounds[1:] - self.bounds[:-1]
 
     def some(self, keep: NDArray[np.bool_]) -> SpeakerCounts:
         """The postings where `keep` is true."""
@@ -274,7 +278,9 @@ def _saturated(counts: NDArray[Any], norm: Floats, worth: Floats) -> Floats:
 
 def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStatistics) -> TextScores:
     """The text scores of the words of `query`."""
-    asked = Counter(word.term for word in query.words)
+    asked: dict[int, int] = {}
+    for word in query.words:
+        asked[word.term] = asked.get(word.term, 0) + 1
     if not asked:
         nothing = [np.zeros(place.partition.size, np.float32) for place in places]
         return TextScores(nothing, nothing, nothing, {}, frozenset())
@@ -300,7 +306,8 @@ def _own_and_window(
 ) -> tuple[list[Floats], list[Floats]]:
     """By partition, [rows] BM25 of each row, and of each row with its neighbours."""
     if kernel.compiled is not None:
-        each = [{term: 1.0} for term in range(len(worth))]
+        terms = np.arange(len(worth), dtype=np.int32)
+        each = _Groups(np.arange(len(worth) + 1), terms, np.ones(len(worth), np.float32))
         return _compiled_scores(pairs, worth, each, statistics)
     own = [_own(place, said, worth, statistics.mean_length) for place, said in pairs]
     if statistics.mean_window == statistics.mean_length and not any(p.layout.head for p, _ in pairs):
@@ -308,18 +315,24 @@ def _own_and_window(
     return own, [_window(place, said, worth, statistics.mean_window) for place, said in pairs]
 
 
+class _Groups(NamedTuple):
+    """The terms of each word."""
+
+    bounds: NDArray[np.int64]
+    """[words + 1] Where the terms of each word begin, and where the last ones end."""
+    terms: NDArray[np.int32]
+    closeness: Floats
+
+
 def _compiled_scores(
     pairs: Sequence[tuple[Candidates, SpeakerCounts]],
     worth: Floats,
-    words: Sequence[Mapping[int, float]],
+    words: _Groups,
     statistics: TermStatistics,
 ) -> tuple[list[Floats], list[Floats]]:
     """As `_own_and_window`, with the best term of each word times its closeness."""
     assert kernel.compiled is not None
-    groups = np.cumsum([0, *map(len, words)])
-    terms = np.fromiter((term for each in words for term in each), np.int32, groups[-1])
-    closeness = np.fromiter((close for each in words for close in each.values()), np.float32, groups[-1])
-    of_terms = worth * np.float32(K1 + 1), groups, terms, closeness
+    of_terms = worth * np.float32(K1 + 1), *words
     means = statistics.mean_length, statistics.mean_window
     norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means)], np.float32)
     own, window = ([np.empty(place.partition.size, np.float32) for place, _ in pairs] for _ in range(2))
@@ -334,7 +347,7 @@ def _compiled_scores(
 def _own(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) -> Floats:
     """[rows] BM25 of the words of each row."""
     norm = norms(place.layout.row_lengths.take(said.row), mean)
-    weight = _saturated(said.count, norm, np.repeat(worth, np.diff(said.bounds)))
+    weight = _saturated(said.count, norm, worth.repeat(said.lengths))
     # Summed term by term, not by a matrix product: equal rows then have equal scores to the last bit.
     return np.bincount(said.row, weight, place.partition.size).astype(np.float32)
 
@@ -395,7 +408,10 @@ def near_scores(
     idf = statistics.idf(rows_saying(places, found))
     if kernel.compiled is not None:
         pairs = list(zip(places, found, strict=True))
-        return NearScores(*_compiled_scores(pairs, idf, words, statistics))
+        which = np.array([term for stand_ins in words for term in stand_ins], np.int32)
+        close = np.array([close for stand_ins in words for close in stand_ins.values()], np.float32)
+        each = _Groups(np.array([0, *accumulate(map(len, words))]), which, close)
+        return NearScores(*_compiled_scores(pairs, idf, each, statistics))
     own, window = ([np.zeros(p.partition.size + 1, np.float32) for p in places] for _ in range(2))
     for i, (place, said) in enumerate(zip(places, found, strict=True)):
         layout, touched = place.layout, touched_by(said, place.layout)
@@ -420,7 +436,7 @@ def _best(weight: Floats, words: Sequence[dict[int, float]]) -> Floats:
 
 def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int]) -> list[dict[int, float]]:
     """For each queried word that has near words, their terms with their closeness."""
-    asked = [w for w in dict.fromkeys(query.words) if w.term in unsaid or w.text in query.names]
+    asked = list(dict.fromkeys(w for w in query.words if w.term in unsaid or w.text in query.names))
     found = []
     lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
     for word in asked[:MAX_ASKED]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
+from itertools import accumulate, pairwise
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,7 @@ from echoic.partition import SEGMENT_ROWS, Flag, Partition, number_of
 from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
-from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without
+from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without, words_of_pieces
 from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
@@ -77,8 +78,8 @@ class Channels(dict[str, Floats]):
     | asking, keyed, past | 1 where the row has the flag |
     | when, many | 1 where it says when or how many, if the question asks for that |
 
-    Do not write to channels: some are the partition's own arrays. `vector`, `text` and `window` are derived
-    from others on first use.
+    Do not write to channels: some are the partition's own arrays. Those that find rows (`FINDING`) are
+    derived from others on first use.
     """
 
     def __init__(
@@ -104,9 +105,11 @@ class Channels(dict[str, Floats]):
         called = {word for _, word in query.called}
         self.called = frozenset(called | {heard for heard, name in query.meant.items() if name in called})
         """The words of the question, folded and as heard, that call speakers by name."""
+        self.spelled = [] if query.pieces is None else words_of_pieces(query.text, query.pieces)
+        """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
         """The candidates of `look_closer`, once it was called."""
-        self.starts = np.cumsum([0, *(place.partition.size for place in places)])
+        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
         self.sources = self._sources()
         """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
@@ -148,9 +151,9 @@ class Channels(dict[str, Floats]):
         if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
             return None
         order = np.sort(candidates)
-        split = np.split(order, np.searchsorted(order, self.starts[1:-1]))
-        by_place = [rows - start for rows, start in zip(split, self.starts.tolist(), strict=False)]
-        weights = piece_weights(self.query.text, pieces, self.words.worth, self.query.meant)
+        ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
+        by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
+        weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
         scores = np.full(self.starts[-1], _NAN)
         closer = late(pieces, weights, self.places, by_place)
         scores[order] = closer.scores
@@ -175,8 +178,6 @@ class Channels(dict[str, Floats]):
         window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
         window[self._counted([place.eligible.hidden for place in self.places])] = _NAN
         self["text_window"] = window
-        if self.near_words is not None:
-            self["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0).found()
         self._add("key", keys)
         if not any(len(place.layout.asked) for place in self.places):
             return
@@ -202,7 +203,7 @@ class Channels(dict[str, Floats]):
         # the speaker signal handles the name; the topic is found better without it
         nameless = None
         if self.called and query.pieces is not None and query.vector is not None:
-            nameless = vector_without(query.text, query.pieces, self.called)
+            nameless = vector_without(self.spelled, query.pieces, self.called)
         if nameless is None and not any(len(place.layout.turns) for place in places):
             return
         around = cosines if nameless is None else [_cosines(nameless, place) for place in places]
@@ -344,8 +345,10 @@ class Coarse:
     @classmethod
     def of(cls, partition: Partition) -> Coarse | None:
         """The current vectors of `partition`; None if there are none yet. The caller holds its lock."""
+        if partition.size < LEAST_COARSE_ROWS:
+            return None
         halved = kernel.multiplies()
-        if partition.size < LEAST_COARSE_ROWS or not (halved or _simsimd()):
+        if not (halved or _simsimd()):
             return None
         kept = partition.scratch.get(_COARSE)
         if kept is None or (kept.dimensions, kept.halved) != (partition.vectors.shape[1], halved):

@@ -7,6 +7,7 @@ the question does not concern is absent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -184,8 +185,9 @@ def _rank_fusion(channels: Mapping[str, Floats], limit: int) -> Order:
 
     So the two clauses of MongoDB's `$search` add up to one score: by stems, and by words one letter off.
     """
-    text, fuzzy = channels["text"], channels.get("fuzzy")
-    if fuzzy is not None:
+    text = channels["text"]
+    with suppress(KeyError):  # no word has near ones
+        fuzzy = channels["fuzzy"]
         text = np.where(np.isnan(text), fuzzy, text + np.nan_to_num(fuzzy))
     return best_of(rrf({"vector": channels["vector"], "text": text}), limit)
 
@@ -231,7 +233,8 @@ def blend(
         if "key" in closely:
             closely["key"] = _with_facts(closely["key"], looked_at, pairs, len(fused))
     # a turn that no channel found is only included for its memory
-    before = np.where(np.isnan(fused[looked_at]), by_place[looked_at], fused[looked_at])
+    before = fused[looked_at]
+    np.copyto(before, by_place[looked_at], where=np.isnan(before))
     again = _weighed(closely, close)
     again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)
     close_by_row = np.full(len(fused), np.nan, again.dtype)
@@ -239,6 +242,8 @@ def blend(
     found = close_by_row[candidates]
     best = np.lexsort((candidates, -found))[:limit]
     ahead = _led(candidates[best], found[best], close_by_row, shared)
+    if not len(others):
+        return ahead
     behind = by_place[candidates].min() - found.min() + np.float32(1)
     rest = _led(others, by_place[others] - behind, fused, shared)
     return Order(
@@ -322,15 +327,13 @@ def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict
 
 
 def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
-    total = np.zeros_like(parts["text"])
-    if kernel.compiled is not None and {part.dtype for part in parts.values()} == {total.dtype}:
-        worth = {name: weight for name in parts if (weight := getattr(weights, name))}
-        kernel.compiled.weighed(tuple(parts[name] for name in worth), tuple(worth.values()), total)
+    worth = [(part, weight) for name, part in parts.items() if (weight := getattr(weights, name))]
+    total = np.zeros(len(parts["text"]), parts["text"].dtype)
+    if kernel.compiled is not None and {part.dtype for part, _ in worth} == {total.dtype}:
+        kernel.compiled.weighed(*zip(*worth, strict=True), total)
         return total
-    for name, part in parts.items():
-        weight = np.float32(getattr(weights, name))
-        if weight:
-            total += weight * part
+    for part, weight in worth:
+        total += np.float32(weight) * part
     return total
 
 

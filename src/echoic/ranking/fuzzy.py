@@ -144,8 +144,6 @@ class Lexicon:
 
         `name`: whether it is written like a name.
         """
-        if any(character.isdigit() for character in word.text):
-            return {}  # 2022 is not a typo of 2023
         known = self._known.get((word.text, name))
         if known is None:
             if len(self._known) == _MAX_KNOWN:
@@ -154,6 +152,8 @@ class Lexicon:
         return known
 
     def _near(self, word: Word, *, name: bool) -> dict[str, float]:
+        if any(character.isdigit() for character in word.text):
+            return {}  # 2022 is not a typo of 2023
         found = self._near_in_spelling(_bare(word.text))
         for other, weight in self._near_in_sound(word, name=name):
             found[other] = max(weight, found.get(other, 0.0))

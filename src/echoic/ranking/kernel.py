@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +50,12 @@ compiled: Any | None = load()
 
 def name() -> str:
     """The implementation in use: "numpy", or the instruction set of the compiled kernel."""
-    return "numpy" if compiled is None else str(compiled.instructions()[0])
+    return "numpy" if compiled is None else _best_of(compiled)
+
+
+@cache  # a virtual machine traps the question which instructions there are
+def _best_of(module: Any) -> str:
+    return str(module.instructions()[0])
 
 
 def multiplies() -> bool:

@@ -11,8 +11,10 @@ Only candidates are compared: the cost does not grow with what a caller has said
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -33,57 +35,59 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def piece_weights(
-    text: str, pieces: Pieces, worth: Mapping[int, float], meant: Mapping[str, str] | None = None
+    words: Sequence[str], worth: Mapping[int, float], meant: Mapping[str, str] | None = None
 ) -> Floats:
-    """[pieces] The weight of each piece of the question `text`; 0 for punctuation.
+    """[pieces] The weight of each piece of a question, by the word it is part of; 0 for punctuation.
 
     `worth` has the inverse document frequency by term, and `meant` the folded words that were corrected.
     """
-    words = words_of_pieces(text, pieces)
-    known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in words}
+    known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in dict.fromkeys(words)}
     weights = np.array([known[word] for word in words], np.float32)
     return weights if weights.any() else np.ones_like(weights)
 
 
-def vector_without(text: str, pieces: Pieces, left_out: Collection[str]) -> Floats | None:
-    """[dimensions] The vector of the question without the folded words `left_out`.
+def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str]) -> Floats | None:
+    """[dimensions] The vector of a question without the folded words `left_out`.
 
     None if no other word is left, or the encoder's vector is not the mean of its pieces. It is the mean of
     the other pieces, which needs no encoding, and finds 0.3 points of R@10 less than encoding the rest again.
     """
     if not pieces.hidden.shape[1]:
         return None
-    words = words_of_pieces(text, pieces)
-    out = {word for word in words if word and not set(left_out).isdisjoint(cut(word))}
+    out = {word for word in dict.fromkeys(words) if not left_out.isdisjoint(_cut(word))}
     keep = [i for i, word in enumerate(words) if word not in out]
     if not any(words[i] for i in keep):
         return None
-    mean: Floats = pieces.hidden[keep].mean(axis=0)
-    return mean / np.float32(np.linalg.norm(mean) + 1e-9)
+    mean: Floats = np.add.reduce(pieces.hidden[keep]) / len(keep)
+    return mean / np.float32(np.sqrt(mean.dot(mean)) + 1e-9)
 
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
     """The word each piece is part of, as written; "" for punctuation."""
-    words = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
-    found, at = [], 0
+    words = ((*found.span(), found.group()) for found in _WORD.finditer(text))
+    of_pieces: list[str] = []
+    start, end, word = 0, 0, ""
     for first, last in pieces.spans:
-        while at < len(words) and words[at][1] <= first:
-            at += 1
-        inside = at < len(words) and words[at][0] <= first and last <= words[at][1]
-        found.append(words[at][2] if inside else "")
-    return found
+        while end <= first:
+            start, end, word = next(words, (0, sys.maxsize, ""))
+        of_pieces.append(word if start <= first and last <= end else "")
+    return of_pieces
 
 
 def _weight(word: str, worth: Mapping[int, float], meant: Mapping[str, str]) -> float:
     terms = _terms(meant.get(fold(word), word) if meant else word)
     if not terms:
         return STOP_WEIGHT
-    return min(MOST_WEIGHT, max(worth.get(term, MOST_WEIGHT) for term in terms))
+    return min(MOST_WEIGHT, max(map(worth.get, terms, repeat(MOST_WEIGHT))))
 
 
-@lru_cache(
-    maxsize=4096
-)  # cached: a question is searched again with each spoken word, and most words are common
+# cached: a question is searched again with each spoken word, and most words are common
+@lru_cache(maxsize=4096)
+def _cut(word: str) -> tuple[str, ...]:
+    return tuple(cut(word))
+
+
+@lru_cache(maxsize=4096)
 def _terms(word: str) -> tuple[int, ...]:
     return tuple(found.term for found in content_words(word))
 
@@ -130,7 +134,7 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     found = [like @ share for like in likeness]
     scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
     # rounded, so that the order of equal texts does not depend on their position in a block
-    return Closer(counted, own, likeness, np.round(scores, 5))
+    return Closer(counted, own, likeness, scores.round(5))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,8 @@ def query_of(
                 f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
             )
     asked = _unwrapped(text)
-    folded, words, dates = cut(asked), content_words(asked), dates_in(asked)
+    folded, dates = cut(asked), dates_in(asked)
+    words = [word_of(word) for word in folded if word not in STOP]
     return Query(
         text=text,
         words=tuple(words[:MAX_WORDS]),
@@ -169,24 +171,23 @@ def asks_list(text: str) -> bool:
 def _unwrapped(text: str) -> str:
     wrapping = _WRAPPING.match(text)
     rest = text[wrapping.end() :] if wrapping else ""
-    return rest if content_words(rest) else text
+    return rest if rest and content_words(rest) else text
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     given = np.asarray(vector, np.float32)
-    if given.ndim != 1 or not given.size or not np.isfinite(given).all():
+    length = float(np.sqrt(np.vdot(given, given)))
+    if given.ndim != 1 or not given.size or not (isfinite(length) or np.isfinite(given).all()):
         raise InvalidInput(
             f"a query vector must be one row of finite numbers, not of shape {given.shape}. "
             "Leave it out to search by words alone."
         )
-    length = float(np.linalg.norm(given))
     return given / np.float32(length) if length else given
 
 
 def _names_in(text: str) -> frozenset[str]:
-    capitalised = (word for word in _WRITTEN.findall(text) if word[0].isupper())
-    folded = (word for found in capitalised for word in cut(found))
-    return frozenset(word for word in folded if word not in STOP)
+    capitalised = [word for word in _WRITTEN.findall(text) if word[0].isupper()]
+    return frozenset(cut(" ".join(capitalised))) - STOP
 
 
 def _role(words: list[str]) -> str | None:
@@ -220,17 +221,15 @@ def heard_right(query: Query, known: Mapping[int, Name], said: Callable[[Word], 
 
 def _calls(folded: Sequence[str], known: Mapping[int, Name]) -> tuple[tuple[int, str], ...]:
     """Speakers called by name, as spelled or, if none is, shortened: number and word."""
-    words = [word for word in folded if word not in STOP]
-    for is_name in (str.__eq__, _shortens):
-        called = tuple(
-            (number, word)
-            for number, name in known.items()
-            for word in words
-            if any(is_name(word.removesuffix(_POSSESSIVE), part) for part in name)
-        )
-        if called:
-            return called
-    return ()
+    words = [(word, word.removesuffix(_POSSESSIVE)) for word in folded if word not in STOP]
+    return tuple(
+        (number, word) for number, name in known.items() for word, bare in words if bare in name
+    ) or tuple(
+        (number, word)
+        for number, name in known.items()
+        for word, bare in words
+        if any(_shortens(bare, part) for part in name)
+    )
 
 
 def _meant(

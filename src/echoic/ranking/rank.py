@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +91,7 @@ LEXICAL_FLOOR = 0.25
 unrelated turns are below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankedRow:
+class RankedRow(NamedTuple):
     """One row in its place in the order."""
 
     place: int
@@ -154,7 +152,7 @@ def rank(
         return []
     with ExitStack() as held:
         # take each lock once, always in the same order
-        for partition in sorted({id(p): p for p in partitions}.values(), key=id):
+        for partition in sorted(set(partitions), key=id):
             held.enter_context(partition.lock)
         places = [
             Candidates.of(partition, include_past=query.include_past, without=without)
@@ -196,7 +194,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
     likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
-    places = np.searchsorted(starts, order.rows, "right") - 1
+    places = starts.searchsorted(order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
     firsts = starts[places].tolist()
     return [

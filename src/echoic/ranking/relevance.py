@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.indexing import AGENT
-from echoic.ranking.late_interaction import words_of_pieces
 from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
@@ -103,6 +102,7 @@ _SAMPLE = 64
 _PRIOR_MEAN, _PRIOR_SPREAD, _PRIOR = 0.10, 0.12, 16
 """Cosines between unrelated texts (all-MiniLM-L6-v2), and the number of rows this prior counts for."""
 _KEY = "ranking.relevance"
+_UNKNOWN = np.float32(-np.inf)
 
 KINDS = ("people", "pieces", "meaning", "words")
 OF_QUERY = ("none", "chatter", "impersonal", "length", "size")
@@ -207,9 +207,13 @@ def default_floor(channels: Channels, kind: str) -> float:
         return SILENCE
     if kind not in CLOSE:
         return SILENCE_AMONG_PEOPLE
+    return _floor_among_people(_rows_of(channels.places))
+
+
+@cache  # of few numbers: whole segments
+def _floor_among_people(rows: int) -> float:
     sizes, floors = (_FEW_ROWS, _MANY_ROWS), (_SILENCE_OF_FEW, SILENCE_AMONG_PEOPLE)
-    known = np.interp(math.log(_rows_of(channels.places)), np.log(sizes), np.log(floors))
-    return round(math.exp(known), 3)
+    return round(math.exp(np.interp(math.log(rows), np.log(sizes), np.log(floors))), 3)
 
 
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
@@ -263,7 +267,7 @@ def _idle(vector: Floats | None) -> float:
     """Log odds that a question asks memory for nothing, at least 0; 0 for most questions."""
     if vector is None or len(vector) != len(_IDLE) - 1:
         return 0.0
-    return float(np.clip(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM, 0, _MOST_IDLE))
+    return min(max(float(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM), 0.0), _MOST_IDLE)
 
 
 def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
@@ -375,47 +379,44 @@ def _neighbours(place: Candidates, rows: Rows) -> NDArray[np.int32]:
 
 def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
     """The similarity of the question's topic words to a row, and to the best of all candidates."""
-    share = _shares(channels, looked)
-    at = np.searchsorted(looked.rows, rows)
-    there = looked.rows[np.minimum(at, len(looked.rows) - 1)] == rows
-    at = np.where(there, at, 0)
-    own, like = (np.concatenate(each) @ share for each in (looked.closer.own, looked.closer.likeness))
-    cosine = channels["vector_own"][looked.rows]
-    around = channels["vector_window"][looked.rows]
-    blank = np.float32(np.nan)
+    share, count = _shares(channels, looked), len(looked.rows)
+    known = np.full((4, count + 1), np.nan, np.float32)  # the last column is of rows that were not compared
+    own, like, around, cosine = known[:, :count]
+    np.matmul(np.concatenate(looked.closer.own), share, out=own)
+    np.matmul(np.concatenate(looked.closer.likeness), share, out=like)
+    around[:] = channels["vector_window"][looked.rows]
+    cosine[:] = channels["vector_own"][looked.rows]
+    _, best_like, best_around, best_cosine = np.fmax.reduce(known, axis=1, initial=-1.0).tolist()
+    at = looked.rows.searchsorted(rows)
+    at[looked.rows[np.minimum(at, count - 1)] != rows] = count
+    own_of_rows, like_of_rows, around_rows, _ = known[:, at]
     return {
-        "best_like": _highest(like) + _misattributed(channels, looked, own),
-        "behind": np.where(there, like[at] - _highest(like), blank),
-        "best_cosine": _highest(cosine),
-        "best_around": _highest(around),
-        "own_like": np.where(there, own[at], blank),
-        "like": np.where(there, like[at], blank),
-        "around": _known(np.where(there, around[at], np.float32(0))),
+        "best_like": best_like + _misattributed(channels, looked, own),
+        "behind": like_of_rows - best_like,
+        "best_cosine": best_cosine,
+        "best_around": best_around,
+        "own_like": own_of_rows,
+        "like": like_of_rows,
+        "around": _known(around_rows),
     }
 
 
 def _shares(channels: Channels, looked: LookedAt) -> Floats:
     """[weighted pieces] The weight of each piece; all topic words count the same."""
-    query = channels.query
-    assert query.pieces is not None
-    words = words_of_pieces(query.text, query.pieces)
-    called = channels.called
-    counted = [words[piece] for piece in looked.closer.pieces.tolist()]
+    counted = [channels.spelled[piece] for piece in looked.closer.pieces.tolist()]
     times = {word: counted.count(word) for word in counted}
-    worth = {word: 1.0 if _says_what(word, called) else _STOP_SHARE for word in times}
+    called = channels.called
+    worth = {word: 1.0 if any(map(called.isdisjoint, _meaty(word))) else _STOP_SHARE for word in times}
     share = np.array([worth[word] / times[word] for word in counted], np.float32)
     share /= share.sum()
     return share
 
 
-def _says_what(word: str, called: frozenset[str]) -> bool:
-    return any(called.isdisjoint((text, text.removesuffix("'s"))) for text in _meaty(word))
-
-
 @lru_cache(maxsize=4096)  # cached: most words of questions are common
-def _meaty(word: str) -> tuple[str, ...]:
-    """The folded topic words in `word`."""
-    return tuple(each.text for each in content_words(word) if each.stem not in _CHATTER)
+def _meaty(word: str) -> tuple[tuple[str, str], ...]:
+    """The folded topic words in `word`, as they are and without "'s"."""
+    words = (each.text for each in content_words(word) if each.stem not in _CHATTER)
+    return tuple((text, text.removesuffix("'s")) for text in words)
 
 
 def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
@@ -428,8 +429,8 @@ def _misattributed(channels: Channels, looked: LookedAt, own: Floats) -> float:
     if speaker is None or not channels.called or not channels.among_people:
         return 0.0
     theirs = speaker[looked.rows] > 0
-    mine, others = own[theirs & ~np.isnan(own)], own[~theirs & ~np.isnan(own)]
-    return min(0.0, float(mine.max() - others.max())) if len(mine) and len(others) else 0.0
+    mine, others = (np.fmax.reduce(own[whose], initial=_UNKNOWN) for whose in (theirs, ~theirs))
+    return min(0.0, float(mine - others)) if min(mine, others) > _UNKNOWN else 0.0
 
 
 def _meant(channels: Channels, rows: Rows) -> dict[str, Floats]:
@@ -492,10 +493,6 @@ def _known(scores: Floats) -> Floats:
     return known
 
 
-def _highest(scores: Floats) -> float:
-    return float(np.fmax.reduce(scores, initial=-1.0))
-
-
 def _joined(channels: Channels, rows: Rows, by_place: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """[rows] Values at the given rows, without concatenating the partitions."""
     if len(by_place) == 1:
@@ -526,9 +523,9 @@ def damping(kind: str, right: Floats, first: NDArray[np.bool_]) -> float:
 def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int) -> Floats:
     """[rows] The weights are in the order of the names, followed by the constant."""
     table = np.empty((len(names), rows), np.float32)
-    for into, name in zip(table, names, strict=True):
-        into[:] = known[name]
+    for number, name in enumerate(names):
+        table[number] = known[name]
     # without BLAS, whose last bits depend on the number of hits
-    total = (weights[:-1, None] * table).sum(axis=0) + weights[-1]
-    likely: Floats = 1 / (1 + np.exp(-np.clip(total, -30, 30)))
+    total = np.add.reduce(weights[:-1, None] * table) + weights[-1]
+    likely: Floats = 1 / (1 + np.exp(-np.minimum(np.maximum(total, -30), 30)))
     return likely

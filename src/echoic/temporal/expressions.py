@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -57,6 +57,8 @@ _LISTED = re.compile(
     r"(?: ?,| ?-|,? (?:and|or|to|until|till|through)) ?(?:(?:in|on) )?(?:the )?", re.IGNORECASE
 )
 _MOMENT = timedelta(microseconds=1)
+_NEEDED = [(piece, rule) for rule in RULES for piece in rule.needs]
+"""Each rule with the pieces of text of which it needs one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,10 @@ def may_hold_time(text: str) -> bool:
     return any(rule.pattern.search(text) for rule in _likely(text)) or bool(find_dates(text))
 
 
-def _likely(text: str) -> Iterator[TimeRule]:
-    """The rules worth trying: to try all takes three times as long."""
+def _likely(text: str) -> Iterable[TimeRule]:
+    """The rules worth trying, in order: to try all takes three times as long."""
     folded = text.casefold()
-    return (rule for rule in RULES if any(piece in folded for piece in rule.needs))
+    return dict.fromkeys(rule for piece, rule in _NEEDED if piece in folded)
 
 
 def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:

@@ -156,8 +156,12 @@ def fold(text: str) -> str:
 
 def cut(text: str) -> list[str]:
     """The folded words of `text` in order, stop words included."""
+    folded = fold(text)
+    words: list[str] = _WORD.findall(folded)
+    if _UNSPACED.search(folded) is None:
+        return words
     found: list[str] = []
-    for word in _WORD.findall(fold(text)):
+    for word in words:
         run = _UNSPACED.search(word)
         if run is None:
             found.append(word)
