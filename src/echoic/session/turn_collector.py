@@ -192,6 +192,8 @@ class TurnCollector:
         self._cycling = asyncio.Lock()
         self._untold: list[tuple[Turn, _Ripe]] = []
         """Stored turns that listeners have not been told of yet."""
+        self._unlearned = False
+        """Whether the caller said something that is stored and was not learned from yet."""
         self._unseen: dict[tuple[str, int], float] = {}
         """By provider session and place, since when a part is recorded without its events."""
 
@@ -298,11 +300,12 @@ class TurnCollector:
         told, self._untold = self._untold, []
         for turn, each in told:
             self._kept(turn, each)
+        self._unlearned = self._unlearned or any(turn.speaker == "user" for turn, _ in told)
         if self._is_lost():
             return
         self._drop_providers()
-        if told and live.recorder.words and live.settings.memory:
-            await self._learn([turn for turn, _ in told])
+        if self._unlearned and live.recorder.words and live.settings.memory:
+            await self._learn()
 
     def _is_anothers(self) -> bool:
         """Whether the host now serves somebody else."""
@@ -407,10 +410,8 @@ class TurnCollector:
             id=turn.id,
         )
 
-    async def _learn(self, new: Sequence[Turn]) -> None:
+    async def _learn(self) -> None:
         """Apply the rules to what the caller said, and tell the model before its next response."""
-        if not any(turn.speaker == "user" for turn in new):
-            return
         live = self._live
         recorder = live.recorder
         if recorder.opened is None:
@@ -424,6 +425,7 @@ class TurnCollector:
             _affirmed(last),
             threshold=live.settings.doubt_below,
         )
+        self._unlearned = False  # a call that ended before learns from it as it ends
         if learned.kept or learned.retracted or doubted:
             live.hooks.tell(
                 live.provider.setup.context,
