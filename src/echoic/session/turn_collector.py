@@ -154,6 +154,8 @@ _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
 _RETRY_S: Final = 0.5
 _LOOK_S: Final = 0.02
+_TOGETHER_S: Final = 0.05
+"""How long what happens together, such as the last events of a reply, is collected to be stored at once."""
 _TURNS: Final = 200
 _UNSEEN_S: Final = 10.0
 
@@ -242,6 +244,7 @@ class TurnCollector:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
                     await live.dirty.wait()
+                    await asyncio.sleep(_TOGETHER_S)
             # also where there is always something to store, or storing fails
             self._look_at_the_clock()
             try:
