@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import string
 from pathlib import Path
 
 import numpy as np
@@ -244,7 +245,8 @@ def test_weights_that_are_no_safetensors_are_refused(published: Path, tmp_path: 
 
 def test_tokens_are_counted_to_the_end_of_any_text(encoder: Encoder, published: Path) -> None:
     whole = published_tokenizer(published)
-    for text in (*TEXTS, "My sister Ana moved to Porto in March. " * 300):
+    mixed = " ".join([string.printable, *TEXTS, string.punctuation.join(TEXTS), "x" * 101])
+    for text in (*TEXTS, mixed, "My sister Ana moved to Porto in March. " * 300):
         assert encoder.count(text) == len(whole.encode(text, add_special_tokens=False).ids)
 
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 
+from echoic.memory.conversation import OpenConversation
 from echoic.memory.extraction.turns import affirms
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.provider_connections import confidence_of
@@ -47,6 +50,26 @@ async def test_a_name_heard_with_doubt_is_known_and_marked_so_in_the_block(memor
     assert turns[0].confidence == pytest.approx(0.4, abs=0.01)
     assert turns[1].confidence is None
     assert "unconfirmed" in str(server.sessions[0].record.received())
+
+
+async def test_a_call_that_ends_while_it_learns_from_a_turn_learns_it_still(
+    memory, serve, phone, monkeypatch
+):
+    learn, begun = OpenConversation.learn, asyncio.Event()
+
+    async def hangs_at_first(conversation):
+        if not begun.is_set():
+            begun.set()
+            await asyncio.sleep(60)
+        return await learn(conversation)
+
+    monkeypatch.setattr(OpenConversation, "learn", hangs_at_first)
+    script = Script(UserSays("my name is Siobhan", after_ms=300, confidence=0.4), open_ended=True)
+    async with serve("openai", script) as (_, model):
+        session = VoiceSession(memory, user="ana", agents=[ROBIN], model=model)
+        async with session, phone(session), asyncio.timeout(20):
+            await begun.wait()
+    assert not (await the_name(memory)).confirmed
 
 
 async def test_a_name_heard_clearly_is_confirmed(memory, serve, phone, eventually):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart, ToolCallPart, ToolReturnPart
 
-from echoic.session.history import read, recent, tokens_of, written
+from echoic.session.history import as_heard, masked_messages, read, recent, tokens_of, written
 from echoic.session.recorder import CallRecorder
 from echoic.types import Turn
 
@@ -83,3 +83,12 @@ async def test_answers_that_nobody_heard_take_no_turns_out_of_the_summary(memory
     assert "answer 3" in summary
     assert "answer 1" not in summary
     assert "question 4" not in summary, "it is in the messages"
+
+
+def test_messages_that_nothing_is_taken_from_are_not_copied():
+    """A checkpoint looks at all of them, several times a turn."""
+    kept = masked_messages(as_heard(MESSAGES, (), so_far=True), str)
+    assert all(one is other for one, other in zip(kept, MESSAGES, strict=True))
+    question, *others = masked_messages(MESSAGES, lambda said: said.replace("question 0", "…"))
+    assert question.parts[0].transcript == "…"
+    assert others == MESSAGES[1:]

@@ -75,6 +75,25 @@ async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_the
     assert kept(collector) == [("shown", WHOLE)]
 
 
+async def test_what_happens_together_is_stored_at_once(collector, monkeypatch):
+    """The end of a reply is several events, and each is a reason to store."""
+    live, cycles = collector._live, []
+
+    async def cycle(*, checkpoint):
+        cycles.append(checkpoint)
+
+    monkeypatch.setattr(collector, "_cycle", cycle)
+    live.dirty = asyncio.Event()
+    live.settings = SimpleNamespace(checkpoint_every_s=60, idle_timeout_s=None, max_duration_s=None)
+    collector.start()
+    for _ in range(3):
+        live.dirty.set()
+        await asyncio.sleep(0.001)
+    await collector.caught_up(5)
+    await collector._stop()
+    assert cycles == [True]
+
+
 async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(collector, provider, monkeypatch):
     monkeypatch.setattr("echoic.session.turn_collector._UNSEEN_S", 0)
     assert kept(collector) == [("leg-0", WHOLE)]

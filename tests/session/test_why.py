@@ -117,3 +117,17 @@ def test_a_call_that_another_process_began_goes_on_counting_from_its_beginning()
     call = CallRecord(id="w", conversation="w", provider="", model="", started_at=began, agents=["robin"])
     log = CallLog(call, first=3)
     assert log.stamp("transcript", log.begin("robin")) >= 60_000
+
+
+def test_a_stage_that_was_reached_before_is_not_written_again():
+    """Every frame that is played reaches one."""
+    call = CallRecord(
+        id="w", conversation="w", provider="", model="", started_at=datetime.now(UTC), agents=["robin"]
+    )
+    log = CallLog(call)
+    reached = log.stamp("first_played", log.begin("robin"))
+    with log.news() as news:
+        assert news
+    assert log.stamp("first_played") == reached
+    with log.news() as news:
+        assert not news

@@ -160,12 +160,13 @@ class CallLog:
     def stamp(self, stage: Stage, exchange: Exchange | None = None, *, at: datetime | None = None) -> float:
         """Record that a stage was reached, now or `at`. Only the first time counts."""
         exchange = exchange or self.current
-        self.touched(exchange)
-        return exchange.stages.setdefault(stage, self.now_ms if at is None else self.ms_at(at))
+        if stage not in exchange.stages:  # otherwise every frame that is played would have it written again
+            self.touched(exchange).stages[stage] = self.now_ms if at is None else self.ms_at(at)
+        return exchange.stages[stage]
 
     def recalled(self, exchange: Exchange, trace: RecallTrace) -> None:
         """Record what was recalled for the caller's turn, and when."""
-        exchange.recall = replace(trace, turn_id=exchange.user_turn)
+        self.touched(exchange).recall = replace(trace, turn_id=exchange.user_turn)
         self.stamp("recall_began", exchange, at=trace.at - timedelta(milliseconds=trace.delay_ms))
         self.stamp("recalled", exchange, at=trace.at)
 

@@ -235,7 +235,7 @@ class EventHandler:
         elif delta.transcript:
             exchange = self._of_turn.get(provider.said[index].turn_id)
             if exchange is not None and "transcript" not in exchange.stages:
-                exchange.partials += 1
+                log_.touched(exchange).partials += 1
                 log_.stamp("first_partial", exchange)
                 if self._live.settings.recalls:
                     self._live.recall.partial(self._live.masked(delta.transcript))
@@ -295,7 +295,7 @@ class EventHandler:
         live = self._live
         live.log.stamp("recall_began", exchange)
         recalled = await live.recall.final(text)
-        exchange.recall = recalled
+        live.log.touched(exchange).recall = recalled
         live.log.stamp("recalled", exchange)
         live.hooks.tell(
             provider.setup.context,

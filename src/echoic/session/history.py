@@ -192,17 +192,20 @@ def masked_messages(messages: Sequence[ModelMessage], masked: Callable[[str], st
 
     def of(part: Any) -> Any:
         if isinstance(part, SpeechPart) and part.speaker == "user" and part.transcript:
-            return replace(part, transcript=masked(part.transcript))
+            text = masked(part.transcript)
+            return part if text == part.transcript else replace(part, transcript=text)
         if isinstance(part, UserPromptPart) and isinstance(part.content, str):
-            return replace(part, content=masked(part.content))
+            content = masked(part.content)
+            return part if content == part.content else replace(part, content=content)
         return part
 
-    return [
-        replace(message, parts=[of(part) for part in message.parts])
-        if isinstance(message, ModelRequest)
-        else message
-        for message in messages
-    ]
+    def all_of(message: ModelMessage) -> ModelMessage:
+        if not isinstance(message, ModelRequest):
+            return message
+        parts = [of(part) for part in message.parts]
+        return message if parts == list(message.parts) else replace(message, parts=parts)
+
+    return [all_of(message) for message in messages]
 
 
 def utterance_of(part: SpeechPart, waiting: list[Utterance]) -> Utterance | None:
@@ -320,24 +323,25 @@ def _result(tool: PendingTool, results: Mapping[str, Any]) -> ToolReturnPart:
 
 def _heard(message: ModelResponse, waiting: list[Utterance], *, so_far: bool) -> ModelResponse:
     parts: list[Any] = []
-    state = message.state
+    cut = False
     for part in message.parts:
         if isinstance(part, SpeechPart):
             said = utterance_of(part, waiting)
             if said is not None and (said.cut or (so_far and not said.settled)):
                 heard = said.divided().heard
                 parts += [replace(part, transcript=heard)] if heard else []
-                state = "interrupted"
+                cut = True
                 continue
         parts.append(part)
-    return replace(message, parts=parts, state=state)
+    return replace(message, parts=parts, state="interrupted") if cut else message
 
 
 def _silent(message: ModelMessage) -> ModelMessage:
     parts: Any = [
-        replace(part, audio=None) if isinstance(part, SpeechPart) else part for part in message.parts
+        replace(part, audio=None) if isinstance(part, SpeechPart) and part.audio is not None else part
+        for part in message.parts
     ]
-    return replace(message, parts=parts)
+    return message if parts == list(message.parts) else replace(message, parts=parts)
 
 
 SUMMARY_TOKENS: Final = 400

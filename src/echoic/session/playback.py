@@ -58,6 +58,8 @@ class Utterance:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     fed_bytes: int = 0
     """Bytes of its audio sent to the caller."""
+    handed_bytes: int = 0
+    """How many of them were handed out."""
     played_bytes: int = 0
     cut: bool = False
     """Whether the rest of it will never be played."""
@@ -234,7 +236,7 @@ class Playback:
         cut = list(dict.fromkeys(left))
         if not cut:
             return cut  # cut already; the device has yet to be told and to report how much it played
-        self._cut = [(of, self._handed_of(of)) for of in cut]
+        self._cut = [(of, of.handed_bytes) for of in cut]
         for utterance in cut:
             utterance.cut = True
         self._base_report += self._position - self._base if self._reports else 0
@@ -263,14 +265,10 @@ class Playback:
         frame, rest = pcm[:size], pcm[size:]
         if rest:
             self._waiting.appendleft((utterance, rest))
-        offset = self._handed_of(utterance) - len(frame)
-        self._spans.append(_Span(self._handed, self._handed + len(frame), utterance, offset))
-        self._handed += len(frame)
+        end = self._handed + len(frame)
+        self._spans.append(_Span(self._handed, end, utterance, utterance.handed_bytes))
+        self._handed, utterance.handed_bytes = end, utterance.handed_bytes + len(frame)
         return frame
-
-    def _handed_of(self, utterance: Utterance) -> int:
-        """How much of an utterance was handed out."""
-        return utterance.fed_bytes - sum(len(pcm) for of, pcm in self._waiting if of is utterance)
 
     def _advance(self, position: int) -> None:
         if position <= self._position:

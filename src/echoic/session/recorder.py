@@ -123,7 +123,9 @@ class CallRecorder:
         """Summary of the messages before those in a checkpoint."""
         self._checkpoints, self._sessions = checkpoints, sessions
         self.sessions = self._new_sessions()
-        self._every_s, self._saved, self._sign_due_s = every_s, "", 0.0
+        self._every_s, self._sign_due_s = every_s, 0.0
+        self._saved: Checkpoint | None = None
+        """The last checkpoint that was written."""
         self._durable = self._before = 0
         """How many of `turns` are stored, and how many turns an earlier process stored before them."""
         self._from: int | None = None
@@ -232,7 +234,7 @@ class CallRecorder:
             # the conversation first, so that a worker distilling it writes nothing more
             await self.memory.forget(conversation=self._conversation)
             await self.memory.forget(learned_from=said)
-            self._durable, self._before, self._cuts, self.opened, self._saved = 0, 0, {}, None, ""
+            self._durable, self._before, self._cuts, self.opened, self._saved = 0, 0, {}, None, None
             self.call_summary, self.sessions = self._new_summary(), self._new_sessions()
             self._from = None
 
@@ -382,11 +384,12 @@ class CallRecorder:
 
     async def _write(self, checkpoint: Checkpoint | None = None) -> None:
         """Write a checkpoint, if it differs from the last one, and what is new in the record, at once."""
-        store, scope = self.memory.backing_store, self.memory.scope
-        fingerprint = str(checkpoint and replace(checkpoint, saved_at=datetime.min.replace(tzinfo=UTC)))
-        # whoever finds it must be able to tell a quiet call from one whose process died
-        if checkpoint is not None and fingerprint == self._saved and time.monotonic() < self._sign_due_s:
-            checkpoint = None
+        store, scope, saved = self.memory.backing_store, self.memory.scope, self._saved
+        if checkpoint is not None and saved is not None:
+            same = checkpoint == replace(saved, saved_at=checkpoint.saved_at)
+            # whoever finds it must be able to tell a quiet call from one whose process died
+            if same and time.monotonic() < self._sign_due_s:
+                checkpoint = None
         try:
             with self.log.news() as news:
                 if checkpoint is not None and isinstance(self.sessions, RecordSessionStore):
@@ -401,7 +404,7 @@ class CallRecorder:
         if checkpoint is not None:
             # with unstored words it counts as dead a few checkpoints later, however quiet it is
             every_s = min(self._every_s, SIGN_EVERY_S) if checkpoint.unkept else SIGN_EVERY_S
-            self._saved, self._sign_due_s = fingerprint, time.monotonic() + every_s
+            self._saved, self._sign_due_s = checkpoint, time.monotonic() + every_s
 
     async def _refused(self, checkpoint: Checkpoint | None) -> None:
         """Find out why the store refused a write, and store nothing more unless the checkpoint was erased."""
@@ -421,7 +424,7 @@ class CallRecorder:
         """Let the next checkpoint hold only what is not stored yet: what was said before was erased or may
         quote what was.
         """
-        self._from, self._saved = self._durable, ""
+        self._from, self._saved = self._durable, None
         self.log.drop_given()
         heard = sum(bool(turn.heard_text.strip()) for turn in self.turns[: self._from])
         await self.call_summary.begin_again(self._before + heard)

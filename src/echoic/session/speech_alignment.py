@@ -346,12 +346,18 @@ def _drawn(expected: Sequence[float], boxes: dict[int, tuple[float, float]]) -> 
     if not boxes:
         return starts
     lengths = [max(after - before, 1.0) for before, after in itertools.pairwise(expected)]
+    anywhere = (-math.inf, math.inf)
+    steps = [
+        (at, before, 1 / before, after, 1 / after, 1 / before + 1 / after, *boxes.get(at, anywhere))
+        for at, (before, after) in enumerate(itertools.pairwise(lengths), 1)
+    ]
     for _ in range(_SWEEPS):
-        for at in range(1, len(starts) - 1):
-            left, right = 1 / lengths[at - 1], 1 / lengths[at]
-            mean = (starts[at - 1] + lengths[at - 1]) * left + (starts[at + 1] - lengths[at]) * right
-            low, high = boxes.get(at, (-math.inf, math.inf))
-            starts[at] = min(max(mean / (left + right), low), high)
+        last = list(starts)
+        for at, before, left, after, right, both, low, high in steps:
+            mean = ((starts[at - 1] + before) * left + (starts[at + 1] - after) * right) / both
+            starts[at] = low if mean < low else min(mean, high)
+        if starts == last:
+            break
     return list(itertools.accumulate(starts, max))
 
 

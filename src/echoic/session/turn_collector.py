@@ -154,6 +154,8 @@ _FINISH_S: Final = 10.0
 """How long ending a call waits for the store to take what was said."""
 _RETRY_S: Final = 0.5
 _LOOK_S: Final = 0.02
+_TOGETHER_S: Final = 0.05
+"""How long what happens together, such as the last events of a reply, is collected to be stored at once."""
 _TURNS: Final = 200
 _UNSEEN_S: Final = 10.0
 
@@ -192,6 +194,8 @@ class TurnCollector:
         self._cycling = asyncio.Lock()
         self._untold: list[tuple[Turn, _Ripe]] = []
         """Stored turns that listeners have not been told of yet."""
+        self._unlearned = False
+        """Whether the caller said something that is stored and was not learned from yet."""
         self._unseen: dict[tuple[str, int], float] = {}
         """By provider session and place, since when a part is recorded without its events."""
 
@@ -240,6 +244,7 @@ class TurnCollector:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):
                     await live.dirty.wait()
+                    await asyncio.sleep(_TOGETHER_S)
             # also where there is always something to store, or storing fails
             self._look_at_the_clock()
             try:
@@ -298,11 +303,12 @@ class TurnCollector:
         told, self._untold = self._untold, []
         for turn, each in told:
             self._kept(turn, each)
+        self._unlearned = self._unlearned or any(turn.speaker == "user" for turn, _ in told)
         if self._is_lost():
             return
         self._drop_providers()
-        if told and live.recorder.words and live.settings.memory:
-            await self._learn([turn for turn, _ in told])
+        if self._unlearned and live.recorder.words and live.settings.memory:
+            await self._learn()
 
     def _is_anothers(self) -> bool:
         """Whether the host now serves somebody else."""
@@ -407,10 +413,8 @@ class TurnCollector:
             id=turn.id,
         )
 
-    async def _learn(self, new: Sequence[Turn]) -> None:
+    async def _learn(self) -> None:
         """Apply the rules to what the caller said, and tell the model before its next response."""
-        if not any(turn.speaker == "user" for turn in new):
-            return
         live = self._live
         recorder = live.recorder
         if recorder.opened is None:
@@ -424,6 +428,7 @@ class TurnCollector:
             _affirmed(last),
             threshold=live.settings.doubt_below,
         )
+        self._unlearned = False  # a call that ended before learns from it as it ends
         if learned.kept or learned.retracted or doubted:
             live.hooks.tell(
                 live.provider.setup.context,

@@ -524,8 +524,10 @@ def proof_in(said: str, language: str = "en") -> Proof | None:
     A wrong number of digits proves nothing but is masked all the same: it may be a misrecognised code.
     """
     runs = [run for run in _runs(said, language) if len(run) >= _LEAST_MASKED]
+    if not runs:
+        return None
     announced = speaks_of_proof(said)
-    if not runs or not (announced or _is_bare(said, runs)):
+    if not (announced or _is_bare(said, runs)):
         return None
     masked = said
     for run in reversed(runs):
