@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import re
+import time
 
 import aiohttp
 import pytest
@@ -310,6 +311,27 @@ async def test_more_calls_than_there_are_lines_are_told_so(line):
     assert "busy" in await second.dial()
     await first.hang_up()
     assert "busy" not in await (await phone.caller("+15550100002")).dial()
+
+
+async def test_no_call_is_taken_while_those_under_way_are_served_late(line):
+    phone = await line(lambda _said, _given: "Hello.")
+    first = await phone.call()
+
+    async def overload():
+        while True:
+            time.sleep(0.3)
+            await asyncio.sleep(0)
+
+    hog = asyncio.create_task(overload())
+    while not phone.phone.busy:
+        await asyncio.sleep(0)
+    second = await phone.caller("+15550100002")
+    assert "busy" in await second.dial()
+    hog.cancel()
+    while phone.phone.busy:
+        await asyncio.sleep(0.01)
+    assert "busy" not in await (await phone.caller("+15550100003")).dial()
+    await first.hang_up()
 
 
 async def test_a_call_whose_end_fails_holds_no_line_and_says_nothing_in_the_log(line, monkeypatch, caplog):

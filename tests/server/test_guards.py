@@ -19,7 +19,8 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 
 from echoic.adapters import connections
-from echoic.server.guards import LoopLag, RequestLimit, WriteQueue
+from echoic.adapters.connections import LoopLag
+from echoic.server.guards import RequestLimit, WriteQueue
 from echoic.server.routes import v1
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -1,12 +1,14 @@
-"""How uvicorn serves public connections: with time limits, and without paths or content in logs."""
+"""How uvicorn serves public connections: with time limits, and without paths or content in logs; and how late
+the event loop is.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import logging
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -300,6 +302,45 @@ class _HealthAlone:
         ]
         await send({"type": "http.response.start", "status": 503, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+
+class LoopLag:
+    """The lag of the event loop: the smallest of its recent delays, over at least a quarter of a second.
+
+    One slow step delays one sample; overload delays all of them.
+
+    Args:
+        needed: whether to measure on without being asked.
+    """
+
+    _EVERY_S: Final = 0.05
+    _SAMPLES: Final = 5
+    _UNASKED_S: Final = 1.0
+    """How long to keep measuring after the last call of `lasting_s`."""
+
+    def __init__(self, needed: Callable[[], bool] = lambda: False) -> None:
+        self._needed = needed
+        self._delays_s: deque[float] = deque(maxlen=self._SAMPLES)
+        self._timer: asyncio.TimerHandle | None = None
+        self._until = 0.0
+
+    def lasting_s(self) -> float:
+        """The lag in seconds; 0 until enough was measured, which starts with this call."""
+        loop = asyncio.get_running_loop()
+        self._until = loop.time() + self._UNASKED_S
+        if self._timer is None:
+            self._delays_s.clear()
+            self._wait(loop)
+        return min(self._delays_s) if len(self._delays_s) == self._SAMPLES else 0.0
+
+    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(self._EVERY_S, self._sample, loop, loop.time() + self._EVERY_S)
+
+    def _sample(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._timer = None
+        self._delays_s.append(loop.time() - due)
+        if loop.time() < self._until or self._needed():
+            self._wait(loop)
 
 
 def _openable(wanted: int) -> int:

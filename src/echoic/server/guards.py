@@ -24,7 +24,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from echoic.adapters.connections import HEALTH_PATHS, address_of
+from echoic.adapters.connections import HEALTH_PATHS, LoopLag, address_of
 from echoic.errors import InvalidInput, brief
 from echoic.server.problems import Problem, answer, overloaded, refused, too_many_at_once
 
@@ -193,41 +193,6 @@ def _place(error: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else "an unknown place"
-
-
-class LoopLag:
-    """The lag of the event loop: the smallest of its recent delays, over at least a quarter of a second.
-
-    One slow step delays one sample; overload delays all of them.
-    """
-
-    _EVERY_S: Final = 0.05
-    _SAMPLES: Final = 5
-    _UNASKED_S: Final = 1.0
-    """How long to keep measuring after the last call of `lasting_s`."""
-
-    def __init__(self) -> None:
-        self._delays_s: deque[float] = deque(maxlen=self._SAMPLES)
-        self._timer: asyncio.TimerHandle | None = None
-        self._until = 0.0
-
-    def lasting_s(self) -> float:
-        """The lag in seconds; 0 until enough was measured, which starts with this call."""
-        loop = asyncio.get_running_loop()
-        self._until = loop.time() + self._UNASKED_S
-        if self._timer is None:
-            self._delays_s.clear()
-            self._wait(loop)
-        return min(self._delays_s) if len(self._delays_s) == self._SAMPLES else 0.0
-
-    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = loop.call_later(self._EVERY_S, self._sample, loop, loop.time() + self._EVERY_S)
-
-    def _sample(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self._timer = None
-        self._delays_s.append(loop.time() - due)
-        if loop.time() < self._until:
-            self._wait(loop)
 
 
 _BUSY: Final = refused(overloaded())

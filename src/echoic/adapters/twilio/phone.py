@@ -23,6 +23,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 from pydantic_ai.settings import ModelSettings
 
+from echoic.adapters.connections import LoopLag
 from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.adapters.twilio.callers import AGENT, RECORD, Caller, Callers
 from echoic.adapters.twilio.phone_tools import AnotherCaller, PhoneMemory
@@ -50,6 +51,8 @@ _RECALL_SHARE: Final = 0.5
 """The share of a tool's time limit that the recall for a turn may take."""
 _VOICE: Final = SessionSettings(frame_ms=100, idle_timeout_s=None, max_duration_s=None)
 """Settings of a voice session: playback is known to 100 ms, and the phone itself ends idle calls."""
+_LATE_S: Final = 0.1
+"""Lag of the event loop above which no further call is taken: those under way are answered late already."""
 _SAY: Final = "Say this to the caller now, in these words, and nothing else: {words}"
 _TAKE_OVER: Final = "The call was handed over to you. Go on with it, and say who you are."
 _KEEP_S: Final = 2.0
@@ -432,6 +435,7 @@ class Phone:
         self._ended = ended
         self._calls: dict[str, PhoneCall] = {}
         self._over: OrderedDict[str, PhoneCall] = OrderedDict()
+        self._lag = LoopLag(lambda: bool(self._calls))
         self._sockets: dict[str, tuple[str, float]] = {}
         self._idle: asyncio.Task[None] | None = None
         self._later: set[asyncio.Task[None]] = set()
@@ -448,8 +452,10 @@ class Phone:
 
     @property
     def busy(self) -> bool:
-        """Whether the limit of calls is reached."""
-        return len(self._calls) >= self.settings.max_calls
+        """Whether the limit of calls is reached, or those under way take all the time there is."""
+        if len(self._calls) >= self.settings.max_calls:
+            return True
+        return bool(self._calls) and self._lag.lasting_s() > _LATE_S
 
     def memory_of(self, user: str) -> UserMemory:
         """The memory of one of the callers."""
@@ -464,6 +470,7 @@ class Phone:
         known = self._calls.get(sid) or self._over.get(sid)
         if known is None:
             known = self._calls[sid] = PhoneCall(self, sid, number, attestation)
+            self._lag.lasting_s()  # is measured from now on
             if self._idle is None or self._idle.done():
                 self._idle = asyncio.ensure_future(self._end_idle())
         known.touched = time.monotonic()

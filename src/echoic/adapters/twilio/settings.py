@@ -219,7 +219,8 @@ class PhoneSettings:
     timeout_s: float = 3.0
     """Time limit of each memory tool."""
     max_calls: int = 200
-    """Limit of simultaneous calls; further callers are told that all lines are busy."""
+    """Limit of simultaneous calls; further callers are told that all lines are busy, as they are while the
+    process is overloaded."""
     pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
