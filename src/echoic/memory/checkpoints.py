@@ -184,8 +184,12 @@ class AbandonedCalls(Sweeper):
             return 0
         closed = 0
         for scope in await self._parts.store.scopes(deployment):
-            for record in await scan_all(self._parts.store, scope, CHECKPOINT):
-                closed += await self._closed(scope, record)
+            try:
+                for record in await scan_all(self._parts.store, scope, CHECKPOINT):
+                    closed += await self._closed(scope, record)
+            except EchoicError as error:  # a user who cannot be read keeps no other's calls open
+                log.warning("calls of a user that broke off are looked for later: %s", type(error).__name__)
+                await self._parts.store.scopes(deployment)  # raises if it is the store that is away
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:
