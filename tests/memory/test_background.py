@@ -372,10 +372,12 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
             await bob.remember("plays the violin")
             assert await memory.settle(5) is False
             assert memory.embedding_failure is None, "texts are embedded"
+            assert memory.learning_failures() == {"StoreCorrupt": 1}
             assert "vector" in (await bob.query("violin"))[0].ranks
             assert (await bob.get("user_name")).text == "Bob"
             assert len(heard) < 20, "it was tried again without a pause"
         assert await memory.settle(20)
+        assert memory.learning_failures() == {}
         assert (await ana.get("user_name")).text == "Ana"
 
 

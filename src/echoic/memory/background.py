@@ -457,6 +457,9 @@ class Background:
         """Why learning or embedding fails, such as "StoreUnavailable"; None while both work."""
         self.embedding_failure: str | None = None
         """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
+        self.unread: dict[tuple[Scope, str], str] = {}
+        """Conversations that could not be read, and why, until they are. What a model fails on is in the
+        store."""
 
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
@@ -464,7 +467,7 @@ class Background:
             # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._hurry, self._settling, self._closed = asyncio.Event(), set(), asyncio.Event()
-            self._aside, self._retry = {}, None
+            self._aside, self._retry, self.unread = {}, None, {}
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
@@ -608,10 +611,13 @@ class Background:
                 await self._distiller.apply_rules(scope, conversation)
             except QuotaExceeded as error:  # until there is room, only its next turn has it read again
                 log.warning("%s: nothing more is learned from a conversation", type(error).__name__)
+                self.unread.pop((scope, conversation), None)
                 continue
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
+                self.unread[scope, conversation] = type(error).__name__
                 continue
+            self.unread.pop((scope, conversation), None)
             if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
         for name, urgent in again.items():  # without waking the task: it is retried after the pause
@@ -630,8 +636,11 @@ class Background:
             except Exception as error:  # noqa: BLE001 - the outermost frame: one conversation ends no other's run
                 log.warning("%s: distilling is tried again later", type(error).__name__)
                 later[conversation] = LAST_RETRY_S
+                self.unread[scope, conversation] = type(error).__name__
+                continue
             else:
                 later |= {} if run.again_s is None else {conversation: run.again_s}
+            self.unread.pop((scope, conversation), None)
         self.poke()  # vectors for the new memories
         return later
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
@@ -236,6 +236,7 @@ class Health:
     store: Literal["ok", "unavailable"]
     embedder: str
     embedding_failure: str | None
+    learning_failures: Mapping[str, int]
     audit: bool
     waiting: int
     failing: int
@@ -293,6 +294,7 @@ class HealthWatch:
             store=store,
             embedder=self._memory.embedder.spec.model,
             embedding_failure=self._memory.embedding_failure,
+            learning_failures=self._memory.learning_failures(deployment),
             audit=self._memory.audit is not None,
             waiting=waiting,
             failing=failing,
@@ -348,25 +350,18 @@ def _this_minute() -> int:
     return int(time.time() // 60)
 
 
-def _with_alarms(now: Health, *, semantic: bool) -> Health:
-    lately = now.minutes[-_LATELY:]
-    recalls = sum(minute.recalls for minute in lately)
-    incomplete = sum(minute.incomplete for minute in lately)
-    slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
-    enough = recalls >= _ENOUGH
-    few_ready = now.turns.count >= _ENOUGH and now.turns.ready < _READY * now.turns.count
-    wrong: list[tuple[bool, Literal["critical", "warning", "note"], str, str]] = [
+_Condition = tuple[bool, Literal["critical", "warning", "note"], str, str]
+"""Whether an alarm holds, and the alarm."""
+
+
+def _of_learning(now: Health) -> list[_Condition]:
+    unread, why = sum(now.learning_failures.values()), ", ".join(sorted(now.learning_failures))
+    return [
         (
-            now.store != "ok",
-            "critical",
-            "The store cannot be read or written",
-            "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
-        ),
-        (
-            now.embedding_failure is not None,
-            "critical",
-            f"Embedding fails ({now.embedding_failure}): recall uses words only",
-            "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
+            bool(now.learning_failures),
+            "warning",
+            f"{unread} conversations cannot be learned from for now ({why})",
+            "Nothing, if this passes: they are tried again. Otherwise run `echoic doctor`.",
         ),
         (
             now.parked > 0,
@@ -380,6 +375,30 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             f"The model failed on {now.failing} conversations; they are retried",
             "Nothing, if this passes. Otherwise check the model's status and quota.",
         ),
+    ]
+
+
+def _with_alarms(now: Health, *, semantic: bool) -> Health:
+    lately = now.minutes[-_LATELY:]
+    recalls = sum(minute.recalls for minute in lately)
+    incomplete = sum(minute.incomplete for minute in lately)
+    slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
+    enough = recalls >= _ENOUGH
+    few_ready = now.turns.count >= _ENOUGH and now.turns.ready < _READY * now.turns.count
+    wrong: list[_Condition] = [
+        (
+            now.store != "ok",
+            "critical",
+            "The store cannot be read or written",
+            "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
+        ),
+        (
+            now.embedding_failure is not None,
+            "critical",
+            f"Embedding fails ({now.embedding_failure}): recall uses words only",
+            "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
+        ),
+        *_of_learning(now),
         (
             enough and incomplete > _INCOMPLETE * recalls,
             "warning",

@@ -146,6 +146,11 @@ class HealthView(ResponseModel):
     store: Literal["ok", "unavailable"]
     embedder: str
     embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
+    learning_failures: dict[str, int] = Field(
+        description="Conversations that cannot be learned from for now, by the kind of error; without those "
+        "that a model fails on.",
+        examples=[{"StoreCorrupt": 1}],
+    )
     waiting: int = Field(description="Conversations that are still to be read.")
     failing: int = Field(description="Conversations that wait for a retry of the model.")
     parked: int = Field(description="Conversations that were given up.")
