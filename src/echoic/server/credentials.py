@@ -309,7 +309,10 @@ class PageCookies:
         try:
             principal = self._tokens.verify(value)
         except TokenRefused:
-            pass
+            # an old one of ours, which whoever checks it refuses; not a key or another issuer's token, which
+            # count for whoever put them there
+            if not _is_signed_here(value):
+                return None
         else:
             if self._name_of(principal) != name:
                 return None
@@ -392,6 +395,14 @@ class PageOrBearer(HTTPBearer):
                 "this browser sent no cookie for this caller: it is gone, or cookies are blocked"
             )
         return kept
+
+
+def _is_signed_here(value: str) -> bool:
+    """Whether `value` is a token with the algorithm of this server; its signature is not checked."""
+    try:
+        return value.isascii() and jwt.get_unverified_header(value).get("alg") == ALGORITHM
+    except jwt.InvalidTokenError:
+        return False
 
 
 def _ours(connection: HTTPConnection) -> list[tuple[str, str]]:
