@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 import jwt
 import pytest
@@ -78,6 +79,21 @@ async def test_its_token_opens_the_memory_of_its_subject_alone_at_the_level_of_a
             assert (await server.memory.user(f"of {name}").get("illness")).text == "diabetes, type 1"
         given = await server.identity()
         assert await status(server, given.token) == 200, "identities go on beside accounts"
+
+
+async def test_what_is_noted_of_a_renewed_identity_is_removed_beside_accounts_too(start, login):
+    """Whoever renews identities without end would fill the store."""
+    async with start(url="memory://", accounts=login.issuer, token_lifetime_s=3600) as server:
+        given = await server.identity()
+        renewed = await server.client.post("/api/identity", headers=given.headers)
+        latest = renewed.json()["userCookie"]
+        assert await status(server, latest) == 200
+        soon = datetime.now(UTC) + timedelta(hours=2)
+        for ends in ("with its renewal", "revoked"):
+            (noted,) = await revoked(server)
+            assert datetime.fromisoformat(noted.data["until"]) < soon, ends
+            await server.client.post("/api/identity/revoke", headers=bearer(latest))
+        assert await status(server, latest) == 401
 
 
 async def test_its_token_is_refused_in_the_cookie_of_a_page(start, login):

@@ -104,11 +104,12 @@ class IdentityTokens:
             principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
         )
 
-    def last_expiry(self) -> datetime:
-        """When every currently valid token will have expired; unlimited if other issuers' tokens are
-        accepted.
+    def last_expiry(self, *, issued: bool) -> datetime:
+        """When every currently valid token will have expired. Those `issued` by others, if they are accepted,
+        last as long as these say.
         """
-        if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
+        others = self._settings.accounts is not None or self._settings.mcp_authorization is not None
+        if issued and others:
             return datetime.max.replace(tzinfo=UTC)
         return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
 
