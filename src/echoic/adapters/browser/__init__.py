@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from pydantic_ai.exceptions import ModelHTTPError
@@ -23,8 +23,9 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.socket import FAILED, SUBPROTOCOL, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
-from echoic.memory.assurance import Level
+from echoic.memory.assurance import SENSITIVITIES, Level, Sensitivity, Visibility
 from echoic.memory.checkpoints import Checkpoint
+from echoic.memory.records import TURN, scan_all
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -156,7 +157,8 @@ class Switchboard:
             proof: a value that must be presented with the ticket.
 
         Raises:
-            NoSuchCall: no such agent, or no call of this caller to resume.
+            NoSuchCall: no such agent, or no call of this caller to resume; so is one in which a caller was
+                told more than `level` is.
             NotAllowed: the limit of calls is reached.
             NotOpen: the server is shutting down.
             StoreUnavailable: the store could not be read.
@@ -168,7 +170,7 @@ class Switchboard:
         scope = self._service.user(user, deployment).scope
         if resume:
             name = checked_name(resume, "resume")
-            call = await self._resumed(scope, name, address, keeps_media=keeps_media)
+            call = await self._resumed(scope, name, address, level, keeps_media=keeps_media)
         else:
             name = uuid4().hex
             call = self._placed(scope, name, name, address, agent=agent)
@@ -186,8 +188,12 @@ class Switchboard:
         found.call.awaited = False
         return found.call
 
-    async def offer(self, user: str, deployment: str, session: str, sdp: str) -> str:
+    async def offer(
+        self, user: str, deployment: str, session: str, sdp: str, *, level: Level = "device"
+    ) -> str:
         """Answer a page's WebRTC offer: its media go to the provider, controlled by the session.
+
+        `level` is how certain the identity of who sent it is.
 
         Raises:
             NoSuchCall: this caller has no such call that takes offers.
@@ -198,6 +204,7 @@ class Switchboard:
         call = self._calls.get((scope, session))
         if call is None or call.over or self.transport != "webrtc":
             raise NoSuchCall("call")
+        self._joined(call, level)
         answer = opened = ""
 
         async def dialled() -> str:
@@ -224,26 +231,43 @@ class Switchboard:
 
     # -- inside
 
-    async def _resumed(self, scope: Scope, name: str, address: str, *, keeps_media: bool) -> BrowserCall:
+    def _visible(self, level: Level) -> Visibility:
+        return Visibility(cast("Sensitivity", self._service.assurance[level]))
+
+    def _joined(self, call: BrowserCall, level: Level) -> BrowserCall:
+        """`call`, if callers of `level` are told at least as much as whoever it was opened for."""
+        ours, theirs = self._visible(level).most, self._visible(call.level).most
+        if SENSITIVITIES.index(ours) < SENSITIVITIES.index(theirs):
+            raise NoSuchCall("call")
+        return call
+
+    async def _resumed(
+        self, scope: Scope, name: str, address: str, level: Level, *, keeps_media: bool
+    ) -> BrowserCall:
         known = self._calls.get((scope, name))
         if known is not None and not known.over:
-            known.expect_caller()
+            self._joined(known, level).expect_caller()
             return known
-        checkpoint = await self._checkpoint(scope, name)
+        checkpoint = await self._checkpoint(scope, name, level)
         if (again := self._calls.get((scope, name))) is not None:  # resumed meanwhile
-            return again
+            return self._joined(again, level)
         call = self._placed(scope, name, checkpoint.conversation, address, agent=checkpoint.agent)
         call.resumed = True
         call.keeps_media = self.transport == "webrtc" and keeps_media and call_of(checkpoint) is not None
         return call
 
-    async def _checkpoint(self, scope: Scope, name: str) -> Checkpoint:
-        sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
-        checkpoint = await sessions.load(scope, name)
+    async def _checkpoint(self, scope: Scope, name: str, level: Level) -> Checkpoint:
+        store = self._service.user(scope.user or "", scope.deployment).backing_store
+        checkpoint = await RecordSessionStore(store).load(scope, name)
         if checkpoint is None or checkpoint.agent not in self.agents:
             raise NoSuchCall("call")
         if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._page_settings.resume_within_s):
             raise NoSuchCall("call")
+        visible = self._visible(level)
+        if not visible.is_whole:  # its messages hold what the model was told for whoever spoke in it
+            said = await scan_all(store, scope, TURN, key=checkpoint.conversation)
+            if not said or not all(map(visible.added, said)):
+                raise NoSuchCall("call")
         return checkpoint
 
     def _make_room(self, address: str) -> None:
