@@ -62,6 +62,16 @@ def test_a_damaged_backup_and_a_full_target_are_refused(echoic, backup):
     assert echoic("restore", "b.db", "--without-checksum", "--store", "sqlite:///new.db").code == 0
 
 
+@pytest.mark.parametrize("name", ["50%25.db", "why?.db"])
+def test_a_backup_is_read_back_whatever_its_name(echoic, tmp_path, name):
+    echoic("set", "pet", "a goat")
+    made = echoic("backup", name, "--json")
+    assert (made.code, made.json["data"]["scopes"]) == (0, 1), made.err
+    assert sorted(each.name for each in tmp_path.glob("*[?%]*")) == [name, f"{name}.sha256"]
+    assert echoic("restore", name, "--store", "sqlite:///new.db").code == 0
+    assert echoic("get", "pet", "--store", "sqlite:///new.db").out == "a goat\n"
+
+
 def test_a_backup_replaces_no_file(echoic, backup):
     before = backup.read_bytes()
     again = echoic("backup", "b.db")
