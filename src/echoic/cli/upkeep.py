@@ -35,6 +35,7 @@ from echoic.cli.output import (
     Table,
     listing,
     moment,
+    write_private,
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
@@ -670,13 +671,13 @@ def _exported_log(compliance: Compliance, log: ChainedLog, file: Path) -> tuple[
     signed = Path(f"{file}.signed")
     if file.exists() or signed.exists():
         raise InvalidInput(f"{str(file)!r} or its .signed file exists already: name another file")
-    file.write_bytes(log.path.read_bytes() if log.path.exists() else b"")
+    write_private(file, log.path.read_bytes() if log.path.exists() else b"")
     entries, head = ChainedLog(file).read()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     told = compliance.signed({"type": "echoic.audit-log", "at": now, "lines": len(entries), "head": head})
     if not told:
         raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
-    signed.write_text(json.dumps(told) + "\n", encoding="utf-8")
+    write_private(signed, json.dumps(told).encode() + b"\n")
     return told, len(entries)
 
 
