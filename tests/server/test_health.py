@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,26 @@ async def test_while_the_embedder_is_away_it_is_not_ready_but_memory_works_by_wo
         assert said["recall"]["hits"][0]["text"] == "Oslo"
         embedder.down = False
         assert (await server.client.get("/readyz")).status_code == 200
+
+
+async def test_many_who_ask_whether_it_is_ready_have_it_tried_once():
+    """Anybody may, and a hosted embedder costs."""
+
+    class Slow(FaultyEmbedder):
+        asked = 0
+
+        async def embed(self, texts, kind):
+            self.asked += 1
+            await asyncio.sleep(0.5)
+            return await super().embed(texts, kind)
+
+    embedder = Slow()
+    async with serving(MemoryService(InMemoryStore(), embedder), settings_of()) as server:
+        answers = await asyncio.gather(*(server.client.get("/readyz") for _ in range(30)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert embedder.asked <= 3
+        embedder.down = True
+        assert (await server.client.get("/readyz")).status_code == 503, "the next is tried anew"
 
 
 async def test_what_cannot_be_learned_from_is_counted_and_named_by_its_error_alone():

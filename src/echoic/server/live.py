@@ -20,6 +20,7 @@ from echoic.adapters.connections import Limits
 from echoic.errors import EchoicError
 from echoic.memory.assurance import Level
 from echoic.memory.block import HITS
+from echoic.memory.concurrency import noted
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
@@ -253,6 +254,7 @@ class HealthWatch:
         self._memory = memory
         self._minutes: defaultdict[str, deque[Minute]] = defaultdict(lambda: deque(maxlen=MINUTES))
         self._changed: set[asyncio.Event] = set()
+        self._trying: asyncio.Task[tuple[bool, bool]] | None = None
         self.closed = False
 
     def open(self) -> None:
@@ -264,6 +266,17 @@ class HealthWatch:
         self.closed = True
         self._memory.remove_hook(self._note)
         self._tell()
+
+    async def ready(self) -> tuple[bool, bool]:
+        """Whether the store can be read and written, and whether the embedder works.
+
+        Whoever asks while both are being tried shares the answer: anybody may ask, and each try is a write to
+        the store and, with a hosted embedder, a request that costs.
+        """
+        if self._trying is None or self._trying.done():
+            self._trying = asyncio.create_task(self._tried())
+            self._trying.add_done_callback(noted)  # its askers may be gone
+        return await asyncio.shield(self._trying)
 
     async def changed(self, within_s: float) -> None:
         """Wait until something was recalled or the watch ends, or until the timeout."""
@@ -304,6 +317,28 @@ class HealthWatch:
             alarms=(),
         )
         return _with_alarms(now, semantic=self._memory.embedder.semantic)
+
+    async def _tried(self) -> tuple[bool, bool]:
+        store, embedder = await asyncio.gather(self._store_works(), self._embedder_works())
+        return store, embedder
+
+    async def _store_works(self) -> bool:
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                facts = await self._memory.check()
+                # a store may report its state while it cannot be read
+                await self._memory.user("readyz", "readyz").get("readyz")
+        except (EchoicError, TimeoutError):
+            return False
+        return bool(facts.get("writable"))
+
+    async def _embedder_works(self) -> bool:
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                await self._memory.embedder.embed(["ready?"], "query")
+        except (EchoicError, TimeoutError):
+            return False
+        return True
 
     def _note(self, recalled: Recalled) -> None:
         minutes, number = self._minutes[recalled.scope.deployment], _this_minute()
