@@ -19,6 +19,7 @@ from echoic.errors import (
     StoreUnavailable,
 )
 from echoic.memory import background
+from echoic.memory.records import TURN
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Attach
@@ -420,6 +421,34 @@ async def test_a_user_who_cannot_be_read_keeps_nobody_else_from_being_learned_fr
         with pytest.raises(StoreUnavailable):
             await memory.distil()
         assert asked == ["ana"], "no other user is tried"
+
+
+async def test_a_conversation_that_cannot_be_read_keeps_no_other_of_its_user_back(moody, monkeypatch):
+    store = store_from("memory://")
+    scan = store.scan
+
+    async def scanned(scope, kind, **options):
+        if kind == TURN and options.get("key") == "damaged":
+            raise StoreCorrupt("a turn cannot be read")
+        return await scan(scope, kind, **options)
+
+    async with MemoryService(store, moody) as memory:
+        running, ana = memory._parts.background, memory.user("ana")
+        await running.stop()
+        for name in ("damaged", "sound"):
+            call = await ana.conversation(name)
+            await call.append(Turn(speaker="user", text=f"My {name} bike is red. I live in Oslo."))
+        monkeypatch.setattr(store, "scan", scanned)
+        with pytest.raises(StoreCorrupt):
+            await memory.distil_due()
+        assert (await ana.get("home")).text == "Oslo"
+        running.start()
+        await running._swept(None)
+        assert await memory.settle(5) is False
+        assert memory.learning_failures() == {"StoreCorrupt": 1}, "it is tried, and counted"
+        monkeypatch.setattr(store, "scan", scan)
+        assert await memory.settle(20)
+        assert memory.learning_failures() == {}
 
 
 async def test_who_cannot_be_read_at_the_start_is_read_later_and_keeps_no_other_back(

@@ -320,8 +320,13 @@ class Distiller:
             return []
         due: list[str] = []
         for record in await scan_all(self._store, scope, CONVERSATION):
-            last = await self._last(scope, record)
-            if await self._unread(record, last) or await self._is_due(scope, record, last):
+            try:
+                last = await self._last(scope, record)
+                if await self._unread(record, last) or await self._is_due(scope, record, last):
+                    due.append(record.id)
+            except StoreUnavailable:  # nor could another of this user be read
+                raise
+            except EchoicError:  # it keeps no other back: whoever tries to read it reports why not
                 due.append(record.id)
         return due
 
