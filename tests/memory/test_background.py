@@ -481,8 +481,11 @@ async def test_who_cannot_be_read_at_the_start_is_read_later_and_keeps_no_other_
     async with memory:
         assert await home(memory.user("bob")) == "Oslo"
         assert await memory.user("ana").get("home") is None
+        assert memory.learning_failures() == {"StoreUnavailable": 1}
+        assert memory.learning_failures("default") == {"StoreUnavailable": 1}
         unread.clear()
         assert await home(memory.user("ana")) == "Oslo"
+        assert memory.learning_failures() == {}
 
 
 async def test_a_user_to_whom_no_vector_can_be_written_keeps_nobody_elses_back(moody, monkeypatch):

@@ -462,9 +462,9 @@ class Background:
         """Why learning or embedding fails, such as "StoreUnavailable"; None while both work."""
         self.embedding_failure: str | None = None
         """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
-        self.unread: dict[tuple[Scope, str], str] = {}
-        """Conversations that could not be read, and why, until they are. What a model fails on is in the
-        store."""
+        self.unread: dict[tuple[Scope, str | None], str] = {}
+        """Conversations that could not be read, and why, until they are; None stands for all of a user who
+        could not be read. What a model fails on is in the store."""
 
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
@@ -668,8 +668,10 @@ class Background:
                 try:
                     for conversation in await self._distiller.unfinished(scope):
                         self.poke((scope, conversation))
+                    self.unread.pop((scope, None), None)
                 except EchoicError as error:  # a user who cannot be read keeps no other back
                     failed = error
+                    self.unread[scope, None] = type(error).__name__
                     left.append(scope)
         except EchoicError as error:
             failed, listed = error, False

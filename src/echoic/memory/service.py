@@ -320,8 +320,8 @@ class MemoryService:
     def learning_failures(self, deployment: str | None = None) -> Mapping[str, int]:
         """How many conversations of a deployment (None: of all) this process cannot learn from for now.
 
-        By the kind of error, such as "StoreCorrupt". They are tried again. Those that a model fails on are in
-        `jobs`.
+        By the kind of error, such as "StoreCorrupt". A user of whom nothing can be read counts as one. They
+        are tried again. Those that a model fails on are in `jobs`.
         """
         failed = self._parts.background.unread.items()
         return Counter(why for (scope, _), why in failed if deployment in {None, scope.deployment})

@@ -144,8 +144,8 @@ class HealthView(ResponseModel):
     embedder: str
     embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
     learning_failures: dict[str, int] = Field(
-        description="Conversations that cannot be learned from for now, by the kind of error; without those "
-        "that a model fails on.",
+        description="Conversations that cannot be learned from for now, by the kind of error, a user of "
+        "whom nothing can be read as one; without those that a model fails on.",
         examples=[{"StoreCorrupt": 1}],
     )
     waiting: int = Field(description="Conversations that are still to be read.")
