@@ -16,8 +16,10 @@ import pytest
 import echoic
 from assured import ABOUT, AGENT_ASKS, PLANTED, QUESTION, allowed, plant, words_in
 from echoic.adapters.browser import PageSettings
+from echoic.errors import InvalidInput
 from echoic.integrations.tools import call
 from echoic.memory.assurance import SENSITIVITIES
+from echoic.session import VoiceSession
 from echoic.types import Turn
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
 from server.conftest import AGENT_KEY, Identity, serving, settings_of
@@ -182,9 +184,10 @@ async def test_a_call_is_taken_up_only_by_who_may_be_told_as_much_as_its_caller(
     """An agent that was told more would go on with it, and its history says what it was told."""
     memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": "open"})
     script = Script(UserSays(QUESTION, after_ms=200), Says("well", word_ms=50), open_ended=True)
+    quiet = Script(open_ended=True)
     quick = {"voice_page_settings": PageSettings(grace_s=0.1, ticket_s=0.5)}
     async with (
-        providing("openai", *[script] * 4) as (_, model),
+        providing("openai", script, script, quiet, quiet, quiet) as (_, model),
         serving(memory, settings_of(voice_model=model, **quick)) as server,
     ):
         page = await server.identity()
@@ -216,3 +219,28 @@ async def test_a_call_is_taken_up_only_by_who_may_be_told_as_much_as_its_caller(
             await own.until_heard("well")
         await put_away()
         assert await admitted(server.client, page, resume=own.session), "a page's own call"
+        await put_away()
+        async with calling(server, page) as silent:
+            pass
+        await put_away()
+        async with calling(server, page, resume=silent.session) as again:
+            assert again.ready["resumed"], "a page's own call in which nothing was said"
+        await put_away()
+        async with calling(server, account, resume=silent.session):
+            pass
+        await put_away()
+        assert await taken_up(page, silent.session) == missing, "once somebody was in it who is told more"
+        board = server.app.state.served.voice
+        with pytest.raises(InvalidInput, match="no call"):  # as where another process resumed it meanwhile
+            await VoiceSession.resume(
+                server.memory,
+                silent.session,
+                user=page.user,
+                deployment=page.deployment,
+                agents=[*board.agents.values()],
+                model=model,
+                level="device",
+            )
+        ticket = (await admitted(server.client, page, resume=own.session))["ticket"]
+        assert await admitted(server.client, account, resume=own.session)
+        assert board.redeem(ticket) is None, "from before who is told more took over"

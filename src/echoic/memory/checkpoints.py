@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import EchoicError, InvalidInput, WriteConflict, brief
+from echoic.memory.assurance import Sensitivity
 from echoic.memory.concurrency import Sweeper, until_written
 from echoic.memory.records import (
     CALL,
@@ -79,6 +80,8 @@ class Checkpoint:
     """How many turns of the call the conversation had."""
     resumption: str | None = None
     """A provider's handle, if it gave one. Resuming does not require it."""
+    told: Sensitivity = "sensitive"
+    """The most sensitive content that a caller was told in the call, and that `messages` may repeat."""
     saved_at: datetime
 
     def __post_init__(self) -> None:
@@ -111,6 +114,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "tokens": checkpoint.tokens,
         "cursor": checkpoint.cursor,
         "resumption": checkpoint.resumption,
+        "told": checkpoint.told,
         "saved_at": checkpoint.saved_at.isoformat(),
     }
 
@@ -135,6 +139,7 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
             tokens=data.get("tokens", 0),
             cursor=data["cursor"],
             resumption=data.get("resumption"),
+            told=data.get("told", "sensitive"),
             saved_at=datetime.fromisoformat(data["saved_at"]),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -23,9 +23,8 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.socket import FAILED, SUBPROTOCOL, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
-from echoic.memory.assurance import SENSITIVITIES, Level, Sensitivity, Visibility
+from echoic.memory.assurance import Level, Sensitivity, Visibility
 from echoic.memory.checkpoints import Checkpoint
-from echoic.memory.records import TURN, scan_all
 from echoic.memory.service import MemoryService
 from echoic.session import (
     CallLimits,
@@ -60,6 +59,7 @@ class _Ticket:
     call: BrowserCall
     until_s: float
     proof: str
+    level: Level
 
 
 class Switchboard:
@@ -175,7 +175,7 @@ class Switchboard:
             name = uuid4().hex
             call = self._placed(scope, name, name, address, agent=agent)
         call.is_known, call.level = is_known, level
-        ticket = self._ticket(call, proof)
+        ticket = self._ticket(call, proof, level)
         return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
     def redeem(self, ticket: str, proof: str = "") -> BrowserCall | None:
@@ -184,6 +184,8 @@ class Switchboard:
         """
         found = self._tickets.pop(ticket, None)
         if found is None or found.until_s < time.monotonic() or found.call.over or found.proof != proof:
+            return None
+        if not self._is_told_enough(found.level, found.call):  # somebody who is told more resumed it since
             return None
         found.call.awaited = False
         return found.call
@@ -234,10 +236,12 @@ class Switchboard:
     def _visible(self, level: Level) -> Visibility:
         return Visibility(cast("Sensitivity", self._service.assurance[level]))
 
+    def _is_told_enough(self, level: Level, call: BrowserCall) -> bool:
+        """Whether callers of `level` are told at least as much as whoever `call` was opened for."""
+        return self._visible(level).covers(self._visible(call.level).most)
+
     def _joined(self, call: BrowserCall, level: Level) -> BrowserCall:
-        """`call`, if callers of `level` are told at least as much as whoever it was opened for."""
-        ours, theirs = self._visible(level).most, self._visible(call.level).most
-        if SENSITIVITIES.index(ours) < SENSITIVITIES.index(theirs):
+        if not self._is_told_enough(level, call):
             raise NoSuchCall("call")
         return call
 
@@ -257,17 +261,14 @@ class Switchboard:
         return call
 
     async def _checkpoint(self, scope: Scope, name: str, level: Level) -> Checkpoint:
-        store = self._service.user(scope.user or "", scope.deployment).backing_store
-        checkpoint = await RecordSessionStore(store).load(scope, name)
+        sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
+        checkpoint = await sessions.load(scope, name)
         if checkpoint is None or checkpoint.agent not in self.agents:
             raise NoSuchCall("call")
         if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._page_settings.resume_within_s):
             raise NoSuchCall("call")
-        visible = self._visible(level)
-        if not visible.is_whole:  # its messages hold what the model was told for whoever spoke in it
-            said = await scan_all(store, scope, TURN, key=checkpoint.conversation)
-            if not said or not all(map(visible.added, said)):
-                raise NoSuchCall("call")
+        if not self._visible(level).covers(checkpoint.told):
+            raise NoSuchCall("call")
         return checkpoint
 
     def _make_room(self, address: str) -> None:
@@ -328,14 +329,14 @@ class Switchboard:
             )
         return VoiceSession(self._service, user=user, start=agent, session_id=call.name, **options)
 
-    def _ticket(self, call: BrowserCall, proof: str) -> str:
+    def _ticket(self, call: BrowserCall, proof: str, level: Level) -> str:
         now_s = time.monotonic()
         for ticket in [ticket for ticket, kept in self._tickets.items() if kept.until_s < now_s]:
             del self._tickets[ticket]
         while len(self._tickets) >= _TICKETS:
             del self._tickets[next(iter(self._tickets))]
         ticket = secrets.token_urlsafe(32)
-        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s, proof)
+        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s, proof, level)
         return ticket
 
 
