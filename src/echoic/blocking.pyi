@@ -57,6 +57,9 @@ class BlockingMemoryService(Protocol):
     def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
 
+    def learning_failures(self, deployment: str | None = None) -> Mapping[str, int]:
+        """How many conversations of a deployment (None: of all) this process cannot learn from for now."""
+
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
         """Call `hook` with memories learned from turns. Returns `hook`, so that this can be a decorator."""
 

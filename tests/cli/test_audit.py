@@ -60,6 +60,10 @@ def test_the_log_is_exported_with_its_signed_end_and_pruned(echoic, tmp_path):
     assert echoic("audit", "export", "log.jsonl").code == 0
     signed = json.loads((tmp_path / "log.jsonl.signed").read_text())
     assert signed["key"] == echoic("audit", "key").out.strip()
+    for file in (tmp_path / "log.jsonl", tmp_path / "log.jsonl.signed"):
+        assert file.stat().st_mode & 0o077 == 0, "it says who did what to whom"
+    nowhere = echoic("audit", "export", "none/log.jsonl")
+    assert (nowhere.code, "No such file" in nowhere.err) == (64, True)
     lines = (tmp_path / "log.jsonl").read_bytes().splitlines()
     assert json.loads(signed["statement"])["lines"] == len(lines)
     assert echoic("audit", "prune", "--before", "2100-01-01", "--json").json["count"] == len(lines) - 1

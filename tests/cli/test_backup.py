@@ -62,10 +62,45 @@ def test_a_damaged_backup_and_a_full_target_are_refused(echoic, backup):
     assert echoic("restore", "b.db", "--without-checksum", "--store", "sqlite:///new.db").code == 0
 
 
+@pytest.mark.parametrize("name", ["50%25.db", "why?.db"])
+def test_a_backup_is_read_back_whatever_its_name(echoic, tmp_path, name):
+    echoic("set", "pet", "a goat")
+    made = echoic("backup", name, "--json")
+    assert (made.code, made.json["data"]["scopes"]) == (0, 1), made.err
+    assert sorted(each.name for each in tmp_path.glob("*[?%]*")) == [name, f"{name}.sha256"]
+    assert echoic("restore", name, "--store", "sqlite:///new.db").code == 0
+    assert echoic("get", "pet", "--store", "sqlite:///new.db").out == "a goat\n"
+
+
 def test_a_backup_replaces_no_file(echoic, backup):
     before = backup.read_bytes()
     again = echoic("backup", "b.db")
     assert (again.code, backup.read_bytes() == before) == (64, True)
+
+
+def test_a_store_that_was_put_back_forgets_what_was_forgotten_in_the_one_used_in_its_place(echoic, tmp_path):
+    for user in ("ana", "bob"):
+        echoic("set", "pet", "a goat", "--user", user)
+    store = tmp_path / "echoic.db"
+    store.rename(tmp_path / "snapshot.db")
+    echoic("set", "pet", "a goat", "--user", "bob")
+    echoic("forget", "--all", "--yes", "--user", "bob")
+    (tmp_path / "snapshot.db").rename(store)
+    ran = echoic("restore", "--put-back", "--json")
+    assert (ran.code, ran.json["data"]) == (0, {"erasures_again": 1, "erasures_listed": 1})
+    assert echoic("users").out.split() == ["ana"]
+    echoic("set", "pet", "a newt", "--user", "bob")
+    assert echoic("restore", "--put-back", "--json").json["count"] == 0
+    assert echoic("users").out.split() == ["ana", "bob"], "who came back stays"
+    there = ("--user", "ana", "--store", "sqlite:///other.db", "--compliance", "there")  # of another machine
+    echoic("set", "pet", "a goat", *there)
+    echoic("forget", "--all", "--yes", *there)
+    assert echoic("restore", "--put-back", "--compliance", "there", "--json").json["count"] == 1
+    assert echoic("users").out.split() == ["bob"]
+    for wrong in (["restore"], ["restore", "--put-back", "b.db"]):
+        assert echoic(*wrong).code == 64
+    assert echoic("restore", "--put-back", "--store", "sqlite:///none.db").code == 64
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_who_restores_without_the_list_of_erasures_is_told_so(echoic, backup):

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import io
+
 import click
 import pytest
 
+from echoic.cli.asyncio_runner import text_or_stdin
 from echoic.cli.settings import _TYPES, global_options
+from echoic.errors import InvalidInput
 
 
 def test_what_one_process_is_told_the_next_one_knows(echoic):
@@ -16,6 +20,24 @@ def test_a_value_comes_back_exactly_as_it_went_in(echoic):
     assert echoic("set", "note", value).code == 0
     assert echoic("get", "note").out == f"{value}\n"
     assert echoic("get", "note", "--json").json["data"]["text"] == value
+
+
+def test_of_an_endless_stdin_no_more_is_read_than_a_text_may_have(monkeypatch):
+    class Endless(io.RawIOBase):
+        left = 1_000_000
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            self.left -= len(buffer)
+            assert self.left > 0, "it is read whole"
+            buffer[:] = b"x" * len(buffer)
+            return len(buffer)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    with pytest.raises(InvalidInput, match="more than"):
+        text_or_stdin("-")
 
 
 def test_a_dash_reads_the_value_from_stdin_without_the_line_break_that_ends_it(echoic):

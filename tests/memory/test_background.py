@@ -19,6 +19,7 @@ from echoic.errors import (
     StoreUnavailable,
 )
 from echoic.memory import background
+from echoic.memory.records import TURN
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
 from echoic.stores.base import Attach
@@ -372,11 +373,119 @@ async def test_a_conversation_that_cannot_be_heard_waits_and_keeps_nobody_back(u
             await bob.remember("plays the violin")
             assert await memory.settle(5) is False
             assert memory.embedding_failure is None, "texts are embedded"
+            assert memory.learning_failures() == {"StoreCorrupt": 1}
             assert "vector" in (await bob.query("violin"))[0].ranks
             assert (await bob.get("user_name")).text == "Bob"
             assert len(heard) < 20, "it was tried again without a pause"
         assert await memory.settle(20)
+        assert memory.learning_failures() == {}
         assert (await ana.get("user_name")).text == "Ana"
+
+
+async def test_a_user_who_cannot_be_read_keeps_nobody_else_from_being_learned_from(moody, monkeypatch):
+    store = store_from("memory://")
+    scan, listed, unread = store.scan, store.scopes, {"ana", "cat", "eve"}
+
+    async def scanned(scope, kind, **options):
+        if scope.user in unread:
+            raise StoreUnavailable("the file of this user could not be read: Permission denied")
+        return await scan(scope, kind, **options)
+
+    async with MemoryService(store, moody) as memory:
+        await memory._parts.background.stop()
+        for name in ("ana", "bob", "cat", "dan", "eve", "fay"):
+            call = await memory.user(name).conversation("call")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+        monkeypatch.setattr(store, "scan", scanned)
+        for name, learn in (("bob", memory.distil_due), ("fay", memory.distil)):
+            with pytest.raises(StoreUnavailable):
+                await learn()
+            assert (await memory.user(name).get("home")).text == "Oslo"
+            await memory.user(name).forget()
+        monkeypatch.setattr(store, "scan", scan)
+        assert (await memory.distil_due()).turns == 3, "those who can be read again"
+
+        asked = []
+
+        async def gone(deployment=None):
+            if asked:
+                raise StoreUnavailable("the server is away")
+            return await listed(deployment)
+
+        async def counted(scope, kind, **options):
+            asked.append(scope.user)
+            raise StoreUnavailable("the server is away")
+
+        monkeypatch.setattr(store, "scopes", gone)
+        monkeypatch.setattr(store, "scan", counted)
+        with pytest.raises(StoreUnavailable):
+            await memory.distil()
+        assert asked == ["ana"], "no other user is tried"
+
+
+async def test_a_conversation_that_cannot_be_read_keeps_no_other_of_its_user_back(moody, monkeypatch):
+    store = store_from("memory://")
+    scan = store.scan
+
+    async def scanned(scope, kind, **options):
+        if kind == TURN and options.get("key") == "damaged":
+            raise StoreCorrupt("a turn cannot be read")
+        return await scan(scope, kind, **options)
+
+    async with MemoryService(store, moody) as memory:
+        running, ana = memory._parts.background, memory.user("ana")
+        await running.stop()
+        for name in ("damaged", "sound"):
+            call = await ana.conversation(name)
+            await call.append(Turn(speaker="user", text=f"My {name} bike is red. I live in Oslo."))
+        monkeypatch.setattr(store, "scan", scanned)
+        with pytest.raises(StoreCorrupt):
+            await memory.distil_due()
+        assert (await ana.get("home")).text == "Oslo"
+        running.start()
+        await running._swept(None)
+        assert await memory.settle(5) is False
+        assert memory.learning_failures() == {"StoreCorrupt": 1}, "it is tried, and counted"
+        monkeypatch.setattr(store, "scan", scan)
+        assert await memory.settle(20)
+        assert memory.learning_failures() == {}
+
+
+async def test_who_cannot_be_read_at_the_start_is_read_later_and_keeps_no_other_back(
+    tmp_path, moody, monkeypatch
+):
+    monkeypatch.setattr(background, "SWEEP_AFTER_S", 0.01)
+    monkeypatch.setattr(background, "LAST_RETRY_S", 0.05)
+    url = f"sqlite:///{tmp_path}/echoic.db"
+    async with MemoryService(store_from(url), moody) as memory:
+        await memory._parts.background.stop()
+        for name in ("ana", "bob"):
+            call = await memory.user(name).conversation("call")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+
+    async def home(user):
+        async with asyncio.timeout(10):
+            while (found := await user.get("home")) is None:
+                await asyncio.sleep(0.01)
+        return found.text
+
+    memory = MemoryService(store_from(url), moody)
+    unfinished, unread = memory._parts.distiller.unfinished, {"ana"}
+
+    async def listed(scope):
+        if scope.user in unread:
+            raise StoreUnavailable("the file of this user could not be read: Permission denied")
+        return await unfinished(scope)
+
+    monkeypatch.setattr(memory._parts.distiller, "unfinished", listed)
+    async with memory:
+        assert await home(memory.user("bob")) == "Oslo"
+        assert await memory.user("ana").get("home") is None
+        assert memory.learning_failures() == {"StoreUnavailable": 1}
+        assert memory.learning_failures("default") == {"StoreUnavailable": 1}
+        unread.clear()
+        assert await home(memory.user("ana")) == "Oslo"
+        assert memory.learning_failures() == {}
 
 
 async def test_a_user_to_whom_no_vector_can_be_written_keeps_nobody_elses_back(moody, monkeypatch):
@@ -494,14 +603,13 @@ async def test_whatever_ended_what_goes_on_behind_closing_closes_all(url, moody,
     monkeypatch.setattr(background, "SWEEP_AFTER_S", 0)
     swept = asyncio.Event()
 
-    async def unfinished():
+    async def sweep(_scopes):
         swept.set()
         raise OSError(24, "Too many open files")
-        yield
 
     store = store_from(url)
     memory = MemoryService(store, moody)
-    monkeypatch.setattr(memory._parts.distiller, "unfinished", unfinished)
+    monkeypatch.setattr(memory._parts.background, "_swept", sweep)
     async with memory:
         await swept.wait()
     with pytest.raises(NotOpen):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime, timedelta
 
 import jwt
 import pytest
@@ -78,6 +79,32 @@ async def test_its_token_opens_the_memory_of_its_subject_alone_at_the_level_of_a
             assert (await server.memory.user(f"of {name}").get("illness")).text == "diabetes, type 1"
         given = await server.identity()
         assert await status(server, given.token) == 200, "identities go on beside accounts"
+
+
+async def test_what_is_noted_of_a_renewed_identity_is_removed_beside_accounts_too(start, login):
+    """Whoever renews identities without end would fill the store."""
+    async with start(url="memory://", accounts=login.issuer, token_lifetime_s=3600) as server:
+        given = await server.identity()
+        renewed = await server.client.post("/api/identity", headers=given.headers)
+        latest = renewed.json()["userCookie"]
+        assert await status(server, latest) == 200
+        soon = datetime.now(UTC) + timedelta(hours=2)
+        for ends in ("with its renewal", "revoked"):
+            (noted,) = await revoked(server)
+            assert datetime.fromisoformat(noted.data["until"]) < soon, ends
+            await server.client.post("/api/identity/revoke", headers=bearer(latest))
+        assert await status(server, latest) == 401
+
+
+async def test_its_token_is_refused_in_the_cookie_of_a_page(start, login):
+    """Whoever sets cookies for the host would have the page keep what is said under a user of theirs."""
+    async with start(url="memory://", accounts=login.issuer) as server:
+        met = await server.client.post("/api/cookies", headers={"X-Echoic-Caller": "new"})
+        caller = met.json()["caller"]
+        server.client.cookies.clear()
+        cookie = f"echoic_{caller}={login.token(sub='eve')}"
+        headers = {"X-Echoic-Caller": caller, "Cookie": cookie}
+        assert (await server.client.get("/api/access", headers=headers)).status_code == 401
         renewed = await server.client.post("/api/identity", headers=bearer(login.token()))
         assert (renewed.status_code, renewed.json()["code"]) == (403, "not_renewable")
         assert (await server.client.get("/api/proposals", headers=bearer(login.token()))).status_code == 401

@@ -15,13 +15,16 @@ import pytest
 
 import echoic
 from assured import ABOUT, AGENT_ASKS, PLANTED, QUESTION, allowed, plant, words_in
+from echoic.adapters.browser import PageSettings
+from echoic.errors import InvalidInput
 from echoic.integrations.tools import call
 from echoic.memory.assurance import SENSITIVITIES
+from echoic.session import VoiceSession
 from echoic.types import Turn
 from echoic_loopback.realtime import Calls, Says, Script, ToolCall, UserSays
-from server.conftest import serving, settings_of
+from server.conftest import AGENT_KEY, Identity, serving, settings_of
 from server.test_access import BY_EITHER, BY_TOKEN, LISTENING, REVOKING
-from server.voice_calling import calling, providing
+from server.voice_calling import admitted, calling, providing
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
@@ -175,3 +178,69 @@ async def test_no_voice_call_of_a_page_tells_anything_above_what_the_caller_may_
             await page.until_heard("well")
         told = [*provider.sessions[0].record.received(), *page.told]
         assert words_in(told) == allowed(most)
+
+
+async def test_a_call_is_taken_up_only_by_who_may_be_told_as_much_as_its_caller(tmp_path):
+    """An agent that was told more would go on with it, and its history says what it was told."""
+    memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": "open"})
+    script = Script(UserSays(QUESTION, after_ms=200), Says("well", word_ms=50), open_ended=True)
+    quiet = Script(open_ended=True)
+    quick = {"voice_page_settings": PageSettings(grace_s=0.1, ticket_s=0.5)}
+    async with (
+        providing("openai", script, script, quiet, quiet, quiet) as (_, model),
+        serving(memory, settings_of(voice_model=model, **quick)) as server,
+    ):
+        page = await server.identity()
+        given = await server.client.post(
+            "/v1/tokens", json={"user": page.user}, headers={"Authorization": f"Bearer {AGENT_KEY}"}
+        )
+        account = Identity(given.json()["token"], page.user, page.deployment)
+
+        async def put_away():
+            async with asyncio.timeout(30):
+                while server.app.state.served.voice.calls:
+                    await asyncio.sleep(0.01)
+
+        async def taken_up(who, session):
+            asked = {"resume": session}
+            answer = await server.client.post("/api/voice/sessions", json=asked, headers=who.headers)
+            return answer.status_code, answer.json().get("code")
+
+        missing = (404, "not_found")
+        async with calling(server, account) as heard:
+            await heard.until_heard("well")
+            assert await taken_up(page, heard.session) == missing, "as it goes on"
+        await put_away()
+        assert await taken_up(page, heard.session) == missing, "once it was put away"
+        assert await admitted(server.client, account, resume=heard.session)
+        assert await taken_up(page, heard.session) == missing, "while its caller is awaited"
+        await put_away()
+        async with calling(server, page) as own:
+            await own.until_heard("well")
+        await put_away()
+        assert await admitted(server.client, page, resume=own.session), "a page's own call"
+        await put_away()
+        async with calling(server, page) as silent:
+            pass
+        await put_away()
+        async with calling(server, page, resume=silent.session) as again:
+            assert again.ready["resumed"], "a page's own call in which nothing was said"
+        await put_away()
+        async with calling(server, account, resume=silent.session):
+            pass
+        await put_away()
+        assert await taken_up(page, silent.session) == missing, "once somebody was in it who is told more"
+        board = server.app.state.served.voice
+        with pytest.raises(InvalidInput, match="no call"):  # as where another process resumed it meanwhile
+            await VoiceSession.resume(
+                server.memory,
+                silent.session,
+                user=page.user,
+                deployment=page.deployment,
+                agents=[*board.agents.values()],
+                model=model,
+                level="device",
+            )
+        ticket = (await admitted(server.client, page, resume=own.session))["ticket"]
+        assert await admitted(server.client, account, resume=own.session)
+        assert board.redeem(ticket) is None, "from before who is told more took over"

@@ -134,9 +134,11 @@ async def test_a_page_whose_origin_may_use_the_api_may_not_use_its_cookies():
 async def test_a_cookie_put_in_the_place_of_anothers_is_refused(browser, server):
     caller, _ = await browser.meets()
     theirs = await server.identity()
-    headers = {"X-Echoic-Caller": caller, "Cookie": f"echoic_{caller}={theirs.token}"}
-    refused = await browser.client.get("/api/access", headers=headers)
-    assert refused.status_code == 401
+    key, _ = await server.memory.keys("default").create("agent")
+    for value in (theirs.token, AGENT_KEY, OPERATOR_KEY, key):
+        headers = {"X-Echoic-Caller": caller, "Cookie": f"echoic_{caller}={value}"}
+        refused = await browser.client.get("/api/access", headers=headers)
+        assert refused.status_code == 401, value
 
 
 async def test_renewing_rotates_the_token_and_the_one_before_ends(start):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 
-from echoic.errors import EmbedderUnavailable, StoreUnavailable
+from echoic.errors import EmbedderUnavailable, StoreCorrupt, StoreUnavailable
 from echoic.memory.records import index
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
-from echoic.types import EmbeddingSpec
+from echoic.types import EmbeddingSpec, Turn
 
-from .conftest import serving, settings_of
+from .conftest import OPERATOR_KEY, serving, settings_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -112,6 +114,57 @@ async def test_while_the_embedder_is_away_it_is_not_ready_but_memory_works_by_wo
         assert said["recall"]["hits"][0]["text"] == "Oslo"
         embedder.down = False
         assert (await server.client.get("/readyz")).status_code == 200
+
+
+async def test_many_who_ask_whether_it_is_ready_have_it_tried_once():
+    """Anybody may, and a hosted embedder costs."""
+
+    class Slow(FaultyEmbedder):
+        asked = 0
+
+        async def embed(self, texts, kind):
+            self.asked += 1
+            await asyncio.sleep(0.5)
+            return await super().embed(texts, kind)
+
+    embedder = Slow()
+    async with serving(MemoryService(InMemoryStore(), embedder), settings_of()) as server:
+        answers = await asyncio.gather(*(server.client.get("/readyz") for _ in range(30)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert embedder.asked <= 3
+        embedder.down = True
+        assert (await server.client.get("/readyz")).status_code == 503, "the next is tried anew"
+
+
+async def test_what_cannot_be_learned_from_is_counted_and_named_by_its_error_alone():
+    memory = MemoryService(InMemoryStore(), FaultyEmbedder())
+    learns, broken = memory._parts.distiller.apply_rules, True
+
+    async def learn(scope, conversation):
+        if broken:
+            raise StoreCorrupt("somebody wrote zanzibar into a file")
+        return await learns(scope, conversation)
+
+    memory._parts.distiller.apply_rules = learn
+    async with serving(memory, settings_of()) as server:
+
+        async def health(deployment="default"):
+            operator = {"Authorization": f"Bearer {OPERATOR_KEY}"}
+            path = f"/api/health?deploymentId={deployment}"
+            return (await server.client.get(path, headers=operator)).json()
+
+        assert (await health())["learningFailures"] == {}
+        ana = await memory.user("ana").conversation("call")
+        await ana.append(Turn(speaker="user", text="I live in zanzibar."))
+        assert await memory.settle(5) is False
+        told = await health()
+        assert (told["learningFailures"], told["embeddingFailure"]) == ({"StoreCorrupt": 1}, None)
+        assert "1 conversations" in next(a["what"] for a in told["alarms"] if "StoreCorrupt" in a["what"])
+        assert "zanzibar" not in str(told)
+        assert (await health("acme"))["learningFailures"] == {}
+        broken = False
+        assert await memory.settle(5)
+        assert (await health())["learningFailures"] == {}
 
 
 async def test_about_says_which_embedder_is_used_and_whether_it_knows_meaning(server):

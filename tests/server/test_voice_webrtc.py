@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+import echoic
 from echoic.server.routes.voice import GREETING
 from echoic.session import SessionSettings, VoiceAgent
 from echoic_loopback.realtime import (
@@ -20,6 +21,7 @@ from echoic_loopback.realtime import (
     speech,
     words_heard,
 )
+from server.conftest import AGENT_KEY, Identity, serving, settings_of
 from server.test_voice_kill import running
 from server.voice_calling import Page, admitted, connecting, providing
 from server.voice_peer import Peer, offered
@@ -239,6 +241,24 @@ async def test_an_offer_is_taken_of_the_caller_alone_and_only_as_sdp(start):
             ]
             assert not provider.calls
     assert statuses == [404, 404, 422, 422, 401]
+
+
+async def test_an_offer_is_taken_only_of_who_may_be_told_as_much_as_the_caller(tmp_path):
+    memory = echoic.open(f"sqlite:///{tmp_path}/echoic.db", embedder="lexical", assurance={"device": "open"})
+    async with (
+        providing("openai", Script(open_ended=True), patience_s=30) as (provider, model),
+        serving(memory, settings_of(voice_model=model, **ALONE)) as server,
+    ):
+        page = await server.identity()
+        asked = {"json": {"user": page.user}, "headers": {"Authorization": f"Bearer {AGENT_KEY}"}}
+        token = (await server.client.post("/v1/tokens", **asked)).json()["token"]
+        account = Identity(token, page.user, page.deployment)
+        session = (await admitted(server.client, account))["session"]
+        statuses = [
+            (await offered(server.client, who, session, "hello")).status_code for who in (page, account)
+        ]
+        assert not provider.calls
+    assert statuses == [404, 422]
 
 
 async def test_an_offer_while_the_provider_is_gone_is_a_503_and_another_may_follow(start):

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import click
 
+from echoic.checks import MAX_TEXT_BYTES
 from echoic.cli.command import output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, settings_of
@@ -154,11 +155,14 @@ def words_only(error: EmbedderError) -> str:
 
 def text_or_stdin(value: str) -> str:
     """`value`, or stdin without its final line break if it is "-"; raises `InvalidInput` if that is not
-    UTF-8.
+    UTF-8, or longer than a text may be.
     """
     if value != "-":
         return value
-    raw = sys.stdin.buffer.read()
+    most = MAX_TEXT_BYTES + len("\r\n")
+    raw = sys.stdin.buffer.read(most + 1)  # not all: it may have no end
+    if len(raw) > most:
+        raise InvalidInput(f"stdin has more than the {MAX_TEXT_BYTES} bytes that a text may have")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +34,7 @@ from echoic.cli.importers import (
     written_for,
 )
 from echoic.cli.importers.base import Reader, tell_skipped
-from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport
+from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport, write_private
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
 from echoic.errors import InvalidInput
@@ -411,7 +409,7 @@ async def export_command(desk: Desk, file: str, layout: str) -> CommandResult:
     if file == STDOUT:
         return CommandResult(data=data, text=text, count=count)
     path = Path(file)
-    _write(path, text)
+    write_private(path, f"{text}\n".encode())
     desk.output.say(f"exported user {desk.settings.user!r} to {path}")
     return CommandResult(data=_export_counts(path, exported), count=count)
 
@@ -423,21 +421,3 @@ def _export_counts(path: Path, exported: Mapping[str, Any]) -> dict[str, Any]:
         "conversations": len(exported["conversations"]),
         "turns": sum(len(conversation["turns"]) for conversation in exported["conversations"]),
     }
-
-
-def _write(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically and durably, or raise `InvalidInput`."""
-    try:
-        # NamedTemporaryFile creates files that only their owner can read
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".echoic-", delete=False) as scratch:
-            made = Path(scratch.name)
-            try:
-                scratch.write(f"{text}\n".encode())
-                scratch.flush()
-                os.fsync(scratch.fileno())
-                made.replace(path)
-            except BaseException:
-                made.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise InvalidInput(f"{path} could not be written: {error.strerror}") from error

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -343,6 +344,24 @@ def use_utf8() -> None:
         if hasattr(stream, "reconfigure"):
             # an argument that is not UTF-8 contains lone surrogates, and so does a message about it
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, atomically and durably, or raise `InvalidInput`."""
+    try:
+        # NamedTemporaryFile creates files that only their owner can read
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".echoic-", delete=False) as scratch:
+            made = Path(scratch.name)
+            try:
+                scratch.write(content)
+                scratch.flush()
+                os.fsync(scratch.fileno())
+                made.replace(path)
+            except BaseException:
+                made.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise InvalidInput(f"{path} could not be written: {error.strerror}") from error
 
 
 def _print(text: str, stream: Any, end: str = "\n") -> None:

@@ -35,6 +35,7 @@ from echoic.cli.output import (
     Table,
     listing,
     moment,
+    write_private,
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
@@ -441,16 +442,24 @@ def backup_command(ctx: click.Context, file: Path) -> int:
 
 
 @command("restore")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--without-checksum", is_flag=True, help="Restore although FILE.sha256 is missing.")
+@click.option(
+    "--put-back", is_flag=True, help="You have put the store itself back, from a snapshot: without FILE."
+)
 @click.pass_context
-def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -> int:
+def restore_command(ctx: click.Context, file: Path | None, *, without_checksum: bool, put_back: bool) -> int:
     """Restore a backup into an empty store, and erase again what was erased since.
 
     --store is the store to fill; it must be empty. What was erased since the backup was made is listed in the
     compliance folder (--compliance, by default the one beside the store) and is erased again before the
     command ends. Without that folder everything in the backup comes back.
+
+    With --put-back, the store is the one that you have put back yourself, as an old file, a snapshot or a
+    dump of the database. Whatever the folder lists is erased in it again.
     """
+    if put_back == (file is not None):
+        raise click.UsageError("give the FILE of a backup, or --put-back for a store that is there again")
 
     async def work(settings: Settings, output: Output) -> CommandResult:
         from echoic.memory.export import restore_backup
@@ -459,6 +468,8 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
         if settings.store.lower().startswith("memory:"):
             raise InvalidInput("memory:// ends with this command: name a persistent store")
         target = partial(store_from, settings.store)
+        if file is None:
+            return await _put_back(settings, output)
         with output.progress("restoring") as progress:
             copied = await restore_backup(file, target, checked=not without_checksum, progress=progress)
         again, listed = await _forget_again(settings)
@@ -472,6 +483,22 @@ def restore_command(ctx: click.Context, file: Path, *, without_checksum: bool) -
         return CommandResult(data=data, count=copied.records, code=DONE)
 
     return run_apart(ctx, work)
+
+
+async def _put_back(settings: Settings, output: Output) -> CommandResult:
+    """Erase again in a store that was put back what was erased since, there or in a store in its place."""
+    from echoic.memory.compliance import RESTORED, identify
+    from echoic.memory.export import opened
+    from echoic.stores import store_from
+
+    _check_place(settings)
+    async with opened(partial(store_from, settings.store), embedder_at(settings).own_spec) as (store, _):
+        await identify(store, [RESTORED])
+    again, listed = await _forget_again(settings)
+    output.say(f"made {again} erasures again")
+    if not listed:
+        output.note("no list of erasures was found: what was erased since is there again")
+    return CommandResult(data={"erasures_again": again, "erasures_listed": listed}, count=again, code=DONE)
 
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
@@ -490,7 +517,7 @@ def _check_place(settings: Settings) -> None:
     if settings.store.lower().startswith("memory:"):
         raise InvalidInput("memory:// holds nothing that outlasts a command: name a persistent store")
     if path is not None and not path.exists():
-        raise InvalidInput(f"there is no store at {path}; nothing was backed up")
+        raise InvalidInput(f"there is no store at {path}; nothing was done")
 
 
 # -- the audit log
@@ -644,13 +671,13 @@ def _exported_log(compliance: Compliance, log: ChainedLog, file: Path) -> tuple[
     signed = Path(f"{file}.signed")
     if file.exists() or signed.exists():
         raise InvalidInput(f"{str(file)!r} or its .signed file exists already: name another file")
-    file.write_bytes(log.path.read_bytes() if log.path.exists() else b"")
+    write_private(file, log.path.read_bytes() if log.path.exists() else b"")
     entries, head = ChainedLog(file).read()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     told = compliance.signed({"type": "echoic.audit-log", "at": now, "lines": len(entries), "head": head})
     if not told:
         raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
-    signed.write_text(json.dumps(told) + "\n", encoding="utf-8")
+    write_private(signed, json.dumps(told).encode() + b"\n")
     return told, len(entries)
 
 

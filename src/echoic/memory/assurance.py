@@ -124,9 +124,13 @@ class Visibility:
         key = record.key if record.kind == MEMORY else None
         return self.shows(key, *strings([record.data.get(field) for field in fields]))
 
+    def covers(self, told: object) -> bool:
+        """Whether whoever was told content up to the sensitivity `told` was told no more than this caller."""
+        return told in SENSITIVITIES[: SENSITIVITIES.index(self.most) + 1]
+
     def added(self, record: Record) -> bool:
         """Whether `TOLD` says that whoever added a turn or result was told no more than this caller."""
-        return record.data.get(TOLD) in SENSITIVITIES[: SENSITIVITIES.index(self.most) + 1]
+        return self.covers(record.data.get(TOLD))
 
     def needed(self, what: str) -> None:
         """Raise NotAllowed for the operation `what` if anything is withheld from the caller."""
@@ -180,6 +184,11 @@ class VisibleStore:
 
     def _seen(self, scope: Scope, records: Iterable[Record]) -> list[Record]:
         return [record for record in records if self.visibility.record(scope, record)]
+
+
+def visibility_of(store: Store) -> Visibility:
+    """What may be told of what is in `store`: everything, unless it is a `VisibleStore`."""
+    return store.visibility if isinstance(store, VisibleStore) else Visibility("sensitive")
 
 
 def _said(hit: Hit) -> list[str | None]:

@@ -15,7 +15,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -268,12 +268,10 @@ class Distiller:
     async def distil_all(self, deployment: str | None, *, parked: bool = False) -> Distilled:
         """Learn from every conversation of a deployment (None: of all), parked ones only if asked."""
 
-        async def every() -> AsyncIterator[tuple[Scope, str]]:
-            for scope in await self._store.scopes(deployment):
-                for record in await scan_all(self._store, scope, CONVERSATION):
-                    yield scope, record.id
+        async def every(scope: Scope) -> list[str]:
+            return [record.id for record in await scan_all(self._store, scope, CONVERSATION)]
 
-        return await self._each(every(), partial(self.distil, parked=parked))
+        return await self._each(deployment, every, partial(self.distil, parked=parked))
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation that is due; one that another worker is reading is skipped."""
@@ -281,42 +279,56 @@ class Distiller:
         async def read(scope: Scope, conversation: str) -> Distilled:
             return (await self.ask(scope, conversation))[0]
 
-        return await self._each(self.unfinished(deployment), read)
+        return await self._each(deployment, self.unfinished, read)
 
     async def _each(
         self,
-        conversations: AsyncIterator[tuple[Scope, str]],
+        deployment: str | None,
+        conversations: Callable[[Scope], Awaitable[Sequence[str]]],
         read: Callable[[Scope, str], Awaitable[Distilled]],
     ) -> Distilled:
-        """What `read` learns from all of `conversations`. One that fails keeps no other back.
+        """What `read` learns from the `conversations` of every user. One that fails keeps no other back.
 
         The first error is raised at the end, except QuotaExceeded: its user has to make room.
         """
         from echoic.memory.extraction.reconciliation import Distilled
 
         total, failed = Distilled(), None
-        async for scope, conversation in conversations:
+        for scope in await self._store.scopes(deployment):
             try:
-                total += await read(scope, conversation)
-            except StoreUnavailable:  # nor could any other be read
-                raise
-            except QuotaExceeded:
-                log.warning("QuotaExceeded: nothing more is learned from a conversation")
+                for conversation in await conversations(scope):
+                    try:
+                        total += await read(scope, conversation)
+                    except StoreUnavailable:  # nor could another of this user be read
+                        raise
+                    except QuotaExceeded:
+                        log.warning("QuotaExceeded: nothing more is learned from a conversation")
+                    except EchoicError as error:
+                        failed = failed or error
+            except StoreUnavailable as error:
+                failed = failed or error
+                await self._store.scopes(deployment)  # raises if it is the store that is away, not one user
             except EchoicError as error:
                 failed = failed or error
         if failed is not None:
             raise failed
         return total
 
-    async def unfinished(self, deployment: str | None = None) -> AsyncIterator[tuple[Scope, str]]:
-        """Conversations that are due, including those of processes that died."""
-        for scope in await self._store.scopes(deployment):
-            if scope.user is None or await keeps_nothing(self._store, scope):
-                continue
-            for record in await scan_all(self._store, scope, CONVERSATION):
+    async def unfinished(self, scope: Scope) -> list[str]:
+        """The conversations of a user that are due, including those of processes that died."""
+        if scope.user is None or await keeps_nothing(self._store, scope):
+            return []
+        due: list[str] = []
+        for record in await scan_all(self._store, scope, CONVERSATION):
+            try:
                 last = await self._last(scope, record)
                 if await self._unread(record, last) or await self._is_due(scope, record, last):
-                    yield scope, record.id
+                    due.append(record.id)
+            except StoreUnavailable:  # nor could another of this user be read
+                raise
+            except EchoicError:  # it keeps no other back: whoever tries to read it reports why not
+                due.append(record.id)
+        return due
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
         """The pending, failing and parked conversations. Reads every conversation."""
@@ -450,6 +462,9 @@ class Background:
         """Why learning or embedding fails, such as "StoreUnavailable"; None while both work."""
         self.embedding_failure: str | None = None
         """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
+        self.unread: dict[tuple[Scope, str | None], str] = {}
+        """Conversations that could not be read, and why, until they are; None stands for all of a user who
+        could not be read. What a model fails on is in the store."""
 
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
@@ -457,7 +472,7 @@ class Background:
             # new ones: the old ones may belong to a loop that has ended
             self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
             self._hurry, self._settling, self._closed = asyncio.Event(), set(), asyncio.Event()
-            self._aside, self._retry = {}, None
+            self._aside, self._retry, self.unread = {}, None, {}
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")
@@ -601,10 +616,13 @@ class Background:
                 await self._distiller.apply_rules(scope, conversation)
             except QuotaExceeded as error:  # until there is room, only its next turn has it read again
                 log.warning("%s: nothing more is learned from a conversation", type(error).__name__)
+                self.unread.pop((scope, conversation), None)
                 continue
             except Exception as error:  # noqa: BLE001 - one conversation keeps no other back
                 failed, again[scope, conversation] = error, urgent
+                self.unread[scope, conversation] = type(error).__name__
                 continue
+            self.unread.pop((scope, conversation), None)
             if await self._distiller.asks_a_model():
                 self._runs.want(scope, conversation, urgent=urgent)
         for name, urgent in again.items():  # without waking the task: it is retried after the pause
@@ -623,8 +641,11 @@ class Background:
             except Exception as error:  # noqa: BLE001 - the outermost frame: one conversation ends no other's run
                 log.warning("%s: distilling is tried again later", type(error).__name__)
                 later[conversation] = LAST_RETRY_S
+                self.unread[scope, conversation] = type(error).__name__
+                continue
             else:
                 later |= {} if run.again_s is None else {conversation: run.again_s}
+            self.unread.pop((scope, conversation), None)
         self.poke()  # vectors for the new memories
         return later
 
@@ -632,11 +653,33 @@ class Background:
         """Pick up conversations that nobody distilled, as after a process died."""
         working("learning")
         await asyncio.sleep(SWEEP_AFTER_S)
+        left = await self._swept(None)
+        while left is None or left:
+            await asyncio.sleep(LAST_RETRY_S)
+            left = await self._swept(left)
+
+    async def _swept(self, scopes: Sequence[Scope] | None) -> Sequence[Scope] | None:
+        """Have what is unfinished in `scopes` read (None: in all); returns those to look at again."""
+        left: list[Scope] = []
+        failed: EchoicError | None = None
+        listed = True
         try:
-            async for scope, conversation in self._distiller.unfinished():
-                self.poke((scope, conversation))
+            for scope in await self._store.scopes() if scopes is None else scopes:
+                try:
+                    for conversation in await self._distiller.unfinished(scope):
+                        self.poke((scope, conversation))
+                    self.unread.pop((scope, None), None)
+                except EchoicError as error:  # a user who cannot be read keeps no other back
+                    failed = error
+                    self.unread[scope, None] = type(error).__name__
+                    left.append(scope)
         except EchoicError as error:
-            log.warning("%s: what was left undistilled is looked for at the next start", type(error).__name__)
+            failed, listed = error, False
+        if failed is not None:
+            log.warning(
+                "%s: what was left undistilled is looked for in %.0f s", type(failed).__name__, LAST_RETRY_S
+            )
+        return left if listed else None
 
     async def embed_waiting(self) -> int:
         """Embed everything pending; returns how many. After EmbedderUnavailable they stay pending.

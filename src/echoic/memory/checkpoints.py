@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from echoic.checks import AsDict, checked_name, checked_time
 from echoic.errors import EchoicError, InvalidInput, WriteConflict, brief
+from echoic.memory.assurance import Sensitivity
 from echoic.memory.concurrency import Sweeper, until_written
 from echoic.memory.records import (
     CALL,
@@ -79,6 +80,8 @@ class Checkpoint:
     """How many turns of the call the conversation had."""
     resumption: str | None = None
     """A provider's handle, if it gave one. Resuming does not require it."""
+    told: Sensitivity = "sensitive"
+    """The most sensitive content that a caller was told in the call, and that `messages` may repeat."""
     saved_at: datetime
 
     def __post_init__(self) -> None:
@@ -111,6 +114,7 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "tokens": checkpoint.tokens,
         "cursor": checkpoint.cursor,
         "resumption": checkpoint.resumption,
+        "told": checkpoint.told,
         "saved_at": checkpoint.saved_at.isoformat(),
     }
 
@@ -135,6 +139,7 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
             tokens=data.get("tokens", 0),
             cursor=data["cursor"],
             resumption=data.get("resumption"),
+            told=data.get("told", "sensitive"),
             saved_at=datetime.fromisoformat(data["saved_at"]),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -184,8 +189,12 @@ class AbandonedCalls(Sweeper):
             return 0
         closed = 0
         for scope in await self._parts.store.scopes(deployment):
-            for record in await scan_all(self._parts.store, scope, CHECKPOINT):
-                closed += await self._closed(scope, record)
+            try:
+                for record in await scan_all(self._parts.store, scope, CHECKPOINT):
+                    closed += await self._closed(scope, record)
+            except EchoicError as error:  # a user who cannot be read keeps no other's calls open
+                log.warning("calls of a user that broke off are looked for later: %s", type(error).__name__)
+                await self._parts.store.scopes(deployment)  # raises if it is the store that is away
         return closed
 
     async def _closed(self, scope: Scope, record: Record) -> bool:

@@ -704,7 +704,8 @@ def _file_store(path: Path, like: Store) -> Callable[[], Store]:
     from echoic.stores import store_from
 
     around: Callable[[Store], Store] = getattr(like, "around", lambda store: store)
-    return lambda: around(store_from(f"sqlite:////{str(path.absolute()).lstrip('/')}"))
+    place = str(path.absolute()).lstrip("/").replace("%", "%25").replace("?", "%3F")
+    return lambda: around(store_from(f"sqlite:////{place}"))
 
 
 async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:

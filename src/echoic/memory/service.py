@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -315,6 +316,15 @@ class MemoryService:
     def embedding_failure(self) -> str | None:
         """Why texts cannot be embedded, such as "EmbedderUnavailable"; None while they can."""
         return self._parts.background.embedding_failure
+
+    def learning_failures(self, deployment: str | None = None) -> Mapping[str, int]:
+        """How many conversations of a deployment (None: of all) this process cannot learn from for now.
+
+        By the kind of error, such as "StoreCorrupt". A user of whom nothing can be read counts as one. They
+        are tried again. Those that a model fails on are in `jobs`.
+        """
+        failed = self._parts.background.unread.items()
+        return Counter(why for (scope, _), why in failed if deployment in {None, scope.deployment})
 
     # -- hooks: see `hooks` for when and how they are called
 

@@ -104,11 +104,12 @@ class IdentityTokens:
             principal.deployment, principal.user, principal.token_id, renewals=principal.renewals + 1
         )
 
-    def last_expiry(self) -> datetime:
-        """When every currently valid token will have expired; unlimited if other issuers' tokens are
-        accepted.
+    def last_expiry(self, *, issued: bool) -> datetime:
+        """When every currently valid token will have expired. Those `issued` by others, if they are accepted,
+        last as long as these say.
         """
-        if self._settings.accounts is not None or self._settings.mcp_authorization is not None:
+        others = self._settings.accounts is not None or self._settings.mcp_authorization is not None
+        if issued and others:
             return datetime.max.replace(tzinfo=UTC)
         return datetime.now(UTC) + timedelta(seconds=self._settings.token_lifetime_s)
 
@@ -309,7 +310,10 @@ class PageCookies:
         try:
             principal = self._tokens.verify(value)
         except TokenRefused:
-            pass
+            # an old one of ours, which whoever checks it refuses; not a key or another issuer's token, which
+            # count for whoever put them there
+            if not _is_signed_here(value):
+                return None
         else:
             if self._name_of(principal) != name:
                 return None
@@ -392,6 +396,14 @@ class PageOrBearer(HTTPBearer):
                 "this browser sent no cookie for this caller: it is gone, or cookies are blocked"
             )
         return kept
+
+
+def _is_signed_here(value: str) -> bool:
+    """Whether `value` is a token with the algorithm of this server; its signature is not checked."""
+    try:
+        return value.isascii() and jwt.get_unverified_header(value).get("alg") == ALGORITHM
+    except jwt.InvalidTokenError:
+        return False
 
 
 def _ours(connection: HTTPConnection) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
@@ -20,6 +20,7 @@ from echoic.adapters.connections import Limits
 from echoic.errors import EchoicError
 from echoic.memory.assurance import Level
 from echoic.memory.block import HITS
+from echoic.memory.concurrency import noted
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
@@ -236,6 +237,7 @@ class Health:
     store: Literal["ok", "unavailable"]
     embedder: str
     embedding_failure: str | None
+    learning_failures: Mapping[str, int]
     audit: bool
     waiting: int
     failing: int
@@ -252,6 +254,7 @@ class HealthWatch:
         self._memory = memory
         self._minutes: defaultdict[str, deque[Minute]] = defaultdict(lambda: deque(maxlen=MINUTES))
         self._changed: set[asyncio.Event] = set()
+        self._trying: asyncio.Task[tuple[bool, bool]] | None = None
         self.closed = False
 
     def open(self) -> None:
@@ -263,6 +266,17 @@ class HealthWatch:
         self.closed = True
         self._memory.remove_hook(self._note)
         self._tell()
+
+    async def ready(self) -> tuple[bool, bool]:
+        """Whether the store can be read and written, and whether the embedder works.
+
+        Whoever asks while both are being tried shares the answer: anybody may ask, and each try is a write to
+        the store and, with a hosted embedder, a request that costs.
+        """
+        if self._trying is None or self._trying.done():
+            self._trying = asyncio.create_task(self._tried())
+            self._trying.add_done_callback(noted)  # its askers may be gone
+        return await asyncio.shield(self._trying)
 
     async def changed(self, within_s: float) -> None:
         """Wait until something was recalled or the watch ends, or until the timeout."""
@@ -293,6 +307,7 @@ class HealthWatch:
             store=store,
             embedder=self._memory.embedder.spec.model,
             embedding_failure=self._memory.embedding_failure,
+            learning_failures=self._memory.learning_failures(deployment),
             audit=self._memory.audit is not None,
             waiting=waiting,
             failing=failing,
@@ -302,6 +317,28 @@ class HealthWatch:
             alarms=(),
         )
         return _with_alarms(now, semantic=self._memory.embedder.semantic)
+
+    async def _tried(self) -> tuple[bool, bool]:
+        store, embedder = await asyncio.gather(self._store_works(), self._embedder_works())
+        return store, embedder
+
+    async def _store_works(self) -> bool:
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                facts = await self._memory.check()
+                # a store may report its state while it cannot be read
+                await self._memory.user("readyz", "readyz").get("readyz")
+        except (EchoicError, TimeoutError):
+            return False
+        return bool(facts.get("writable"))
+
+    async def _embedder_works(self) -> bool:
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                await self._memory.embedder.embed(["ready?"], "query")
+        except (EchoicError, TimeoutError):
+            return False
+        return True
 
     def _note(self, recalled: Recalled) -> None:
         minutes, number = self._minutes[recalled.scope.deployment], _this_minute()
@@ -348,25 +385,18 @@ def _this_minute() -> int:
     return int(time.time() // 60)
 
 
-def _with_alarms(now: Health, *, semantic: bool) -> Health:
-    lately = now.minutes[-_LATELY:]
-    recalls = sum(minute.recalls for minute in lately)
-    incomplete = sum(minute.incomplete for minute in lately)
-    slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
-    enough = recalls >= _ENOUGH
-    few_ready = now.turns.count >= _ENOUGH and now.turns.ready < _READY * now.turns.count
-    wrong: list[tuple[bool, Literal["critical", "warning", "note"], str, str]] = [
+_Condition = tuple[bool, Literal["critical", "warning", "note"], str, str]
+"""Whether an alarm holds, and the alarm."""
+
+
+def _of_learning(now: Health) -> list[_Condition]:
+    unread, why = sum(now.learning_failures.values()), ", ".join(sorted(now.learning_failures))
+    return [
         (
-            now.store != "ok",
-            "critical",
-            "The store cannot be read or written",
-            "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
-        ),
-        (
-            now.embedding_failure is not None,
-            "critical",
-            f"Embedding fails ({now.embedding_failure}): recall uses words only",
-            "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
+            bool(now.learning_failures),
+            "warning",
+            f"{unread} conversations cannot be learned from for now ({why})",
+            "Nothing, if this passes: they are tried again. Otherwise run `echoic doctor`.",
         ),
         (
             now.parked > 0,
@@ -380,6 +410,30 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             f"The model failed on {now.failing} conversations; they are retried",
             "Nothing, if this passes. Otherwise check the model's status and quota.",
         ),
+    ]
+
+
+def _with_alarms(now: Health, *, semantic: bool) -> Health:
+    lately = now.minutes[-_LATELY:]
+    recalls = sum(minute.recalls for minute in lately)
+    incomplete = sum(minute.incomplete for minute in lately)
+    slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
+    enough = recalls >= _ENOUGH
+    few_ready = now.turns.count >= _ENOUGH and now.turns.ready < _READY * now.turns.count
+    wrong: list[_Condition] = [
+        (
+            now.store != "ok",
+            "critical",
+            "The store cannot be read or written",
+            "Run `echoic doctor`: it says whether it is the disk, the permissions or the database.",
+        ),
+        (
+            now.embedding_failure is not None,
+            "critical",
+            f"Embedding fails ({now.embedding_failure}): recall uses words only",
+            "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
+        ),
+        *_of_learning(now),
         (
             enough and incomplete > _INCOMPLETE * recalls,
             "warning",

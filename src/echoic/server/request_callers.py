@@ -145,7 +145,7 @@ async def recognise(
         await _count_refused(shared, request)
         raise unauthorised(str(error)) from error
     renewals = principal.renewals if principal.renewable else None
-    until = max(principal.expires_at, shared.tokens.last_expiry())
+    until = max(principal.expires_at, shared.tokens.last_expiry(issued=False))  # only ours are renewed
     revocations = shared.memory.revocations(principal.deployment)
     if await revocations.revoked(principal.token_id, renewals, until):
         await _count_refused(shared, request)

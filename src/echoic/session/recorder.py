@@ -16,6 +16,7 @@ from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent,
 from echoic.capability.talker import history_of
 from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
+from echoic.memory.assurance import SENSITIVITIES, Sensitivity, visibility_of
 from echoic.memory.checkpoints import (
     SIGN_EVERY_S,
     Checkpoint,
@@ -130,6 +131,8 @@ class CallRecorder:
         """How many of `turns` are stored, and how many turns an earlier process stored before them."""
         self._from: int | None = None
         """If the checkpoint was erased, the first of `turns` that the next one may hold."""
+        self._told: Sensitivity = "open"
+        """See `_told_at_most`."""
         self._cuts: dict[str, tuple[str, str | None]] = {}
         """By id, turns stored as fully heard that were not: the heard part, and the turn it answers."""
         self._over = False
@@ -474,7 +477,9 @@ class CallRecorder:
             StoreUnavailable: the turns in the checkpoint could not be stored.
         """
         if self._checkpoints:
-            await self.sessions.save(self.memory.scope, replace(checkpoint, saved_at=datetime.now(UTC)))
+            told = self._told_at_most(checkpoint.told)
+            claimed = replace(checkpoint, told=told, saved_at=datetime.now(UTC))
+            await self.sessions.save(self.memory.scope, claimed)
         self._before = checkpoint.cursor
         await self._go_on_after(checkpoint)
 
@@ -534,19 +539,15 @@ class CallRecorder:
         If there was no checkpoint yet, one is written, so that the other process finds it in its place.
         """
         now = datetime.now(UTC)
-        checkpoint = await self.sessions.load(self.memory.scope, self.name)
-        claimed = (
-            replace(checkpoint, saved_at=now)
-            if checkpoint is not None
-            else Checkpoint(
-                session=self.name,
-                conversation=self._conversation,
-                agent=self._agent,
-                messages=written(history_of(kept)),
-                cursor=len(kept),
-                saved_at=now,
-            )
+        checkpoint = await self.sessions.load(self.memory.scope, self.name) or Checkpoint(
+            session=self.name,
+            conversation=self._conversation,
+            agent=self._agent,
+            messages=written(history_of(kept)),
+            cursor=len(kept),
+            saved_at=now,
         )
+        claimed = replace(checkpoint, told=self._told_at_most(checkpoint.told), saved_at=now)
         await self.sessions.save(self.memory.scope, claimed)
         return claimed
 
@@ -583,8 +584,15 @@ class CallRecorder:
             evicted=condensed.evicted,
             tokens=condensed.tokens + estimate_tokens(summary or ""),
             cursor=self.kept,
+            told=self._told_at_most(),
             saved_at=datetime.now(UTC),
         )
+
+    def _told_at_most(self, before: Sensitivity = "open") -> Sensitivity:
+        """What a caller of this call was told at most, here or, `before`, in an earlier process."""
+        now = visibility_of(self.memory.visible_store).most
+        self._told = max(self._told, before, now, key=SENSITIVITIES.index)
+        return self._told
 
     async def _try_to_flush(self) -> bool:
         """Store what can be stored now; returns whether all of it is."""

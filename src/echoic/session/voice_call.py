@@ -23,7 +23,7 @@ from pydantic_ai.messages import SystemPromptPart
 from pydantic_ai.realtime import RealtimeError, RealtimeModel
 
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
-from echoic.memory.assurance import Level
+from echoic.memory.assurance import Level, visibility_of
 from echoic.memory.checkpoints import Checkpoint, SessionStore
 from echoic.memory.service import MemoryService
 from echoic.session.agents import VoiceAgent
@@ -204,13 +204,14 @@ class VoiceSession:
             options: as for a new call: `agents`, `model` and so on.
 
         Raises:
-            InvalidInput: this user has no such call, it ended, or its audio went through the session and
-                `keep_media` is True.
+            InvalidInput: this user has no such call, it ended, a caller was told more in it than `level` is,
+                or its audio went through the session and `keep_media` is True.
             StoreUnavailable: the store could not be read.
         """
         session = cls(service, user=user, deployment=deployment, session_id=session_id, **options)
         checkpoint = await session.recorder.find()
-        if checkpoint is None:
+        visible = visibility_of(session.memory.visible_store)
+        if checkpoint is None or not visible.covers(checkpoint.told):
             raise InvalidInput(f"this user has no call {brief(session_id)} to resume; start a new one")
         if keep_media:
             known = call_of(checkpoint)

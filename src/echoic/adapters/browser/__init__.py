@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from pydantic_ai.exceptions import ModelHTTPError
@@ -23,7 +23,7 @@ from pydantic_ai.realtime import RealtimeError, RealtimeModel, WebRTCSession
 from echoic.adapters.browser.call import BrowserCall, IsKnown
 from echoic.adapters.browser.socket import FAILED, SUBPROTOCOL, PageSettings, Transport
 from echoic.errors import InvalidInput, NotAllowed, NotOpen, brief
-from echoic.memory.assurance import Level
+from echoic.memory.assurance import Level, Sensitivity, Visibility
 from echoic.memory.checkpoints import Checkpoint
 from echoic.memory.service import MemoryService
 from echoic.session import (
@@ -59,6 +59,7 @@ class _Ticket:
     call: BrowserCall
     until_s: float
     proof: str
+    level: Level
 
 
 class Switchboard:
@@ -156,7 +157,8 @@ class Switchboard:
             proof: a value that must be presented with the ticket.
 
         Raises:
-            NoSuchCall: no such agent, or no call of this caller to resume.
+            NoSuchCall: no such agent, or no call of this caller to resume; so is one in which a caller was
+                told more than `level` is.
             NotAllowed: the limit of calls is reached.
             NotOpen: the server is shutting down.
             StoreUnavailable: the store could not be read.
@@ -168,12 +170,12 @@ class Switchboard:
         scope = self._service.user(user, deployment).scope
         if resume:
             name = checked_name(resume, "resume")
-            call = await self._resumed(scope, name, address, keeps_media=keeps_media)
+            call = await self._resumed(scope, name, address, level, keeps_media=keeps_media)
         else:
             name = uuid4().hex
             call = self._placed(scope, name, name, address, agent=agent)
         call.is_known, call.level = is_known, level
-        ticket = self._ticket(call, proof)
+        ticket = self._ticket(call, proof, level)
         return CallAdmission(session=call.name, conversation=call.conversation, ticket=ticket)
 
     def redeem(self, ticket: str, proof: str = "") -> BrowserCall | None:
@@ -183,11 +185,17 @@ class Switchboard:
         found = self._tickets.pop(ticket, None)
         if found is None or found.until_s < time.monotonic() or found.call.over or found.proof != proof:
             return None
+        if not self._is_told_enough(found.level, found.call):  # somebody who is told more resumed it since
+            return None
         found.call.awaited = False
         return found.call
 
-    async def offer(self, user: str, deployment: str, session: str, sdp: str) -> str:
+    async def offer(
+        self, user: str, deployment: str, session: str, sdp: str, *, level: Level = "device"
+    ) -> str:
         """Answer a page's WebRTC offer: its media go to the provider, controlled by the session.
+
+        `level` is how certain the identity of who sent it is.
 
         Raises:
             NoSuchCall: this caller has no such call that takes offers.
@@ -198,6 +206,7 @@ class Switchboard:
         call = self._calls.get((scope, session))
         if call is None or call.over or self.transport != "webrtc":
             raise NoSuchCall("call")
+        self._joined(call, level)
         answer = opened = ""
 
         async def dialled() -> str:
@@ -224,25 +233,41 @@ class Switchboard:
 
     # -- inside
 
-    async def _resumed(self, scope: Scope, name: str, address: str, *, keeps_media: bool) -> BrowserCall:
+    def _visible(self, level: Level) -> Visibility:
+        return Visibility(cast("Sensitivity", self._service.assurance[level]))
+
+    def _is_told_enough(self, level: Level, call: BrowserCall) -> bool:
+        """Whether callers of `level` are told at least as much as whoever `call` was opened for."""
+        return self._visible(level).covers(self._visible(call.level).most)
+
+    def _joined(self, call: BrowserCall, level: Level) -> BrowserCall:
+        if not self._is_told_enough(level, call):
+            raise NoSuchCall("call")
+        return call
+
+    async def _resumed(
+        self, scope: Scope, name: str, address: str, level: Level, *, keeps_media: bool
+    ) -> BrowserCall:
         known = self._calls.get((scope, name))
         if known is not None and not known.over:
-            known.expect_caller()
+            self._joined(known, level).expect_caller()
             return known
-        checkpoint = await self._checkpoint(scope, name)
+        checkpoint = await self._checkpoint(scope, name, level)
         if (again := self._calls.get((scope, name))) is not None:  # resumed meanwhile
-            return again
+            return self._joined(again, level)
         call = self._placed(scope, name, checkpoint.conversation, address, agent=checkpoint.agent)
         call.resumed = True
         call.keeps_media = self.transport == "webrtc" and keeps_media and call_of(checkpoint) is not None
         return call
 
-    async def _checkpoint(self, scope: Scope, name: str) -> Checkpoint:
+    async def _checkpoint(self, scope: Scope, name: str, level: Level) -> Checkpoint:
         sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
         checkpoint = await sessions.load(scope, name)
         if checkpoint is None or checkpoint.agent not in self.agents:
             raise NoSuchCall("call")
         if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._page_settings.resume_within_s):
+            raise NoSuchCall("call")
+        if not self._visible(level).covers(checkpoint.told):
             raise NoSuchCall("call")
         return checkpoint
 
@@ -304,14 +329,14 @@ class Switchboard:
             )
         return VoiceSession(self._service, user=user, start=agent, session_id=call.name, **options)
 
-    def _ticket(self, call: BrowserCall, proof: str) -> str:
+    def _ticket(self, call: BrowserCall, proof: str, level: Level) -> str:
         now_s = time.monotonic()
         for ticket in [ticket for ticket, kept in self._tickets.items() if kept.until_s < now_s]:
             del self._tickets[ticket]
         while len(self._tickets) >= _TICKETS:
             del self._tickets[next(iter(self._tickets))]
         ticket = secrets.token_urlsafe(32)
-        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s, proof)
+        self._tickets[ticket] = _Ticket(call, now_s + self._page_settings.ticket_s, proof, level)
         return ticket
 
 

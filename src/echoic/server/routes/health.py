@@ -17,8 +17,6 @@ from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
-from echoic.errors import EchoicError
-from echoic.memory.service import MemoryService
 from echoic.server.live import described, event, streamed
 from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
@@ -34,9 +32,6 @@ page_router = APIRouter(include_in_schema=False)
 async def page() -> FileResponse:
     """The page."""
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
-
-
-_PROBE_S = 5.0
 
 
 class Alive(ResponseModel):
@@ -80,8 +75,10 @@ async def healthz() -> Alive:
     "/readyz", summary="Readiness", responses={503: {"model": Readiness, "description": "Not ready."}}
 )
 async def readyz(shared: Shared, response: Response) -> Readiness:
-    """Whether the store can be read and written, and the embedder works. Both are tried."""
-    store, embedder = await asyncio.gather(_store_works(shared.memory), _embedder_works(shared.memory))
+    """Whether the store can be read and written, and the embedder works. Both are tried, once for all who ask
+    at the same time.
+    """
+    store, embedder = await shared.health.ready()
     if not (store and embedder):
         response.status_code = 503
         response.headers["Retry-After"] = "5"
@@ -146,6 +143,11 @@ class HealthView(ResponseModel):
     store: Literal["ok", "unavailable"]
     embedder: str
     embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
+    learning_failures: dict[str, int] = Field(
+        description="Conversations that cannot be learned from for now, by the kind of error, a user of "
+        "whom nothing can be read as one; without those that a model fails on.",
+        examples=[{"StoreCorrupt": 1}],
+    )
     waiting: int = Field(description="Conversations that are still to be read.")
     failing: int = Field(description="Conversations that wait for a retry of the model.")
     parked: int = Field(description="Conversations that were given up.")
@@ -186,23 +188,3 @@ async def _told(shared: AppState, deployment: str) -> AsyncIterator[bytes]:
         await shared.health.changed(shared.settings.beat_s)
         if not shared.health.closed:
             await asyncio.sleep(_BURST_S)
-
-
-async def _store_works(memory: MemoryService) -> bool:
-    try:
-        async with asyncio.timeout(_PROBE_S):
-            facts = await memory.check()
-            # a store may report its state while it cannot be read
-            await memory.user("readyz", "readyz").get("readyz")
-    except (EchoicError, TimeoutError):
-        return False
-    return bool(facts.get("writable"))
-
-
-async def _embedder_works(memory: MemoryService) -> bool:
-    try:
-        async with asyncio.timeout(_PROBE_S):
-            await memory.embedder.embed(["ready?"], "query")
-    except (EchoicError, TimeoutError):
-        return False
-    return True

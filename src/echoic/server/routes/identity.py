@@ -276,7 +276,7 @@ async def revoke_identity(caller: AsCaller, shared: Shared, request: Request, re
     """
     if named := request.headers.get(CALLER_HEADER):
         shared.cookies.drop(request, response, named)
-    until = max(caller.principal.expires_at, shared.tokens.last_expiry())
+    until = max(caller.principal.expires_at, shared.tokens.last_expiry(issued=not caller.principal.renewable))
     return await _revoke(shared, caller.principal.deployment, caller.principal.token_id, until)
 
 

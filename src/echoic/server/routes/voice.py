@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
-from echoic.server.credentials import CALLER_HEADER
+from echoic.server.credentials import CALLER_HEADER, Principal
 from echoic.server.models import RequestBody, ResponseModel
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
 from echoic.server.request_callers import (
@@ -254,17 +254,17 @@ async def answer_offer(caller: AsCaller, shared: Shared, session: str, request: 
         raise Refused(422, "invalid_input", f"an offer is sent as {_SDP}")
     sdp = (await request.body()).decode(errors="replace")
     return Response(
-        await _answered(caller.principal.user, caller.principal.deployment, shared, session, sdp),
+        await _answered(caller.principal, shared, session, sdp),
         media_type=_SDP,
     )
 
 
-async def _answered(user: str, deployment: str, shared: AppState, session: str, sdp: str) -> str:
+async def _answered(who: Principal, shared: AppState, session: str, sdp: str) -> str:
     from echoic.adapters.browser import FAILED, NoSuchCall
 
     assert shared.voice is not None
     try:
-        return await shared.voice.offer(user, deployment, session, sdp)
+        return await shared.voice.offer(who.user, who.deployment, session, sdp, level=who.level)
     except NoSuchCall as error:
         raise not_found("call") from error
     except FAILED as error:
