@@ -478,7 +478,9 @@ class OpenConversation:
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
                 f"not to {brief(self.id)}"
             )
-        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
+        # ahead of our clock, it would keep what is said next from correcting it
+        said_at = min(turn.said_at, self._parts.clock())
+        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=said_at)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
         """Log once that nothing is learned from speakers other than the user, which you may not intend."""

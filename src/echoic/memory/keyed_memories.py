@@ -91,13 +91,14 @@ class KeyedMemories:
         self, text: str, category: Category, context: str | None, said_at: datetime | None
     ) -> Memory:
         """See `UserMemory.remember`."""
+        now = self._parts.clock()
         memory = Memory(
             id="",
             text=checked_text(text, "text"),
             category=checked_category(category),
             context=context if context is None else checked_text(context, "context"),
             author=self._user,
-            valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
+            valid_from=now if said_at is None else min(checked_time(said_at, "said_at"), now),
         )
         self._parts.write_filter.refuse_instructions("text", memory.text, context)
         self._parts.write_filter.refuse_third_parties("text", memory.text, context, key=None)
