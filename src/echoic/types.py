@@ -111,10 +111,11 @@ class Turn:
             checked_text(self.heard, "heard text")
         if self.id:
             checked_name(self.id, "turn id")
-        if self.confidence is not None and not (
-            isinstance(self.confidence, (int, float)) and 0 <= self.confidence <= 1
+        sure = self.confidence
+        if sure is not None and (
+            isinstance(sure, bool) or not isinstance(sure, (int, float)) or not 0 <= sure <= 1
         ):
-            raise InvalidInput(f"confidence must be a number from 0 to 1, not {brief(self.confidence)}")
+            raise InvalidInput(f"confidence must be a number from 0 to 1, not {brief(sure)}")
         object.__setattr__(self, "said_at", checked_time(self.said_at, "said_at"))
 
     @property
