@@ -93,8 +93,8 @@ class Turn:
     heard: str | None = None
     """The part of an agent's words that the caller heard; None for all of it."""
     said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When it was said (aware, UTC), not when it was stored. If that is ahead of the memory's clock, `append`
-    takes its time."""
+    """When it was said (aware, UTC), not when it was stored. Up to 14 hours ahead of the memory's clock, it
+    becomes the time of `append`."""
     confidence: float | None = None
     """The speech recogniser's confidence, 0 to 1; None if it reported none."""
     id: str = ""

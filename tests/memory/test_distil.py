@@ -307,7 +307,7 @@ class TestFacts:
             h.memory.text for h in await ana.query("where did I live before", include_past=True) if h.memory
         ]
 
-    @pytest.mark.parametrize("ahead", [timedelta(minutes=5), timedelta(days=1500)])
+    @pytest.mark.parametrize("ahead", [timedelta(minutes=5), timedelta(hours=11)])
     @pytest.mark.parametrize("read", ["by rules", "by a model", "late"])
     async def test_a_correction_counts_after_words_of_a_clock_that_runs_ahead(self, later, ahead, read):
         class Reader(Listener):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from echoic.checks import not_ahead
 from echoic.cli.asyncio_runner import Desk, run, run_apart, with_memory
 from echoic.cli.command import command
 from echoic.cli.importers import (
@@ -268,7 +269,7 @@ def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
 
 def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
     now = datetime.now(UTC)  # as in `append`
-    turns = [replace(turn, said_at=min(turn.said_at, now)) for turn in turns]
+    turns = [replace(turn, said_at=not_ahead(turn.said_at, now)) for turn in turns]
     for name in dict.fromkeys(turn.conversation for turn in turns):
         said = [turn for turn in turns if turn.conversation == name]
         yield {
