@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, get_args
@@ -115,6 +115,18 @@ def checked_time(value: datetime, what: str) -> datetime:
         return value.astimezone(UTC)
     except OverflowError as error:
         raise InvalidInput(f"{what} is outside the years 1 to 9999 in UTC") from error
+
+
+_CLOCK_AHEAD: Final = timedelta(hours=14)
+"""How far ahead a clock may seem to be: what sends its local time as UTC is ahead by up to 14 hours."""
+
+
+def not_ahead(said_at: datetime, now: datetime) -> datetime:
+    """`said_at`, or `now` if a clock that runs ahead gave it: until then nothing could correct what was said.
+
+    What lies farther ahead has times of its own, such as the calls of a simulation.
+    """
+    return now if now < said_at <= now + _CLOCK_AHEAD else said_at
 
 
 def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:

@@ -93,7 +93,8 @@ class Turn:
     heard: str | None = None
     """The part of an agent's words that the caller heard; None for all of it."""
     said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When it was said (aware, UTC), not when it was stored."""
+    """When it was said (aware, UTC), not when it was stored. Up to 14 hours ahead of the memory's clock, it
+    becomes the time of `append`."""
     confidence: float | None = None
     """The speech recogniser's confidence, 0 to 1; None if it reported none."""
     id: str = ""
@@ -110,10 +111,11 @@ class Turn:
             checked_text(self.heard, "heard text")
         if self.id:
             checked_name(self.id, "turn id")
-        if self.confidence is not None and not (
-            isinstance(self.confidence, (int, float)) and 0 <= self.confidence <= 1
+        sure = self.confidence
+        if sure is not None and (
+            isinstance(sure, bool) or not isinstance(sure, (int, float)) or not 0 <= sure <= 1
         ):
-            raise InvalidInput(f"confidence must be a number from 0 to 1, not {brief(self.confidence)}")
+            raise InvalidInput(f"confidence must be a number from 0 to 1, not {brief(sure)}")
         object.__setattr__(self, "said_at", checked_time(self.said_at, "said_at"))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -79,6 +80,15 @@ def test_a_conversation_keeps_the_times_it_took_place_at(echoic, jsonl):
     assert (talk["id"], talk["status"]) == ("c", "completed")
     assert talk["started_at"] == "2026-01-02T10:00:00+00:00"
     assert [turn["said_at"][-14:-6] for turn in talk["turns"]] == ["10:00:00", "10:00:05", "10:00:09"]
+
+
+def test_what_a_clock_that_runs_ahead_gave_is_imported_as_said_now(echoic, jsonl):
+    soon, simulated = datetime.now(UTC) + timedelta(hours=5), "2100-01-02T10:00:00+00:00"
+    jsonl("talk.jsonl", TALK[0] | {"said_at": soon.isoformat()}, TALK[1] | {"said_at": simulated})
+    echoic("import", "talk.jsonl")
+    (talk,) = echoic("export", "--json").json["data"]["conversations"]
+    assert talk["turns"][0]["said_at"] <= datetime.now(UTC).isoformat()
+    assert talk["turns"][1]["said_at"] == simulated
 
 
 @pytest.mark.parametrize("kind", ["turns", "locomo", "bodhi", "mem0", "echoic"])

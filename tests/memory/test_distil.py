@@ -307,6 +307,39 @@ class TestFacts:
             h.memory.text for h in await ana.query("where did I live before", include_past=True) if h.memory
         ]
 
+    @pytest.mark.parametrize("ahead", [timedelta(minutes=5), timedelta(hours=11)])
+    @pytest.mark.parametrize("read", ["by rules", "by a model", "late"])
+    async def test_a_correction_counts_after_words_of_a_clock_that_runs_ahead(self, later, ahead, read):
+        class Reader(Listener):
+            async def extract(self, reading):
+                return [
+                    Add(fact=Fact(text=turn.text.split()[-1], key="berth"), source=(turn.id,))
+                    for turn in reading.turns
+                ]
+
+        minute = 0
+        store, key = store_from("memory://"), "home" if read == "by rules" else "berth"
+        says = "I live in" if read == "by rules" else "The boat lies off"
+        service = MemoryService(store, LexicalEmbedder(), extractor=Reader(), clock=lambda: later(minute))
+        async with service as memory:
+            ana = memory.user("ana")
+            assert (await ana.remember("She rows", said_at=later(0) + ahead)).valid_from == later(0)
+            for minute, place in enumerate(("Lisbon", "Porto")):
+                call = await ana.conversation(place)
+                said_at = later(minute) if minute else later(0) + ahead
+                (kept,) = await call.append(Turn(speaker="user", text=f"{says} {place}", said_at=said_at))
+                assert kept.said_at == later(minute)
+                if read != "late":
+                    await call.distil()
+            minute = 30
+            await memory.distil()
+            await ana.set(key, "Madrid")
+            assert [(each.text, each.valid_from, each.valid_until) for each in await ana.history(key)] == [
+                ("Lisbon", later(0), later(1)),
+                ("Porto", later(1), later(30)),
+                ("Madrid", later(30), None),
+            ]
+
     async def test_a_relative_day_is_kept_with_the_day_it_meant(self, memory, later):
         ana = memory.user("ana")  # said on Monday, 4 May 2026
         call = await ana.conversation("c")
@@ -406,7 +439,7 @@ class TestFacts:
 
         told = []
         service = MemoryService(
-            store_from(url), LexicalEmbedder(), extractor=Reader(), clock=lambda: later(0)
+            store_from(url), LexicalEmbedder(), extractor=Reader(), clock=lambda: later(5)
         )
         service.on_memory_extraction(told.append)
         async with service as memory:

@@ -39,6 +39,8 @@ async def test_what_was_said_and_learned_in_a_span_goes_and_the_rest_stays(tmp_p
         assert {"Quilla", "Bruno", "Porto"} <= {memory.text for memory in await user.facts()}
         receipt = await user.forget(since=TUESDAY, until=TUESDAY + timedelta(hours=23))
         assert receipt.verified
+        # the turn of the other call is destroyed, the one of this call loses its words, each counted once
+        assert (receipt.turns, receipt.conversations, receipt.rewritten) == (1, 1, 1)
         assert {memory.text for memory in await user.facts()} == {"Bruno", "Porto"}
         assert [turn.text for turn in (await user.task("long")).turns if "[" not in turn.text] == [
             "My dog is called Bruno.",

@@ -911,3 +911,15 @@ async def test_a_forget_that_was_cancelled_while_it_was_listed_destroys_nothing_
             await forgetting
     async with echoic.open(url, embedder="lexical") as another:
         assert (await another.user("ana").get("seat")).text == "an aisle seat"
+
+
+async def test_a_turn_that_keeps_its_id_or_time_is_no_sign_that_words_are_left(memory):
+    whole_second = datetime(2026, 3, 1, 10, tzinfo=UTC)  # written shorter than an id
+    user = memory.user("ana@example.com")
+    for said in ("I live in Quillonda.", "My email is ana@example.com."):
+        await (await user.conversation("c1")).append(Turn(speaker="user", text=said, said_at=whole_second))
+    await memory.distil()
+    assert {fact.key for fact in await user.facts()} >= {"home", "email"}
+    for key in ("home", "email"):
+        receipt = await user.forget(key=key)
+        assert (receipt.memories, receipt.verified) == (1, True), key

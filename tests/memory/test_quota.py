@@ -354,10 +354,11 @@ async def test_counting_is_no_scan_per_write(tmp_path, monkeypatch):
     assert len(counted) <= 14
 
 
+@pytest.mark.parametrize("limit", [0, 1.5, "x", True])
 @pytest.mark.parametrize("field", ["user_memories", "user_bytes", "deployment_bytes"])
-def test_a_quota_of_nothing_is_refused(field):
+def test_a_quota_of_nothing_or_of_no_whole_number_is_refused(field, limit):
     with pytest.raises(InvalidInput, match=field):
-        Quota(**{field: 0})
+        Quota(**{field: limit})
 
 
 async def test_what_its_author_could_not_keep_is_proposed_to_nobody(url):

@@ -120,8 +120,9 @@ async def test_turns_and_memories_are_left_out_by_their_ids(memory):
     async with ana.listen(min_relevance=0, besides="call") as listening:
         listening.partial(asked)
         assert told((await listening.final(asked)).hits) == {kept.id}
-    with pytest.raises(InvalidInput, match="besides"):
-        await ana.query(asked, besides=["call", ""])
+    for wrong in (["call", ""], [5], 5):
+        with pytest.raises(InvalidInput, match="besides"):
+            await ana.query(asked, besides=wrong)
 
 
 async def test_a_question_appended_before_it_is_asked_changes_nothing_and_spoils_no_answer_at_hand(memory):

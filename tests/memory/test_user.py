@@ -674,6 +674,11 @@ class TestConversations:
         assert await ana.query("Barolo wine") == []
         assert (await call.turns())[0].text.endswith("tiramisu.")
 
+    @pytest.mark.parametrize("confidence", [True, 1.5, "0.5"])
+    async def test_a_confidence_that_is_no_number_from_0_to_1_is_refused(self, confidence):
+        with pytest.raises(InvalidInput, match="confidence"):
+            Turn(speaker="user", text="x", confidence=confidence)
+
     async def test_a_naive_time_is_refused(self):
         with pytest.raises(InvalidInput, match="time zone"):
             Turn(speaker="user", text="x", said_at=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point

@@ -17,6 +17,7 @@ import pytest
 from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, StoreTooNew, StoreUnavailable
 from echoic.partition import Entry
 from echoic.stores import sqlite
+from echoic.stores.apply import text_needles
 from echoic.stores.base import Drop, Record
 from echoic.stores.sqlite import SQLiteStore
 from echoic.stores.sqlite import schema as sqlite_schema
@@ -290,6 +291,19 @@ async def test_erased_words_and_vectors_are_in_no_byte_of_the_file_and_its_log(t
         found = b"".join(p.read_bytes() for p in tmp_path.iterdir())
         assert not [n for n in (b"giraffe", b"Aurelio", b"aurelio", unit(0).tobytes()[:8]) if n in found]
         assert unit(1).tobytes() in found
+
+
+async def test_what_is_searched_for_is_what_was_said_not_when(tmp_path: Path) -> None:
+    """A time or an id is often the longest text of a record, and gone or there whatever was said."""
+    path = tmp_path / "e.db"
+    began = "2026-03-01T10:00:00.123456+00:00"
+    async with opened(SQLiteStore(path)) as store:
+        await store.write(ANA, [put(note("n", text="Quillonda", said_at=began)), put(note("m", text="tea"))])
+        await store.write(ANA, [put(note("Quillonda", text="unlike")), put(note("o", key="Quillonda"))])
+        await store.write(Scope("default", "Quillonda"), [put(note("p", text="other"))])
+        assert (await store.erase(ANA, [Drop(kind="note", id="n")])).verified, "the names of others stay"
+    needles = text_needles({"text": "Quillonda", "said_at": began}, lambda text: [text.encode()])
+    assert needles == [b"Quillonda"]
 
 
 async def test_the_number_of_an_erased_scope_is_never_anothers(tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from echoic.checks import not_ahead
 from echoic.cli.asyncio_runner import Desk, run, run_apart, with_memory
 from echoic.cli.command import command
 from echoic.cli.importers import (
@@ -264,6 +266,8 @@ def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
+    now = datetime.now(UTC)  # as in `append`
+    turns = [replace(turn, said_at=not_ahead(turn.said_at, now)) for turn in turns]
     for name in dict.fromkeys(turn.conversation for turn in turns):
         said = [turn for turn in turns if turn.conversation == name]
         yield {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
-from echoic.checks import AGENT, USER
+from echoic.checks import AGENT, USER, not_ahead
 from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
 from echoic.memory.assurance import PROVE, Visibility, VisibleStore
@@ -478,7 +478,8 @@ class OpenConversation:
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
                 f"not to {brief(self.id)}"
             )
-        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
+        said_at = not_ahead(turn.said_at, self._parts.clock())
+        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=said_at)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
         """Log once that nothing is learned from speakers other than the user, which you may not intend."""

@@ -142,6 +142,8 @@ class Erasing:
         self._parts = parts
         self._scope = scope
         self._spared = spared
+        self._rewritten: set[Name] = set()
+        """Records that lost words and are still there: several steps may reach the same one."""
 
     async def requested(self, **given: Any) -> Receipt:
         """Erase what the arguments of `UserMemory.forget` select, and sign the receipt if there is a key."""
@@ -211,14 +213,14 @@ class Erasing:
             receipts += [await self.forget(None, None, None, memories=[version]) for version in alone]
         unkeyed = [memory for memory in learned.values() if memory.key is None]
         receipts += [await self.forget(None, None, None, memories=[memory]) for memory in unkeyed]
-        return _total(receipts)
+        return self._total(receipts)
 
     async def forget_call(self, conversation: str) -> Receipt:
         """Forget a conversation and what was learned from it alone."""
         turns = await scan_all(self._parts.store, self._scope, TURN, key=conversation)
         # the conversation first: workers that distil it then write nothing more
         gone = await self.forget(None, conversation, None)
-        return _total([gone, await self.forget_learned([record.id for record in turns])])
+        return self._total([gone, await self.forget_learned([record.id for record in turns])])
 
     async def said_in(self, conversation: str) -> list[Record]:
         """What was said in a conversation or learned from it alone, which `forget_call` destroys."""
@@ -266,8 +268,8 @@ class Erasing:
         stored += [(r, r.data["at"]) for r in await scan_all(store, scope, RESULT)]
         drops = _drops(record for record, at in stored if within(datetime.fromisoformat(at)))
         if drops:
-            erased.append(await store.erase(scope, [*drops, *await self._quoting()]))
-        return _total([*receipts, _receipt(erased, {})] if erased else receipts)
+            erased.append(await self._erased([*drops, *await self._quoting()]))
+        return self._total([*receipts, _receipt(erased, {})] if erased else receipts)
 
     async def _forget(
         self,
@@ -304,7 +306,7 @@ class Erasing:
                 rewritten = [each for each in gone.changes if name_of(each) not in (self._spared or ())]
                 changes += [*await self._memories(memories), *await self._quoting(), *rewritten]
                 changes = _each_once(changes)
-            return None if changes == [] else await self._parts.store.erase(self._scope, changes)
+            return None if changes == [] else await self._erased(changes)
 
         # first the records elsewhere that name the user: they contain the words of the next search, and once
         # a memory is gone, its id no longer leads to what was made of it
@@ -326,6 +328,24 @@ class Erasing:
             "others taught it too": lessons,
         }
         return _receipt(erased, stays)
+
+    async def _erased(self, changes: Sequence[Erasable] | None) -> Erased:
+        """Erase `changes`, or everything, from the user's own scope."""
+        erased = await self._parts.store.erase(self._scope, changes)
+        for change in changes or ():
+            (self._rewritten.add if isinstance(change, Put) else self._rewritten.discard)(name_of(change))
+        return erased
+
+    def _total(self, receipts: Sequence[Receipt]) -> Receipt:
+        """The sum of the receipts of one request."""
+        why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
+        counted = ("memories", "turns", "conversations", "vectors", "other", "bytes_searched")
+        return Receipt(
+            **{name: sum(getattr(receipt, name) for receipt in receipts) for name in counted},
+            rewritten=len(self._rewritten),
+            kept_because=dict(why),
+            verified=all(receipt.verified for receipt in receipts),
+        )
 
     async def _memories(self, memories: Sequence[Memory]) -> list[Drop]:
         """The drops for those of `memories` that exist, and for their pending judgements."""
@@ -457,17 +477,6 @@ def _each_once(changes: Sequence[Erasable]) -> list[Erasable]:
         if isinstance(change, Drop) or name not in found:
             found[name] = change
     return list(found.values())
-
-
-def _total(receipts: Sequence[Receipt]) -> Receipt:
-    """The sum of several receipts."""
-    why = sum((Counter(dict(receipt.kept_because)) for receipt in receipts), Counter[KeptBecause]())
-    counted = ("memories", "turns", "conversations", "vectors", "other", "rewritten", "bytes_searched")
-    return Receipt(
-        **{name: sum(getattr(receipt, name) for receipt in receipts) for name in counted},
-        kept_because=dict(why),
-        verified=all(receipt.verified for receipt in receipts),
-    )
 
 
 def _receipt(erased: Sequence[Erased], stays: Mapping[KeptBecause, int]) -> Receipt:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakValueDictionary
 
-from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError
+from echoic.errors import InvalidInput, NotOpen, QuotaExceeded, StoreError, brief
 from echoic.memory.compliance import MARKS, forgetting
 from echoic.memory.consent import CONSENT, admitted
 from echoic.memory.hooks import CallWritten, Hooks
@@ -74,7 +74,7 @@ class Quota:
     Bytes are those of the stored text, plus 100 for each record. Vectors and indexes are not counted.
 
     Raises:
-        InvalidInput: a limit below 1.
+        InvalidInput: a limit is no whole number from 1.
     """
 
     user_memories: int | None = None
@@ -87,8 +87,10 @@ class Quota:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and value < 1:
-                raise InvalidInput(f"{field.name} must be at least 1, or None for no limit, not {value!r}")
+            if value is not None and (type(value) is not int or value < 1):
+                raise InvalidInput(
+                    f"{field.name} must be a whole number from 1, or None for no limit, not {brief(value)}"
+                )
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
+from echoic.checks import not_ahead
 from echoic.errors import QuotaExceeded, WriteConflict, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.hits import unsigned
@@ -91,13 +92,14 @@ class KeyedMemories:
         self, text: str, category: Category, context: str | None, said_at: datetime | None
     ) -> Memory:
         """See `UserMemory.remember`."""
+        now = self._parts.clock()
         memory = Memory(
             id="",
             text=checked_text(text, "text"),
             category=checked_category(category),
             context=context if context is None else checked_text(context, "context"),
             author=self._user,
-            valid_from=self._parts.clock() if said_at is None else checked_time(said_at, "said_at"),
+            valid_from=now if said_at is None else not_ahead(checked_time(said_at, "said_at"), now),
         )
         self._parts.write_filter.refuse_instructions("text", memory.text, context)
         self._parts.write_filter.refuse_third_parties("text", memory.text, context, key=None)

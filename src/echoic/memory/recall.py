@@ -139,6 +139,8 @@ class SearchOptions:
     def left_out(self) -> frozenset[str]:
         """The ids of `besides`."""
         given = self.besides
+        if given is not None and not isinstance(given, Collection):
+            raise InvalidInput(f"besides must be one id or several, not {type(given).__name__}")
         return frozenset(() if given is None else (given,) if isinstance(given, str) else given)
 
     @property

@@ -22,11 +22,13 @@ T = TypeVar("T")
 NEEDLE_BYTES = 40
 TELLING_BYTES = 8
 """Shorter texts occur in any file by chance."""
+_SAID = ("text", "heard", "statement", "value")
+"""What was said or stored; a time or an id beside it is often longer, but proves nothing."""
 
 
-def text_needles(data: Any, forms: Callable[[str], Iterable[bytes]]) -> list[bytes]:
+def text_needles(data: Mapping[str, Any], forms: Callable[[str], Iterable[bytes]]) -> list[bytes]:
     """The beginning of the longest text in `data`, in each of the `forms` in which it may be written."""
-    longest = max(strings(data), key=len, default="")
+    longest = max(_telling(data), key=len, default="")
     return [form[:NEEDLE_BYTES] for form in forms(longest) if len(form) >= TELLING_BYTES]
 
 
@@ -54,9 +56,15 @@ def removed(old: Record, new: Record) -> Record:
     The words before are still stored, and must not be searched for.
     """
     left = set(strings(new.data))
-    gone = [text for text in strings(old.data) if text not in left]
+    gone = [text for text in _telling(old.data) if text not in left]
     told = [(text, max(left, key=lambda other: _shared(text, other), default="")) for text in gone]
     return replace(old, data={str(n): text[_shared(text, other) :] for n, (text, other) in enumerate(told)})
+
+
+def _telling(data: Mapping[str, Any]) -> list[str]:
+    """What was said or stored in `data`; every text if that is too short to be searched for."""
+    said = [text for field in _SAID for text in strings(data.get(field))]
+    return said if any(len(as_json(text)) >= TELLING_BYTES for text in said) else list(strings(data))
 
 
 def strings(data: Any) -> Iterator[str]:

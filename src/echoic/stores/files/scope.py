@@ -166,7 +166,8 @@ class ScopeFiles:
         with self._guard:
             held.commit(staged)
         left = held.records.values()
-        wanted = _without_living(wanted, left, held.vectors(left))
+        names = (self.scope.deployment, self.scope.user or "")
+        wanted = _without_living(wanted, names, left, held.vectors(left))
         found, read = _search(self.path.parent, self._is_suspect, wanted)
         return Erased(
             records=held.kinds(gone),
@@ -362,10 +363,14 @@ def _needles(records: Sequence[Record], vectors: Sequence[NDArray[np.float32]]) 
 
 
 def _without_living(
-    wanted: Iterable[bytes], records: Iterable[Record], vectors: Iterable[NDArray[np.float32]]
+    wanted: Iterable[bytes],
+    names: Sequence[str],
+    records: Iterable[Record],
+    vectors: Iterable[NDArray[np.float32]],
 ) -> list[bytes]:
-    """Those of `wanted` that no remaining record or vector contains."""
-    texts = b"\0".join(form for record in records for text in strings(record.data) for form in _forms(text))
+    """Those of `wanted` that no name of the scope and no remaining record or vector contains."""
+    stay = [*names, *(text for r in records for text in (r.id, r.key or "", *strings(r.data)))]
+    texts = b"\0".join(form for text in stay for form in _forms(text))
     same = {vector_needle(vector) for vector in vectors}
     return [needle for needle in wanted if needle not in texts and needle not in same]
 

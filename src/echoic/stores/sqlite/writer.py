@@ -634,7 +634,9 @@ def _is_stale(page: bytes) -> bool:
 
 
 def _alive(connection: apsw.Connection, needle: bytes) -> bool:
-    """Whether a remaining row contains the same: two people may live in the same town."""
-    places = (("records", "data"), ("segments", "words"), ("vectors", "data"), ("tokens", "data"))
+    """Whether a remaining row contains the same: two people may live in one town, or be named after it."""
+    contents = (("records", "data"), ("segments", "words"), ("vectors", "data"), ("tokens", "data"))
+    names = (("records", "name"), ("records", "key"), ("scopes", "user"), ("scopes", "deployment"))
+    places = contents + names
     queries = (f"select 1 from {t} where instr(cast({c} as blob), ?) limit 1" for t, c in places)  # noqa: S608 - ours
     return any(connection.execute(query, (needle,)).get for query in queries)
