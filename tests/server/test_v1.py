@@ -164,6 +164,14 @@ async def test_an_agent_key_is_neither_an_operator_nor_a_user(server):
         assert answer.status_code == 401, path
 
 
+@pytest.mark.parametrize("headers", [{}, bearer(AGENT_KEY), bearer("a token of elsewhere")])
+async def test_a_request_without_a_users_token_is_told_where_a_backend_gets_one(server, headers):
+    answer = await server.client.get("/v1/memories", headers=headers)
+    assert answer.status_code == 401
+    assert "agent key" in answer.json()["error"]
+    assert "POST /v1/tokens" in answer.json()["error"]
+
+
 async def test_a_users_token_reaches_nobody_else_and_no_other_deployment(server, eve):
     ana = await acting(server, "ana of this test")
     await ana.call("secret-call")

@@ -27,6 +27,7 @@ from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.server.credentials import (
+    GET_ONE,
     IdentityTokens,
     PageCookies,
     PageOrBearer,
@@ -138,7 +139,7 @@ async def recognise(
         StoreUnavailable: the revocation list could not be read, so the request is refused.
     """
     if not token:
-        raise unauthorised("no identity was sent; POST /api/identity gives one")
+        raise unauthorised(f"no identity was sent; {GET_ONE}")
     try:
         principal = (verify or shared.verify)(token, deployment)
     except TokenRefused as error:
@@ -149,9 +150,7 @@ async def recognise(
     revocations = shared.memory.revocations(principal.deployment)
     if await revocations.revoked(principal.token_id, renewals, until):
         await _count_refused(shared, request)
-        raise unauthorised(
-            "this identity was revoked, or ended because it was renewed; POST /api/identity gives a new one"
-        )
+        raise unauthorised(f"this identity was revoked, or ended because it was renewed; {GET_ONE}")
     if shared.memory.audit is not None:
         act("user", shared.memory.pseudonym(principal.user, principal.deployment), _asked(request))
     return principal
