@@ -172,6 +172,76 @@ async def test_a_request_without_a_users_token_is_told_where_a_backend_gets_one(
     assert "POST /v1/tokens" in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"speaker": "user"}, "turns[2].text"),
+        ({"speaker": "user", "text": "x", "confidence": 7}, "turns[2].confidence"),
+        ({"speaker": "user", "text": "x", "nonsense": 7}, "turns[2].nonsense"),
+        ({"speaker": "user", "text": " "}, "turns[2].text"),
+        ({"speaker": "user", "text": "x\0"}, "turns[2].text"),
+        ({"speaker": "user", "text": "x", "id": ""}, "turns[2].id"),
+        ({"speaker": "agent", "text": "x", "heard": "y\0"}, "turns[2].heard"),
+        ({"speaker": "narrator", "text": "x"}, "turns[2].speaker"),
+        (7, "turns[2]"),
+    ],
+)
+async def test_of_many_turns_the_wrong_one_is_named(server, somebody, wrong, field):
+    await somebody.call("c")
+    said = {"speaker": "user", "text": "I live in Oslo."}
+    refused = await somebody.ask(
+        "POST", "/conversations/c/turns", {"turns": [said, said, wrong, said]}, status=422
+    )
+    assert refused["field"] == field
+    assert field in refused["error"]
+    assert "operation" not in refused["error"]
+    assert "operation" not in refused
+    assert (await somebody.ask("GET", "/conversations/c/turns"))["turns"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("POST", "/conversations", {"id": "i" * 257}, "id"),
+        ("POST", "/conversations", {"agent": ""}, "agent"),
+        ("GET", f"/conversations/{'c' * 257}/turns", None, "conversation"),
+        ("POST", "/conversations/c/final", {"text": ""}, "text"),
+        ("POST", "/recall", {"query": "  "}, "query"),
+        ("POST", "/recall", {"query": "q" * 33_000}, "query"),
+        ("POST", "/recall", {"query": "x", "timezone": "Mars"}, "timezone"),
+        ("POST", "/recall", {"query": "x", "besides": ["a", 1]}, "besides[1]"),
+        ("POST", "/brief", {"query": "x", "besides": ["a", ""]}, "besides[1]"),
+        ("POST", "/memories", {"text": "x", "context": ""}, "context"),
+        ("GET", "/memories?cursor=x", None, "cursor"),
+        ("PUT", "/keys/home", {"value": ""}, "value"),
+        ("PUT", f"/keys/{'k' * 257}", {"value": "x"}, "key"),
+        ("GET", "/keys/%20", None, "key"),
+        ("POST", "/forget", {"key": ""}, "key"),
+    ],
+)
+async def test_what_is_wrong_is_named_by_its_place(server, somebody, method, path, body, field):
+    refused = await somebody.ask(method, path, body, status=422)
+    assert refused["field"] == field
+    assert "operation" not in refused["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"), [({"user": ""}, "user"), ({"user": "u", "expiresInS": 10**9}, "expiresInS")]
+)
+async def test_what_is_wrong_in_the_request_for_a_token_is_named(server, body, field):
+    answer = await server.client.post("/v1/tokens", json=body, headers=bearer(AGENT_KEY))
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+async def test_a_body_that_is_not_utf_8_is_refused_as_invalid(server):
+    headers = {**bearer(AGENT_KEY), "Content-Type": "application/json"}
+    answer = await server.client.post(
+        "/v1/tokens", content='{"user": "Zoé"}'.encode("latin-1"), headers=headers
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert "UTF-8" in answer.json()["error"]
+
+
 async def test_a_users_token_reaches_nobody_else_and_no_other_deployment(server, eve):
     ana = await acting(server, "ana of this test")
     await ana.call("secret-call")
