@@ -234,6 +234,44 @@ async def test_what_is_wrong_in_the_request_for_a_token_is_named(server, body, f
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("GET", "/memories?limit=3&histroy=true", None, "histroy"),
+        ("POST", "/recall?limit=3", {"query": "x"}, "limit"),
+        ("DELETE", "/keys/home?visibility=private", None, "visibility"),
+        ("GET", "/memories?what%20I%20said", None, None),
+    ],
+)
+async def test_a_parameter_that_a_route_does_not_have_is_refused(server, somebody, method, path, body, field):
+    await somebody.ask("PUT", "/keys/home", {"value": "Oslo"})
+    refused = await somebody.ask(method, path, body, status=422)
+    assert (refused["code"], refused.get("field")) == ("invalid_input", field)
+    assert "I said" not in refused["error"]
+    assert (await somebody.ask("GET", "/keys/home"))["memory"]["text"] == "Oslo"
+
+
+async def test_the_parameters_that_a_route_has_are_taken(server, somebody):
+    schema = (await server.client.get("/openapi.json")).json()
+    values = {"history": "true", "state": "past", "limit": "3", "deploymentId": "default"}
+    taken = 0
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items() if path.startswith("/v1/") else ():
+            for named in route.get("parameters", ()):
+                if named["in"] != "query" or named["name"] == "cursor":  # which an answer gives
+                    continue
+                taken += 1
+                answer = await server.client.request(
+                    method,
+                    path,
+                    params={named["name"]: values[named["name"]]},
+                    json={"user": "u"} if path == "/v1/tokens" else None,
+                    headers=bearer(AGENT_KEY if path == "/v1/tokens" else somebody.token),
+                )
+                assert answer.status_code == 200, (path, named["name"], answer.text)
+    assert taken == 4
+
+
+@pytest.mark.parametrize(
     ("path", "body", "way_out"),
     [
         (

@@ -34,12 +34,12 @@ from echoic.server.models import (
     TurnView,
 )
 from echoic.server.problems import not_found, responses
-from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
+from echoic.server.request_callers import AsCaller, KeyDeployment, OnlyKnownParameters, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
 from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn
 
-router = APIRouter(prefix="/v1", tags=["v1"])
+router = APIRouter(prefix="/v1", tags=["v1"], dependencies=[OnlyKnownParameters])
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
 """The most frequent writes of a backend, which nobody waits for: recalls take precedence."""
