@@ -304,13 +304,36 @@ async def test_what_the_users_consent_refuses_names_no_method_of_python(server, 
     assert "set_consent" not in refused["error"]
 
 
-async def test_a_body_that_is_not_utf_8_is_refused_as_invalid(server):
+@pytest.mark.parametrize(
+    ("body", "why"), [('{"user": "Zoé"}', "UTF-8"), (f'{{"user": {"1" * 5000}}}', "digits")]
+)
+async def test_a_body_that_cannot_be_parsed_is_refused_as_invalid(server, body, why):
     headers = {**bearer(AGENT_KEY), "Content-Type": "application/json"}
-    answer = await server.client.post(
-        "/v1/tokens", content='{"user": "Zoé"}'.encode("latin-1"), headers=headers
-    )
+    answer = await server.client.post("/v1/tokens", content=body.encode("latin-1"), headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
-    assert "UTF-8" in answer.json()["error"]
+    assert why in answer.json()["error"]
+
+
+async def test_every_refusal_that_v1_answered_here_is_in_the_table_of_codes(server, somebody):
+    """Of what can be brought about by asking; the rest needs a store that fails."""
+    text = PAGE.read_text(encoding="utf-8")
+    deep = "[" * 40 + "]" * 40
+    for method, path, more in (
+        ("GET", "/memories", {"Authorization": "Bearer nothing"}),
+        ("GET", "/memories", {"Origin": "https://elsewhere.example"}),
+        ("GET", "/memories", {"Host": "elsewhere.example"}),
+        ("GET", "/nothing", {}),
+        ("GET", "/memories/nothing", {}),
+        ("PATCH", "/memories", {}),
+        ("POST", "/memories", {"content": b"x" * 2_000_000}),
+        ("POST", "/memories", {"content": deep.encode()}),
+        ("POST", "/memories", {"content": b"{}"}),
+    ):
+        headers = {**bearer(somebody.token), "Content-Type": "application/json", **more}
+        content = headers.pop("content", None)
+        answer = await server.client.request(method, f"/v1{path}", content=content, headers=headers)
+        code = f"`{answer.json()['code']}`" if answer.status_code != 400 else "none"
+        assert f"| {answer.status_code} | {code} |" in text, answer.text
 
 
 async def test_a_users_token_reaches_nobody_else_and_no_other_deployment(server, eve):

@@ -222,8 +222,10 @@ def install(app: FastAPI) -> None:
 
     async def http(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        if isinstance(error.__cause__, UnicodeDecodeError):
-            return answer(422, Problem(error="the body is not UTF-8", code="invalid_input"))
+        if isinstance(error.__cause__, ValueError):  # the body could not be parsed, though it may be JSON
+            encoded = isinstance(error.__cause__, UnicodeDecodeError)
+            words = "the body is not UTF-8" if encoded else "the body holds a number with too many digits"
+            return answer(422, Problem(error=words, code="invalid_input"))
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
         return answer(
             error.status_code, Problem(error=bounded(str(error.detail).lower()), code=code), error.headers
