@@ -44,8 +44,7 @@ def checked_name(value: object, what: str) -> str:
         raise InvalidInput(f"{what} is empty. Nothing is read or written without one.")
     if len(value) > MAX_KEY_CHARACTERS:
         raise InvalidInput(
-            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most. "
-            "Use a shorter name and put the rest in the value."
+            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most. Use a shorter one."
         )
     return _storable(value, what)
 
@@ -67,8 +66,7 @@ def checked_text(
     _storable(value, what)
     if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
         raise InvalidInput(
-            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most. "
-            "Split it into several memories."
+            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most. Shorten or split it."
         )
     return value
 
@@ -194,7 +192,7 @@ def _storable(value: str, what: str) -> str:
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"{what} holds half a character (a lone surrogate) at position {error.start}. "
-            "Decode the text again, with errors='replace' if need be."
+            "Decode the text again, and replace what cannot be decoded."
         ) from error
     return value
 

@@ -62,6 +62,11 @@ class InvalidInput(EchoicError, ValueError):
     written.
     """
 
+    def __init__(self, message: str = "", *more: object, field: str | None = None) -> None:
+        """`field` names the argument, for a server that answers with its place in the request."""
+        super().__init__(message, *more)
+        self.field = field
+
 
 class NotAllowed(EchoicError):
     """The value is valid, but the caller may not do this."""

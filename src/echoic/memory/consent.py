@@ -45,18 +45,18 @@ CONSENT: Final = "consent"
 REASONS: Final[Mapping[Verdict, str]] = {
     "never": (
         "nothing may be kept of this user, as they chose: what is there can be read, deleted and forgotten. "
-        "set_consent('keep') allows it again"
+        "The consent 'keep' allows it again"
     ),
     "ask": (
         "this user wants to be asked first: ask whether this conversation may be remembered. "
-        "OpenConversation.remember() notes a yes"
+        "`remember` of the conversation notes a yes"
     ),
     "off the record": (
         "the user asked that this conversation be not remembered, and nothing was kept. If they change their "
-        "mind, OpenConversation.remember() notes it"
+        "mind, `remember` of the conversation notes it"
     ),
 }
-"""Why a write is refused, for developers."""
+"""Why a write is refused, for developers, in words that the methods, the routes and the tools share."""
 SPOKEN: Final[Mapping[Verdict, str]] = {
     "never": "You asked me to keep nothing about you, so I have not written that down.",
     "ask": "May I remember this conversation? Until you say so, I write nothing down.",

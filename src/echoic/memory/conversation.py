@@ -352,6 +352,8 @@ class OpenConversation:
         Raises:
             InvalidInput: there is no such answer, or it does not begin with `heard`.
         """
+        if (heard is not None) + (fraction is not None) + (words is not None) != 1:
+            raise InvalidInput("truncate takes one of heard, fraction and words: how much was heard")
 
         async def attempt() -> list[Turn]:
             records = await scan_all(self._parts.store, self._scope, TURN, key=self.id)
@@ -536,7 +538,7 @@ def _answer(
     answer = list(itertools.takewhile(lambda item: item[0].speaker == "agent", turns[begin:]))
     if not answer:
         what = "before the user spoke" if after is None else f"after turn {brief(after)}"
-        raise InvalidInput(f"the agent said nothing {what}: there is no answer that could be cut off")
+        raise InvalidInput(f"the agent said nothing {what}: `after` names the turn whose answer was cut off")
     return answer
 
 
@@ -544,8 +546,6 @@ def _heard_ends(
     said: Sequence[str], heard: str | None, fraction: float | None, words: int | None
 ) -> list[int]:
     """How many characters of each text were heard, by whichever argument is given."""
-    if (heard is not None) + (fraction is not None) + (words is not None) != 1:
-        raise InvalidInput("truncate takes one of heard, fraction and words")
     if heard is not None:
         if not isinstance(heard, str):
             raise InvalidInput(f"heard must be a string, not {type(heard).__name__}")

@@ -158,7 +158,7 @@ def _place(written: str) -> tuple[int, int, int]:
     try:
         moment, number, row = map(int, written.split("."))
     except ValueError as error:
-        raise InvalidInput("`cursor` is not one that an answer gave") from error
+        raise InvalidInput("`cursor` is not one that an answer gave", field="cursor") from error
     return moment, number, row
 
 

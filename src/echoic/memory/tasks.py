@@ -240,7 +240,7 @@ def _place_of(written: str) -> tuple[str, str, str]:
     except ValueError:
         end = -1
     if not 0 <= end <= len(rest):
-        raise InvalidInput("`cursor` is not one that an answer gave")
+        raise InvalidInput("`cursor` is not one that an answer gave", field="cursor")
     return moment, rest[:end], rest[end:]
 
 

@@ -183,7 +183,8 @@ class WriteFilter:
             if isinstance(text, str) and (kind := injected(text, key)):
                 raise InvalidInput(
                     f"{what} reads as an instruction to the model ({WHY[kind]}) and is not kept: state "
-                    "what is true of the user, or open the memory with instructions='keep' to keep it quoted"
+                    "what is true of the user. Whoever runs this memory may have such texts kept, quoted: "
+                    "instructions='keep', or --keep-instructions"
                 )
 
     def key(self, key: str) -> str:

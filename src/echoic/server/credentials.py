@@ -44,7 +44,10 @@ _AHEAD_S = 60
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _EXPIRED = "this identity has expired; ask for a new one at POST /api/identity"
 _BACKENDS_EXPIRED = "this token has expired; your backend gets a new one at POST /v1/tokens"
-_NOT_OURS = "this is no identity that this server gave out; POST /api/identity gives one"
+GET_ONE: Final = (
+    "a page gets one at POST /api/identity, a backend exchanges its agent key for a user's at POST /v1/tokens"
+)
+_NOT_OURS = f"this is no identity that this server gave out; {GET_ONE}"
 
 
 class TokenRefused(Exception):

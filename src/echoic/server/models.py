@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from echoic.checks import checked_name, checked_speaker, checked_text
 from echoic.memory.sharing import REASONS
 from echoic.types import (
     Category,
@@ -38,6 +40,18 @@ def _fields(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
 
 
+def _by(check: Callable[..., str], **more: str) -> AfterValidator:
+    """Checks a value by memory's own rule where its place in the request is known, which names it."""
+    return AfterValidator(lambda value: check(value, "", **more))
+
+
+Name = Annotated[str, _by(checked_name)]
+Text = Annotated[str, _by(checked_text)]
+Question = Annotated[str, _by(checked_text, if_empty="There is nothing to search for.")]
+SpokenText = Annotated[str, _by(checked_text, if_empty="Where nothing was said there is no turn to keep.")]
+Heard = Annotated[str, AfterValidator(lambda value: value and checked_text(value, ""))]
+"""May be empty: nothing was heard."""
+Speaker = Annotated[str, AfterValidator(lambda value: checked_speaker(checked_name(value, "")))]
 MinRelevance = Annotated[
     float | None,
     Field(

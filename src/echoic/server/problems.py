@@ -30,15 +30,16 @@ from echoic.errors import (
 
 log = logging.getLogger(__name__)
 
-_FIELD_CHARACTERS = 80
 RETRY_S = 2
 """Retry-After while the store or the embedder is unreachable; the server also retries internally."""
 
 
 _FIELD = 64
 """Characters of a field's name that are repeated."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-"""A field's name. Anything else may be something a caller said, and is not repeated."""
+_NAME = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_.-]|\[\d+\])*")
+"""A field's name, or its path (`turns[3].text`). Anything else may be something a caller said, and is not
+repeated."""
+_OPERATIONS = frozenset(("get", "set", "delete", "query", "list"))
 
 
 class Problem(BaseModel):
@@ -137,7 +138,7 @@ _STATUSES = {
 def problem_in(error: EchoicError) -> Problem:
     """The body for an error, for a response whose status has been sent."""
     if isinstance(error, InvalidInput):
-        return Problem(error=str(error), code="invalid_input")
+        return Problem(error=str(error), code="invalid_input", field=error.field)
     if isinstance(error, NotAllowed):
         return Problem(error=str(error), code="not_allowed")
     if isinstance(error, QuotaExceeded):
@@ -157,14 +158,14 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     # an unknown field is likely a missing one under another name
     first = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     # "body", then the operation if there are several, then the field
-    place = [bounded(str(part))[:_FIELD_CHARACTERS] for part in first["loc"][1:]]
+    place = list(first["loc"][1:])
     kind = first["type"]
     if kind == "json_invalid":
         return answer(422, Problem(error="the body is not JSON", code="invalid_input"))
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         return answer(422, _unknown_operation(first))
-    operation = place[0] if len(place) > 1 else None
-    field = place[-1][:_FIELD] if place else None  # an unknown one may be of any length
+    operation = place.pop(0) if len(place) > 1 and place[0] in _OPERATIONS else None
+    field = _path(place)[:_FIELD] if place else None  # an unknown one may be of any length
     return answer(
         422,
         Problem(
@@ -176,6 +177,12 @@ def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     )
 
 
+def _path(place: Sequence[str | int]) -> str:
+    """A field's place in the body, as `turns[3].text`."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{bounded(part)}" for part in place]
+    return "".join(parts).removeprefix(".")
+
+
 def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -> str:
     whose = f"operation {brief(operation)}" if operation else "the request"
     if field is None:
@@ -185,6 +192,8 @@ def _words(error: Mapping[str, Any], operation: str | None, field: str | None) -
         return f"{whose} has {which}; nothing was done"
     if error["type"] == "missing":
         return f"{whose} needs the field {brief(field)}"
+    if isinstance(ours := error.get("ctx", {}).get("error"), InvalidInput):
+        return f"{field}{str(ours).removeprefix(str(error['loc'][-1]))}"  # it begins with the value's name
     # pydantic's message states the rule, not the value, which may be long
     return f"{whose}: the field {brief(field)} is invalid: {error['msg'][:200]}"
 
@@ -213,6 +222,10 @@ def install(app: FastAPI) -> None:
 
     async def http(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
+        if isinstance(error.__cause__, ValueError):  # the body could not be parsed, though it may be JSON
+            encoded = isinstance(error.__cause__, UnicodeDecodeError)
+            words = "the body is not UTF-8" if encoded else "the body holds a number with too many digits"
+            return answer(422, Problem(error=words, code="invalid_input"))
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
         return answer(
             error.status_code, Problem(error=bounded(str(error.detail).lower()), code=code), error.headers

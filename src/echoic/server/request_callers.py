@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeGuard
 
 from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
@@ -27,6 +28,7 @@ from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.server.credentials import (
+    GET_ONE,
     IdentityTokens,
     PageCookies,
     PageOrBearer,
@@ -138,7 +140,7 @@ async def recognise(
         StoreUnavailable: the revocation list could not be read, so the request is refused.
     """
     if not token:
-        raise unauthorised("no identity was sent; POST /api/identity gives one")
+        raise unauthorised(f"no identity was sent; {GET_ONE}")
     try:
         principal = (verify or shared.verify)(token, deployment)
     except TokenRefused as error:
@@ -149,9 +151,7 @@ async def recognise(
     revocations = shared.memory.revocations(principal.deployment)
     if await revocations.revoked(principal.token_id, renewals, until):
         await _count_refused(shared, request)
-        raise unauthorised(
-            "this identity was revoked, or ended because it was renewed; POST /api/identity gives a new one"
-        )
+        raise unauthorised(f"this identity was revoked, or ended because it was renewed; {GET_ONE}")
     if shared.memory.audit is not None:
         act("user", shared.memory.pseudonym(principal.user, principal.deployment), _asked(request))
     return principal
@@ -493,6 +493,19 @@ async def anybody(shared: Shared, request: Request) -> None:
     await limited(shared, f"address:{address(request)}")
 
 
+async def only_known_parameters(request: Request) -> None:
+    """Refuse (422) a query parameter that the route does not have, as an unknown field of a body is."""
+    if not request.query_params:
+        return
+    known, waiting = set[str](), [request.scope["route"].dependant]
+    while waiting:
+        each = waiting.pop()
+        known.update(parameter.alias for parameter in each.query_params)
+        waiting += each.dependencies
+    if unknown := [name for name in request.query_params if name not in known]:
+        raise RequestValidationError([{"type": "extra_forbidden", "loc": ("query", unknown[0])}])
+
+
 async def _json(request: Request) -> dict[str, object]:
     try:
         body = await request.json()
@@ -510,5 +523,6 @@ AsReader = Annotated[Viewer, Depends(reader)]
 AsOperator = Depends(operator)
 AsAuditor = Depends(auditor)
 AsAnybody = Depends(anybody)
+OnlyKnownParameters = Depends(only_known_parameters)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
 KeyDeployment = Annotated[str, Depends(key_deployment)]

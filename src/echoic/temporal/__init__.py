@@ -372,7 +372,8 @@ def zone_of(name: str) -> tzinfo:
         if (spelled := _spellings().get(_said(plain))) is not None:
             return ZoneInfo(spelled)
         raise InvalidInput(
-            f"unknown time zone {brief(name)}: give a name of the zone database, such as 'Europe/Lisbon'"
+            f"unknown time zone {brief(name)}: give a name of the zone database, such as 'Europe/Lisbon'",
+            field="timezone",
         ) from error
 
 
@@ -389,7 +390,7 @@ def _said(name: str) -> str:
 def _fixed(said_hours: str, minutes: int, name: str) -> tzinfo:
     hours = int(said_hours)
     if abs(hours) > 14:
-        raise InvalidInput(f"no clock is {hours} hours from UTC: {brief(name)}")
+        raise InvalidInput(f"no clock is {hours} hours from UTC: {brief(name)}", field="timezone")
     # the sign counts for the minutes too, and "-0" has one
     signed = timedelta(hours=hours, minutes=-minutes if said_hours.startswith("-") else minutes)
     return timezone(signed) if signed else UTC

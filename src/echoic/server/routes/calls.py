@@ -215,7 +215,7 @@ async def get_call(
     """
     of = viewer.user or user
     if of is None:
-        raise InvalidInput("send `user`: whose call it is")
+        raise InvalidInput("send `user`: whose call it is", field="user")
     memory = shared.memory.user(of, viewer.deployment, level=viewer.level)
     store, scope = memory.backing_store, memory.scope
     task = await read_task(memory.visible_store, scope, call)

@@ -23,17 +23,18 @@ from echoic.server.live import described, event, streamed
 from echoic.server.models import (
     ConversationView,
     MemoryView,
+    Name,
     RecallView,
     ReceiptView,
     RequestBody,
     ResponseModel,
+    SpokenText,
     TurnView,
 )
 from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
 from echoic.session.call_record import CallRecord, ToolRun, TypedTurn, note_typed
 from echoic.session.turn_recall import MemoryInTurn, RecallTrace, found_of
-from echoic.types import checked_text
 
 if TYPE_CHECKING:
     from echoic.capability.talker import Piece, Talker
@@ -105,7 +106,7 @@ class Truncated(ResponseModel):
     summary="Truncate an interrupted answer",
     responses=responses(401, 404, 413, 422, 429, 503),
 )
-async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart) -> Truncated:
+async def truncate_answer(caller: AsCaller, conversation: Name, asked: HeardPart) -> Truncated:
     """Call this when the caller interrupts the agent. Words that were not heard enter no history, no recall
     and no memory.
     """
@@ -119,7 +120,7 @@ async def truncate_answer(caller: AsCaller, conversation: str, asked: HeardPart)
     summary="End a conversation",
     responses=responses(401, 404, 422, 429, 503),
 )
-async def complete_conversation(caller: AsCaller, conversation: str) -> ConversationView:
+async def complete_conversation(caller: AsCaller, conversation: Name) -> ConversationView:
     """End the conversation, and extract memories from the turns that were not read yet."""
     opened = await known_conversation(caller, conversation)
     return ConversationView.of(await opened.complete())
@@ -130,7 +131,7 @@ async def complete_conversation(caller: AsCaller, conversation: str) -> Conversa
     summary="Keep nothing of a conversation",
     responses=responses(401, 403, 404, 422, 429, 503),
 )
-async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
+async def off_the_record(caller: AsCaller, conversation: Name) -> ReceiptView:
     """Erases what was stored of it and learned from it alone, and stores nothing more of it. It continues,
     but answers no longer know what was said in it before.
     """
@@ -143,7 +144,7 @@ async def off_the_record(caller: AsCaller, conversation: str) -> ReceiptView:
     summary="Keep a conversation that waits for the user's consent",
     responses=responses(401, 403, 404, 422, 429, 503),
 )
-async def remember_conversation(caller: AsCaller, conversation: str) -> ConversationView:
+async def remember_conversation(caller: AsCaller, conversation: Name) -> ConversationView:
     """Call this when the user agreed, under the consent `ask` or after `off-the-record`: stores what this
     process holds of it, and what is said from now on.
     """
@@ -168,7 +169,7 @@ log = logging.getLogger(__name__)
 class Say(RequestBody):
     """What the user says."""
 
-    text: str = Field(examples=["I'm Pavel and I live in Tel Aviv"])
+    text: SpokenText = Field(examples=["I'm Pavel and I live in Tel Aviv"])
     conversation: str | None = Field(default=None, description="The conversation; a new one by default.")
 
 
@@ -244,7 +245,6 @@ async def chat_stream(caller: AsCaller, shared: Shared, asked: Say) -> Streaming
 
 
 async def _conversation_of(caller: RequestCaller, shared: AppState, asked: Say) -> OpenConversation:
-    checked_text(asked.text, "text")
     return await caller.memory.conversation(asked.conversation or "", agent=shared.agent)
 
 

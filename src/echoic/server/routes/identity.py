@@ -25,7 +25,7 @@ from echoic.server.credentials import (
     Minted,
     unauthorised,
 )
-from echoic.server.models import RequestBody, ResponseModel
+from echoic.server.models import Name, RequestBody, ResponseModel
 from echoic.server.problems import Refused, responses
 from echoic.server.request_callers import (
     AsAnybody,
@@ -180,7 +180,7 @@ async def keep_caller(
 class OpenPerson(RequestBody):
     """The person to open."""
 
-    user: str = Field(description="The user's id.")
+    user: Name = Field(description="The user's id.")
 
 
 @router.post(
@@ -199,8 +199,7 @@ async def keep_person(
     _page: PageHeader,
 ) -> CallerCookie:
     """As `POST /v1/tokens` does, for an operator's page."""
-    user = checked_name(asked.user, "user")
-    return _kept(shared, request, response, shared.tokens.mint_for(user, deployment, PERSON_S))
+    return _kept(shared, request, response, shared.tokens.mint_for(asked.user, deployment, PERSON_S))
 
 
 def _kept(shared: Shared, request: Request, response: Response, minted: Minted) -> CallerCookie:

@@ -25,11 +25,14 @@ from echoic.server.models import (
     HitView,
     MemoryView,
     MinRelevance,
+    Name,
+    Question,
     RecallView,
     ReceiptView,
     RequestBody,
     ResponseModel,
     SearchView,
+    Text,
     TurnView,
 )
 from echoic.server.problems import not_found, responses
@@ -80,10 +83,10 @@ class Set(MemoryOperation):
     """Store `value` under `key`; the earlier value becomes history."""
 
     operation: Literal["set"]
-    key: str = Field(examples=["favourite_coffee"])
-    value: str = Field(examples=["flat white"])
+    key: Name = Field(examples=["favourite_coffee"])
+    value: Text = Field(examples=["flat white"])
     category: Category = "fact"
-    context: str | None = None
+    context: Text | None = None
     visibility: Sharing = Field(default="auto", description="private: never shared. auto: the rules decide.")
 
 
@@ -91,15 +94,15 @@ class Get(MemoryOperation):
     """Get the current value of `key`; the user's own takes precedence over a global one."""
 
     operation: Literal["get"]
-    key: str
+    key: Name
 
 
 class Delete(MemoryOperation):
     """Retract the memory under `key`, or one memory or turn by its `id`; it stays in the history."""
 
     operation: Literal["delete"]
-    id: str | None = Field(default=None, description="The id of a memory or turn, instead of `key`.")
-    key: str | None = Field(default=None, validate_default=True)
+    id: Name | None = Field(default=None, description="The id of a memory or turn, instead of `key`.")
+    key: Name | None = Field(default=None, validate_default=True)
 
     @field_validator("key")
     @classmethod
@@ -113,10 +116,10 @@ class QueryOperation(MemoryOperation):
     """Search memories and turns."""
 
     operation: Literal["query"]
-    query: str
+    query: Question
     limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
     min_relevance: MinRelevance = None
-    besides: list[str] | None = Field(
+    besides: list[Name] | None = Field(
         default=None, description="Ids of conversations, turns and memories to leave out."
     )
 
@@ -324,7 +327,7 @@ class Provenance(ResponseModel):
     summary="Where a memory comes from",
     responses=responses(401, 404, 422, 429, 503),
 )
-async def get_provenance(caller: AsCaller, memory: str) -> Provenance:
+async def get_provenance(caller: AsCaller, memory: Name) -> Provenance:
     """Its versions, and the turns they were heard in, as far as they were not forgotten."""
     found = await caller.memory.find_memory(memory)
     if found is None:
@@ -349,7 +352,7 @@ async def get_provenance(caller: AsCaller, memory: str) -> Provenance:
     summary="Every version of one key",
     responses=responses(401, 404, 422, 429, 503),
 )
-async def get_history(caller: AsCaller, key: str) -> Versions:
+async def get_history(caller: AsCaller, key: Name) -> Versions:
     """Oldest first, deleted versions included. Empty for a key that was never set."""
     return _versions(key, await caller.memory.history(key))
 
@@ -487,10 +490,10 @@ class Forget(RequestBody):
     """What to destroy: exactly one of the five, or a time span."""
 
     everything: Literal[True] | None = Field(default=None, description="Everything stored about the caller.")
-    key: str | None = Field(default=None, description="One key and its history.")
-    conversation: str | None = Field(default=None, description="One conversation and its turns.")
-    id: str | None = Field(default=None, description="One memory or one turn, by id.")
-    asked: str | None = Field(
+    key: Name | None = Field(default=None, description="One key and its history.")
+    conversation: Name | None = Field(default=None, description="One conversation and its turns.")
+    id: Name | None = Field(default=None, description="One memory or one turn, by id.")
+    asked: Name | None = Field(
         default=None, description="What the caller asked to forget in one turn, by the id of that turn."
     )
     since: AwareDatetime | None = Field(

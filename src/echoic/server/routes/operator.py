@@ -16,7 +16,7 @@ from echoic.errors import InvalidInput
 from echoic.memory.global_facts import GlobalFact
 from echoic.memory.profile import KEYS
 from echoic.memory.proposals import Decided
-from echoic.server.models import MemoryView, RequestBody, ResponseModel
+from echoic.server.models import MemoryView, Name, RequestBody, ResponseModel, Text
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsAuditor, AsOperator, OperatedDeployment, Shared
 from echoic.types import Category, ExperienceKind, Lesson, LessonState
@@ -37,15 +37,15 @@ class GlobalMemories(ResponseModel):
 class FactToWrite(RequestBody):
     """A global fact. It is stored word for word, except for secrets."""
 
-    text: str = Field(examples=["We ship worldwide in 3 to 5 days."])
-    key: str | None = Field(
+    text: Text = Field(examples=["We ship worldwide in 3 to 5 days."])
+    key: Name | None = Field(
         default=None,
         description="The key to edit it by: setting a key again replaces its fact. Without a key, the same "
         "text is the same fact.",
         examples=["shipping"],
     )
     category: Category = "fact"
-    context: str | None = Field(default=None, description="The conditions under which it applies.")
+    context: Text | None = Field(default=None, description="The conditions under which it applies.")
 
 
 class Facts(RequestBody):

@@ -21,19 +21,25 @@ from echoic.prompt.answer import Packed
 from echoic.server.models import (
     ConversationView,
     FoundHit,
+    Heard,
     MemoryView,
     MinRelevance,
+    Name,
+    Question,
     RequestBody,
     ResponseModel,
+    Speaker,
+    SpokenText,
+    Text,
     TurnView,
 )
 from echoic.server.problems import not_found, responses
-from echoic.server.request_callers import AsCaller, KeyDeployment, Shared
+from echoic.server.request_callers import AsCaller, KeyDeployment, OnlyKnownParameters, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
-from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn, checked_name
+from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn
 
-router = APIRouter(prefix="/v1", tags=["v1"])
+router = APIRouter(prefix="/v1", tags=["v1"], dependencies=[OnlyKnownParameters])
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
 """The most frequent writes of a backend, which nobody waits for: recalls take precedence."""
@@ -62,7 +68,7 @@ IdempotencyKey = Annotated[
 class TokenRequest(RequestBody):
     """The user to act for."""
 
-    user: str = Field(
+    user: Name = Field(
         description="Your own id of the user. Spaces around it are removed.", examples=["crm-48213"]
     )
     expires_in_s: int = Field(
@@ -87,12 +93,11 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequ
     """
     most_s = shared.settings.token_lifetime_s
     if asked.expires_in_s > most_s:
-        raise InvalidInput(f"expiresInS is {most_s} at most")
-    user = checked_name(asked.user, "user")
-    minted = shared.tokens.mint_for(user, deployment, asked.expires_in_s)
+        raise InvalidInput(f"expiresInS is {most_s} at most", field="expiresInS")
+    minted = shared.tokens.mint_for(asked.user, deployment, asked.expires_in_s)
     return UserToken(
         token=minted.token,
-        user=user,
+        user=asked.user,
         deployment_id=deployment,
         token_id=minted.principal.token_id,
         expires_at=minted.principal.expires_at,
@@ -105,10 +110,10 @@ async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequ
 class NewConversation(RequestBody):
     """The conversation to begin."""
 
-    id: str | None = Field(
+    id: Name | None = Field(
         default=None, description="Your own id of the call; a new one by default.", examples=["call-1"]
     )
-    agent: str | None = Field(default=None, description="The agent that serves it.", examples=["support"])
+    agent: Name | None = Field(default=None, description="The agent that serves it.", examples=["support"])
 
 
 @router.post(
@@ -122,8 +127,6 @@ async def begin(
     """Stores only the conversation itself, without a greeting. An existing id continues that conversation."""
     asked = asked or NewConversation()
     name = asked.id if asked.id is not None else _derived(key)
-    if asked.id is not None:
-        checked_name(asked.id, "conversation id")
     opened = await caller.memory.conversation(name, agent=asked.agent)
     return ConversationView.of(await opened.info())
 
@@ -131,13 +134,13 @@ async def begin(
 class NewTurn(RequestBody):
     """Something that was said."""
 
-    speaker: str = Field(description='"user", "agent", or the name of somebody else.', examples=["user"])
-    text: str = Field(examples=["I'm allergic to penicillin"])
-    id: str | None = Field(
+    speaker: Speaker = Field(description='"user", "agent", or the name of somebody else.', examples=["user"])
+    text: SpokenText = Field(examples=["I'm allergic to penicillin"])
+    id: Name | None = Field(
         default=None,
         description="Your own id, unique within the conversation. Appended again, it changes nothing.",
     )
-    heard: str | None = Field(
+    heard: Heard | None = Field(
         default=None, description="The words of an agent that the caller heard; null means all of them."
     )
     confidence: float | None = Field(
@@ -152,7 +155,7 @@ class NewTurn(RequestBody):
             text=self.text,
             heard=self.heard,
             confidence=self.confidence,
-            id=name if self.id is None else checked_name(self.id, "turn id"),
+            id=self.id or name,
             said_at=self.said_at or datetime.now(UTC),
         )
 
@@ -172,7 +175,7 @@ class TurnList(ResponseModel):
 
 @router.post("/conversations/{conversation:path}/turns", summary="Append turns", responses=_WRITES)
 async def append(
-    caller: AsCaller, conversation: str, asked: NewTurns, key: IdempotencyKey = None
+    caller: AsCaller, conversation: Name, asked: NewTurns, key: IdempotencyKey = None
 ) -> TurnList:
     """All turns are durable when this answers, or none is. A turn whose id exists changes nothing, so it is
     safe to send a turn again. The conversation must have been begun: a late turn does not bring back a
@@ -188,7 +191,7 @@ async def append(
 @router.get(
     "/conversations/{conversation:path}/turns", summary="List a conversation's turns", responses=_READS
 )
-async def turns(caller: AsCaller, conversation: str) -> TurnList:
+async def turns(caller: AsCaller, conversation: Name) -> TurnList:
     """Everything said so far."""
     opened = await known_conversation(caller, conversation)
     return TurnList(turns=[TurnView.of(turn) for turn in await opened.turns()])
@@ -200,7 +203,7 @@ router.post(
 
 
 @router.post("/conversations/{conversation:path}/complete", summary="End a conversation", responses=_WRITES)
-async def complete(caller: AsCaller, shared: Shared, conversation: str) -> ConversationView:
+async def complete(caller: AsCaller, shared: Shared, conversation: Name) -> ConversationView:
     """Ends the call. Turns that were not read yet are learned from in the background."""
     opened = await known_conversation(caller, conversation)
     await shared.speculations.end(caller.memory, conversation)
@@ -232,12 +235,12 @@ def _derived(key: str | None, *more: str) -> str:
 class RecallOptions(RequestBody):
     """What to search for, and how long that may take."""
 
-    query: str = Field(examples=["what am I allergic to?"])
+    query: Question = Field(examples=["what am I allergic to?"])
     deadline_ms: float | None = Field(
         default=None, gt=0, description="Answer within this time with what was found; null: no limit."
     )
     min_relevance: MinRelevance = None
-    besides: list[str] | None = Field(
+    besides: list[Name] | None = Field(
         default=None,
         max_length=1000,
         description="Ids of conversations, turns and memories to leave out: the running conversation.",
@@ -320,14 +323,14 @@ async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
 class BlockRequest(RequestBody):
     """The session to begin."""
 
-    agent: str | None = Field(default=None, description="Whose experience to include.")
-    conversation: str | None = Field(default=None, description="The running one, for its directives.")
+    agent: Name | None = Field(default=None, description="Whose experience to include.")
+    conversation: Name | None = Field(default=None, description="The running one, for its directives.")
     moment: str | None = Field(
         default=None, description="What the user just said, to recall related memories."
     )
     budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
     deadline_ms: float | None = Field(default=None, gt=0, description="Of the recall for `moment`.")
-    besides: list[str] | None = Field(
+    besides: list[Name] | None = Field(
         default=None, max_length=1000, description="Ids of memories to leave out."
     )
 
@@ -371,6 +374,7 @@ class InterimTranscript(RequestBody):
 class FinalTranscript(InterimTranscript):
     """The final transcript."""
 
+    text: Question = Field(description="All of it, not only what is new.", examples=["what am I aller"])
     deadline_ms: float | None = Field(default=None, gt=0)
     budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
@@ -383,7 +387,7 @@ class TranscriptTaken(ResponseModel):
 
 @router.post("/conversations/{conversation:path}/partial", summary="Recall ahead", responses=_ASKS)
 async def partial(
-    caller: AsCaller, shared: Shared, conversation: str, asked: InterimTranscript
+    caller: AsCaller, shared: Shared, conversation: Name, asked: InterimTranscript
 ) -> TranscriptTaken:
     """Send interim transcripts while the user speaks, so that memory is searched before they stop. Answers at
     once; nothing is stored. Request the result with the final transcript.
@@ -395,7 +399,7 @@ async def partial(
 @router.post(
     "/conversations/{conversation:path}/final", summary="Recall what was found ahead", responses=_ASKS
 )
-async def final(caller: AsCaller, shared: Shared, conversation: str, asked: FinalTranscript) -> BriefAnswer:
+async def final(caller: AsCaller, shared: Shared, conversation: Name, asked: FinalTranscript) -> BriefAnswer:
     """The brief for the whole utterance: found ahead if a partial transcript asked the same, otherwise
     searched now. Turns of this conversation are left out. Call this before you append the utterance.
     """
@@ -410,18 +414,18 @@ async def final(caller: AsCaller, shared: Shared, conversation: str, asked: Fina
 class NewMemory(RequestBody):
     """A sentence about the user."""
 
-    text: str = Field(examples=["Ana is allergic to penicillin."])
+    text: Text = Field(examples=["Ana is allergic to penicillin."])
     category: Category = "fact"
-    context: str | None = Field(default=None, description="The conditions under which it applies.")
+    context: Text | None = Field(default=None, description="The conditions under which it applies.")
     said_at: AwareDatetime | None = None
 
 
 class NewValue(RequestBody):
     """The value of a key."""
 
-    value: str = Field(examples=["Lisbon"])
+    value: Text = Field(examples=["Lisbon"])
     category: Category = "fact"
-    context: str | None = Field(default=None, description="The conditions under which it applies.")
+    context: Text | None = Field(default=None, description="The conditions under which it applies.")
     visibility: Sharing = Field(
         default="private", description="private: never shared. auto: the rules decide."
     )
@@ -443,7 +447,7 @@ async def remember(caller: AsCaller, asked: NewMemory) -> MemoryView:
 
 
 @router.get("/memories/{memory:path}", summary="Get a memory by id", responses=_READS)
-async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
+async def get_memory(caller: AsCaller, memory: Name) -> MemoryView:
     """Any version of the user's own, or a global memory that is current."""
     found = await caller.memory.find_memory(memory)
     if found is None:
@@ -452,26 +456,26 @@ async def get_memory(caller: AsCaller, memory: str) -> MemoryView:
 
 
 @router.delete("/memories/{memory:path}", summary="Retract a memory or turn by id", responses=_WRITES)
-async def retract_memory(caller: AsCaller, memory: str) -> memories.Deleted:
+async def retract_memory(caller: AsCaller, memory: Name) -> memories.Deleted:
     """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
     return _deleted(await caller.memory.delete(id=memory))
 
 
 @router.put("/keys/{key:path}", summary="Set the value of a key", responses=_WRITES)
-async def set_value(caller: AsCaller, key: str, asked: NewValue) -> MemoryView:
+async def set_value(caller: AsCaller, key: Name, asked: NewValue) -> MemoryView:
     """The earlier value becomes history."""
     return MemoryView.of(await caller.memory.set(key, **asked.model_dump()))
 
 
 @router.get("/keys/{key:path}", summary="Get the value of a key", responses=_READS)
-async def get_value(caller: AsCaller, key: str) -> KeyValue:
+async def get_value(caller: AsCaller, key: Name) -> KeyValue:
     """The user's own current value, else a global one."""
     found = await caller.memory.get(key)
     return KeyValue(memory=None if found is None else MemoryView.of(found))
 
 
 @router.delete("/keys/{key:path}", summary="Retract a key", responses=_WRITES)
-async def retract_key(caller: AsCaller, key: str) -> memories.Deleted:
+async def retract_key(caller: AsCaller, key: Name) -> memories.Deleted:
     """It is found no longer and stays in the history; `POST /v1/forget` destroys it."""
     return _deleted(await caller.memory.delete(key))
 
