@@ -572,3 +572,54 @@ def test_a_town_that_is_a_word_as_well_is_a_home(text, texts):
 @pytest.mark.parametrize("text", ["i'm in the bath", "i live for rugby", "i moved from reading to writing"])
 def test_such_a_word_alone_is_no_home(text, texts):
     assert "home" not in texts(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("My mother-in-law might, actually. She's called Brenda.", {"mother-in-law_name": "Brenda"}),
+        ("Can you ring my partner? He's called Tomasz.", {"partner_name": "Tomasz"}),
+        ("my nan might get it for me shes called gloria", {"grandmother_name": "Gloria"}),
+        ("It's my daughter's birthday. Her name's Seren.", {"child:seren": "Seren"}),
+        ("its my daughters birthday shell be ten her names seren", {"child:seren": "Seren"}),
+        ("my mums called ann", {"mother_name": "Ann"}),
+        ("She's a kitten, we've called her Marmite.", {"pet:marmite": "Marmite"}),
+        ("We've a new baby, we've called him Tom.", {"child:tom": "Tom"}),
+        ("Put my sister, Lowri, down for it.", {"sister_name": "Lowri"}),
+        ("Me, Josh, that's my husband, and the Nguyens.", {"husband_name": "Josh"}),
+        ("my wife deepa is coming", {"wife_name": "Deepa"}),
+        ("can you not ring me before ten", {"no_contact_time": "before ten"}),
+        ("mines oh seven seven double oh nine double oh one one eight", {"phone": "07700900118"}),
+        ("My address is Flat 2, 8 Abbey Court.", {"address": "Flat 2, 8 Abbey Court"}),
+        ("oh smashing im seventy nine", {"age": "79"}),
+        ("Hiya Gemma, it's Ada Byron, I was in on Saturday.", {"user_name": "Ada Byron"}),
+    ],
+)
+def test_a_relative_is_named_in_another_clause_and_values_stand_in_loose_talk(said, heard, texts):
+    assert texts(said) == heard
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I spoke to my sister about your colleague. She's called Brenda.",
+        "My sister has a new friend. She's called Brenda.",
+        "My brother rang. She's called Brenda.",
+        "My sister's dog bit me. He's called Rex.",
+        "My neighbour's dog, we've called him in.",
+        "My cat likes my brother, I called him Tom.",
+        "we've called her back about the dog",
+        "my dad snores so i can't sleep",
+        "my sisters are coming",
+        "Mine's 4471.",
+        "It's under review.",
+        "Hiya Gemma, it's Saturday I want.",
+        "Hello Gemma Smith, is that you?",
+        "London is my favourite.",
+        "Who is my doctor?",
+    ],
+)
+def test_a_name_is_given_to_nobody_who_was_not_meant(said, texts):
+    assert {
+        key for key in texts(said) if key.endswith("_name") or key.startswith(("child", "pet", "phone"))
+    } == set()

@@ -43,6 +43,13 @@ def reached(spot: Spot) -> RuleReading | None:
     return number or one(phrases.email(spot.said, spot.at), lambda text: hear("email", text))
 
 
+def mine(spot: Spot) -> RuleReading | None:
+    """After "mine's": a number that can be no other than a telephone number."""
+    found = phrases.phone(spot.said, spot.at)
+    whole = found if found and phrases.WHOLE_PHONE.fullmatch(found.text) else None
+    return one(whole, lambda text: hear("phone", text))
+
+
 def reference(spot: Spot) -> RuleReading | None:
     """After "my order number is": one key for each kind of number."""
     thing = f"{spot.group('thing')} number"
@@ -342,6 +349,8 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
+_BEHIND_NAME: Final = frozenset("is was has will would can who who's".split())
+"""Words before which an unlisted word is a name: "my wife deepa is", not "my dad snores so"."""
 # Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
@@ -366,12 +375,42 @@ def kin_named(spot: Spot) -> RuleReading | None:
 
 def kin_beside(spot: Spot) -> RuleReading | None:
     """A name beside the relation: "my wife Ana and I"."""
-    found = names.known_or_capital(spot.said, spot.at)
+    said, at = spot.said, spot.at
+    found = names.known_or_capital(said, at)
+    if found is None and not said.cased and said.low(at + 1) in _BEHIND_NAME:
+        found = names.stated(said, at)
     if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
         return None
     if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
         return None
     return one(found, lambda text: hear_of(_relation(spot), text))
+
+
+def apposed(spot: Spot) -> RuleReading | None:
+    """A name between commas behind the relation: "put my sister, Ana, down for it"."""
+    said = spot.said
+    found = names.known_or_capital(said, spot.at) if said.cased and said.gap(spot.at) else None
+    if found is None or not said.gap(found.end):
+        return None
+    return RuleReading((_related(spot, found.text),), found.end)
+
+
+def kin_after(spot: Spot) -> RuleReading | None:
+    """A name before the relation: "Ana is my sister", "Josh, that's my husband"."""
+    said, end = spot.said, spot.said.at[spot.match.start()]
+    near = (names.known_or_capital(said, start) for start in range(max(0, end - 3), end))
+    found = next((name for name in near if name and name.end == end), None)
+    if found is None or not closed(said, spot.at):
+        return None
+    return RuleReading((_related(spot, found.text),), spot.at)
+
+
+def _related(spot: Spot, name: str) -> SelfStatement:
+    kin = spot.group("kin")
+    return _child(name, kin.split()[-1]) if _CHILDREN.fullmatch(kin) else hear_of(relation(kin), name)
+
+
+_CHILDREN: Final = pattern("facts.child")
 
 
 def _goes_on(spot: Spot, end: int) -> bool:
@@ -457,6 +496,25 @@ def _pet(name: str, kind: str) -> SelfStatement:
     return hear("pet", name, sentence=f"The user has {article} {kind} called {name}.")
 
 
+def named_it(spot: Spot) -> RuleReading | None:
+    """After "we've called her": the name of the animal or baby of the speaker that was named before."""
+    said = spot.said
+    before = said.line[: spot.match.start()]
+    owned = list(_OWNED.finditer(before))
+    if not owned or not PEOPLE.isdisjoint(before[owned[-1].end() :].split()):
+        return None
+    found = names.stated(said, spot.at) or (_any_name(spot) if said.cased else None)
+    if found is None or said.match(_GONE, found.end):
+        return None
+    kind = owned[-1]["kind"]
+    return one(found, lambda text: _child(text, kind) if kind == "baby" else _pet(text, kind))
+
+
+_OWNED: Final = re.compile(
+    rf"\b(?:a|an|my|our) (?:[a-z]+ )?(?P<kind>{source('facts.pet')}|baby)(?= )(?! (?:of|for|from) )"
+)
+
+
 def pets(spot: Spot) -> RuleReading | None:
     """Their names after "I have two dogs": "Rex and Bella"; without names, their number."""
     found, end = names.name_list(spot.said, _past_naming(spot))
@@ -487,6 +545,10 @@ PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
 )
 """Words for people in the speaker's life."""
+
+
+MEN: Final = words("facts.men")
+WOMEN: Final = words("facts.women")
 
 
 def _spoken_age(said: Sentence, at: int) -> Value | None:

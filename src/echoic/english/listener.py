@@ -20,7 +20,7 @@ from typing import Final
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
-from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, wordlike, words
 from echoic.english.preferences import PLURALS, names_allergy
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
@@ -119,6 +119,20 @@ _TIMELESS: Final = tuple(
 )
 
 
+# "My mother-in-law might. She's called Brenda."
+_CALLED: Final = re.compile(
+    r"\b(?:(?P<she>she)|he)(?:'s| is) (?:called|named) |\b(?:(?P<her>her)|his) (?:name's|name is|names) "
+)
+_MY_RELATIVE: Final = re.compile(
+    rf"\b(?:my|our) (?P<kin>{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})"
+    r"(?:'?s)?(?= )(?! in law)"
+)
+_THEIRS: Final = frozenset(["his", "her", "their"])
+_SOMEBODY: Final = frozenset(word for known in PEOPLE for word in known.split()[-1:]) | frozenset(
+    f"{source('facts.pet')}|guest|client|customer|man|woman|boy|girl|lady|lad".split("|")
+)
+
+
 def listen(
     text: str, previous: Sequence[SelfStatement] = (), since: str = "", asked: str = ""
 ) -> list[SelfStatement]:
@@ -148,7 +162,10 @@ def listen(
 
 
 def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
-    """`spoken` with "I'm allergic to them" as a part of the sentence before it, which names what is meant."""
+    """`spoken` with what is meant by the pronouns of "she's called Ann", and with "I'm allergic to them" as a
+    part of the sentence before it, which names that.
+    """
+    spoken = [_with_relative(said, spoken[max(0, at - 2) : at]) for at, said in enumerate(spoken)]
     joined = list(spoken[:1])
     for before, said in pairwise(spoken):
         if names_allergy(said, 0) and not (said.question or before.question or names_allergy(before, 0)):
@@ -157,6 +174,34 @@ def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
         else:
             joined.append(said)
     return joined
+
+
+def _with_relative(said: Sentence, before: Sequence[Sentence]) -> Sentence:
+    """`said` with "my sister is called Ann" for "she's called Ann", if only one person was spoken of."""
+    for found in _CALLED.finditer(said.line):
+        at, end = said.at.get(found.start()), said.at.get(found.end())
+        if at is None or end is None:
+            continue
+        near = [said.line[: found.start()], *(one.line for one in reversed(before))]
+        line = next((line for line in near if _person_in(line)), "")
+        whose = _MY_RELATIVE.search(line)
+        others = frozenset(facts.MEN if found["she"] or found["her"] else facts.WOMEN)
+        if whose is None or len(_person_in(line)) > 1 or whose["kin"].split()[-1] in others:
+            continue
+        words = ["my", *whose["kin"].split(), "is", "called"]
+        tokens = [replace(said.tokens[at], text=word, low=word, gap=word == "my") for word in words]
+        return replace(said, tokens=(*said.tokens[:at], *tokens, *said.tokens[end:]))
+    return said
+
+
+def _person_in(line: str) -> list[str]:
+    """The words of `line` for people and animals, each named once: "my mum, his gran" is one."""
+    pairs = pairwise(["", *line.split()])
+    return [
+        word
+        for before, word in pairs
+        if before not in _THEIRS and word.removesuffix("'s").removesuffix("s") in _SOMEBODY
+    ]
 
 
 class _Hearing:
@@ -581,11 +626,15 @@ def _matches(pattern: re.Pattern[str], said: Sentence) -> list[re.Match[str]]:
 
 def _greeting(said: Sentence, *, greeted: bool) -> int:
     """The last word before which there is only a greeting; -1 without one."""
-    seen = greeted
+    seen, called = greeted, False
     for index, token in enumerate(said.tokens):
         seen = seen or token.low in GREETINGS
-        if token.low not in CONNECTING:
+        if token.low in CONNECTING:
+            continue
+        named = token.low in GIVEN or (said.cased and token.capital and not wordlike(token.low))
+        if called or not (index and seen and named and said.tokens[index - 1].low in GREETINGS):
             return index if seen else -1
+        called = True  # "Hiya Gemma, it's Ada Byron"
     return -1
 
 

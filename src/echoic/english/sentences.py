@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, pattern, table, wordlike, words
+from echoic.english.lexicon import GIVEN, expanded, pattern, source, table, wordlike, words
 from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
@@ -26,6 +26,14 @@ _CONTRACTIONS: Final = table("sentences.contractions")
 # Abbreviations, whose full stop does not end a sentence.
 _TITLES: Final = words("sentences.titles")
 _ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
+_HOLDERS: Final = frozenset(["my", "our", "the"])
+_ONLY_ONE: Final = frozenset(
+    "mum mom mam dad mother father wife husband missus partner girlfriend boyfriend fiance fiancee".split()
+)
+"""Relatives of whom one speaks in the singular."""
+_ONE: Final = _ONLY_ONE | frozenset(f"{source('facts.kin')}|{source('facts.child')}".split("|"))
+_AFTER_ONE: Final = frozenset("a an got been called named allergic on in not gone having taking".split())
+"""Words before which "my daughters" is one daughter."""
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 
 _OPENING = "\"“„«‘'([{¿¡*_"
@@ -127,6 +135,8 @@ def sentences(text: str) -> list[Sentence]:
     found: list[Sentence] = []
     for raw, ending in _split(text):
         tokens = _mended(raw)
+        if not cased:
+            tokens = _with_apostrophes(tokens)
         if tokens:
             found.append(Sentence(tuple(tokens), cased, question="?" in ending))
     return found
@@ -239,6 +249,19 @@ def _mended(raw: list[Token]) -> list[Token]:
     return tokens
 
 
+def _with_apostrophes(tokens: list[Token]) -> list[Token]:
+    """`tokens` with "my mums a nurse" read as "my mum's a nurse": some recognisers write no apostrophes."""
+    read = list(tokens)
+    for at in range(1, len(tokens) - 1):
+        low, behind = tokens[at].low, tokens[at + 1].low
+        one = low.removesuffix("s")
+        if one == low or one not in _ONE or tokens[at - 1].low not in _HOLDERS:
+            continue
+        if one in _ONLY_ONE or behind in _AFTER_ONE or behind.endswith("ing"):
+            read[at] = replace(tokens[at], low=f"{one}'s")
+    return read
+
+
 def _is_you_know(raw: list[Token], index: int) -> bool:
     """Whether the "you" at `index` begins a "you know" that means nothing."""
     behind = [token.low for token in raw[index + 1 : index + 3]]
@@ -290,7 +313,9 @@ MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
 _QUESTION: Final = 400
 """Characters of a question that are read, from its end; keeps matching linear."""
-_OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
+_OPENINGS: Final = tuple(
+    (re.compile(expanded(asked, "answers")), words) for asked, words in table("answers.openings").items()
+)
 # Somebody or something else that a question may be about.
 _OTHERS: Final = pattern("answers.others")
 # Those of them whom a bare answer would be about.

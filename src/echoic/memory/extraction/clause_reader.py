@@ -61,6 +61,7 @@ _ASIDE: Final = ("by", "the", "way")
 _ALONE: Final = frozenset(["i", "we"])
 _AMONG: Final = frozenset(["i", "i've", "i'd", "i'll"])
 _HOLDERS: Final = frozenset(["my", "our"])
+_HAS: Final = frozenset("a an got been allergic on called".split())
 _STANDING: Final = frozenset("me it them mine that".split())
 """Pronouns that a clause may end with."""
 _TELLING: Final = frozenset(
@@ -369,6 +370,10 @@ def _runs_on(said: Sentence, at: int) -> bool:
     if "'" in said.low(at):
         return True
     # "the tablets I take": the clause belongs to the noun before it
+    if said.low(at) in _HOLDERS:  # "… in it my daughter's got asthma"
+        return (
+            said.low(at + 1).endswith("'s") and said.low(at + 1)[:-2] in PEOPLE and said.low(at + 2) in _HAS
+        )
     near = {said.low(at - back) for back in (2, 3)}
     return said.low(at) in _ALONE and near.isdisjoint(_POINTING)
 
