@@ -539,3 +539,106 @@ async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first
 async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
     await call(ana, first, then)
     assert list((await known(ana)).values()) == [left]
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (
+            (">What number is best for you?", "It's oh seven seven double oh.", ">Oh seven seven double oh.",
+             "Nine hundred.", ">Yes.", "One one eight. That's my mobile."),
+            {"phone": "07700900118"},
+        ),
+        (
+            (">and a phone number", "um oh one six three two", ">oh one six three two", "nine six oh",
+             ">and the last bit", "oh oh one no sorry one one eight", ">01632 960 118", "thats it"),
+            {"phone": "01632960118"},
+        ),
+        (
+            (">And a phone number?", "555.", ">Go on.", "0142.", ">555 0142, is that right?", "That's right."),
+            {"phone": "5550142"},
+        ),
+        (
+            (">And a phone number?", "07700.", ">Yes.", "900 1.", ">Yes.", "18. Dad's is 01632 960 402.",
+             ">07700 900 118. Anything else?", "No, thanks."),
+            {"phone": "07700900118"},
+        ),
+        (
+            (">a phone number", "oh seven eight one two", ">yes", "triple four oh nine",
+             ">07812 444 09 thats one short", "oh sorry oh nine six", ">07812 444 096", "yeah"),
+            {"phone": "07812444096"},
+        ),
+        (
+            ("so ring me my number is oh seven seven double oh", ">oh seven seven double oh",
+             "nine double oh one one eight", ">07700 900 118", "yes"),
+            {"phone": "07700900118"},
+        ),
+        (
+            (">Is your phone number still 01632 960 021?", "That's the farm. Use the mobile. It's 07700 900 118."),
+            {"phone": "07700900118"},
+        ),
+        (
+            (">And may I have a number for you?", "You can have the agency's. No, take mine, it's 07700 900 118."),
+            {"phone": "07700900118"},
+        ),
+        (
+            (">Can I take your policy number?", "It's A, B, C.", ">A B C.", "Double three oh seven.", ">Yes.",
+             "Eight eight one.", ">ABC 3307 881. Is that Mr Okafor?", "Yeah, Emeka Okafor."),
+            {"policy_number": "ABC3307881", "user_name": "Emeka Okafor"},
+        ),
+        ((">Can I take your membership number?", "447.", ">447.", "912.", ">Thanks."),
+         {"membership_number": "447912"}),
+        (
+            (">and whats the new address", "its flat six hang on no sorry flat nine", ">flat nine",
+             "harbour view", ">yes", "um bristol", ">flat nine harbour view bristol is that right", "yeah thats it"),
+            {"address": "Flat 9 Harbour View Bristol"},
+        ),
+        (
+            (">Is the address still 12 Lime Street?", "No, we've gone. It's 8 Tanner's Row now, Kettlewell.",
+             ">8 Tanner's Row. Postcode?", "BD23 5QX."),
+            {"address": "8 Tanner's Row"},
+        ),
+        (
+            (">Can I take your address?", "17 Beech Grove. No, that's where we used to be. 71 Orchard Close.",
+             ">71 Orchard Close, Fenny Marlow?", "That's it."),
+            {"address": "71 Orchard Close"},
+        ),
+        (
+            (">And the best way to reach you?", "E-mail, always. It's ana@posteo.net.", ">Thank you.", "Bye."),
+            {"email": "ana@posteo.net"},
+        ),
+    ],
+)  # fmt: skip
+async def test_what_is_given_in_parts_is_known_once_it_is_whole_or_read_back(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (">And your wife's number?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a number for the plumber?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
+        (">Your phone number?", "The same.", ">And the plumber's?", "07700 900 118.", ">07700 900 118?", "Yes."),
+        (">And a phone number?", "use the wifes its oh seven seven double oh", ">yes", "nine double oh one one eight",
+         ">07700 900 118", "yes"),
+        (">And a phone number?", "Hers is 07700.", ">Go on.", "900 118.", ">07700 900 118.", "No."),
+        (">And a phone number?", "07700.", ">07700.", "900 11.", ">07700 900 11.", "8."),
+        (">And a phone number?", "555.", ">Yes.", "0142.", ">555 0143, is that right?", "Yes."),
+        (">And a phone number?", "555.", ">Yes.", "0142.", ">555 0142?", "No, 0143."),
+        (">And the meter reading, do you have a number?", "0 4.", ">Yes.", "812 33.", ">0481233.", "Yes."),
+        (">How many boxes?", "Thirty.", ">Thirty boxes.", "Yes.", ">And what colour?", "Red."),
+        (">and an email", "you can use my daughters its karen dot pike at mailbox dot org", ">thank you", "bye"),
+        (">Ms Haddad's contact e-mail?", "ana@posteo.net", ">Thank you.", "Bye."),
+        (">and the address still nine mill lane", "thirty nine somebodys left the three off", ">oh sorry", "bye"),
+    ],
+)  # fmt: skip
+async def test_what_is_somebody_elses_or_not_whole_is_not_known(ana, lines):
+    await call(ana, *lines)
+    assert await known(ana) == {}
+
+
+async def test_a_number_in_parts_cites_all_of_them_and_a_part_that_is_forgotten_takes_it_along(ana):
+    await call(ana, ">And a phone number?", "07700.", ">Yes.", "900 118.", ">Thank you.", "Bye.")
+    [phone] = await ana.facts()
+    assert len(phone.source) == 2

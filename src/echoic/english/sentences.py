@@ -332,7 +332,9 @@ _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|the
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
-_THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
+_THEY_ARE: Final = re.compile(
+    r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) |(?:his|her) name(?:'s| is) "
+)
 _EMAIL: Final = re.compile(r"@| at | dot ")
 # Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
 _RELATED: Final = pattern("answers.related")
@@ -353,11 +355,46 @@ def completed(question: str, answer: str) -> str:
     """
     asked, said = sentences(question), sentences(answer)
     opening = _opening(asked)[0] if asked else ""
-    statement = _stated(opening, said[0]) if opening and said else ""
-    if not statement:
+    if not (opening and said):
         return answer
-    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    return " ".join([statement + ".", *rest])
+    if opening == "my name is" and len(said) > 1 and _again_in_full(said[0], said[1]):
+        said = said[1:]
+    stated = [_stated(opening, said[0]), *(_own(opening, one) for one in said[1:])]
+    if not any(stated):
+        return answer
+    return " ".join(
+        (line or one.text(0, len(one))) + ("?" if one.question else ".")
+        for line, one in zip(stated, said, strict=True)
+    )
+
+
+def _again_in_full(first: Sentence, then: Sentence) -> bool:
+    """Whether `then` repeats the name `first` as a part of a longer one: "Byron.", "Ada Byron."."""
+    name = [token.low for token in first.tokens]
+    longer = [token.low for token in then.tokens][: len(name) + 3]
+    return len(name) <= 2 and len(longer) > len(name) and set(name) <= set(longer)
+
+
+def _own(opening: str, said: Sentence) -> str:
+    """A later sentence of an answer that gives the speaker's own: "that's Frank's", "mine's the ninth"."""
+    start = 1 if said.low(0) == "mine's" else 2 if (said.low(0), said.low(1)) == ("mine", "is") else 0
+    own = 0 < start < len(said) <= MOST_WORDS and opening.startswith("my ")
+    return f"{opening} {said.text(start, len(said))}" if own else ""
+
+
+def asked_for(question: str) -> str:
+    """The words that an answer to the agent's `question` completes, as "my phone number is".
+
+    Empty if the question gives an answer no meaning, or is about somebody else.
+    """
+    asked = sentences(question)
+    return _opening(asked)[0] if asked else ""
+
+
+def names_another(question: str) -> bool:
+    """Whether the last sentence of the agent's `question` speaks of somebody else than the user."""
+    asked = sentences(question)
+    return bool(asked) and _OTHERS.search(asked[-1].line[-_QUESTION:]) is not None
 
 
 def asks_about_another(question: str) -> bool:
@@ -395,7 +432,8 @@ def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
-    if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
+    theirs = opening.endswith((" is", " called")) and _OTHERS.search(opening) is not None
+    if theirs and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
     related = said.match(_RELATED, start) if opening == "my name is" else None
     start = said.at.get(related.end(), start) if related else start
