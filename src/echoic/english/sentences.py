@@ -467,6 +467,8 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
+_ANSWERED: Final = 14
+"""Words of a sentence that answers who is calling: "before it was on the landlord, now it's on me, Ada"."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
@@ -488,12 +490,36 @@ def takes_over(text: str) -> bool:
 
     A greeting alone may be the same caller's, who tells that she is busy.
     """
-    return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
+    return bool(introduced_as(text))
+
+
+def introduced_as(text: str) -> frozenset[str]:
+    """The words, folded, of the name that the speaker of `text` begins with; empty without one."""
+    for said in sentences(text)[:3]:
+        found = _of_person(_NAMES, said)
+        if found is not None:
+            return frozenset(said.line[found.start(found.lastindex or 0) :].split()[:3])
+    return frozenset()
+
+
+def greets_first(text: str) -> bool:
+    """Whether `text` begins with a greeting."""
+    return any(said.low(0) in GREETINGS for said in sentences(text)[:1])
+
+
+def names_in(answer: str) -> frozenset[str]:
+    """The words, folded, of `answer` that may belong to the name that was asked for."""
+    return frozenset(
+        token.low
+        for said in sentences(answer)[:2]
+        for token in said.tokens[:_ANSWERED]
+        if len(token.low) > 1 and not wordlike(token.low) and (token.capital or not said.cased)
+    )
 
 
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
-    return any(_of_person(_BACK, said) for said in sentences(text)[:2])
+    return any(_of_person(_BACK, said) for said in sentences(text)[:3])
 
 
 def _goes_away(said: Sentence, then: Sentence | None) -> bool:
