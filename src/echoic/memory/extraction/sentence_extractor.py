@@ -199,7 +199,9 @@ def _ends(new: Statement, old: Statement, alike: float, shared: frozenset[str]) 
         return True
     if new.group != old.group or new.kind in _MANY or not says_changed:
         return False
-    if new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
+    # "I left there in June" may end what the agent asked about
+    named = "there" not in new.words
+    if named and new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
         return True
     return bool(shared) or alike >= _ABOUT
 
