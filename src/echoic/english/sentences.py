@@ -341,6 +341,9 @@ _RELATED: Final = pattern("answers.related")
 _FIGURES: Final = pattern("answers.figures")
 # How a telephone number begins; a number that was not called one may be a meter's or a policy's.
 _ANY_NUMBER: Final = pattern("answers.any_number")
+_MOST_NAME_WORDS: Final = 6
+_CODE: Final = re.compile(r"[0-9]|\b(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|nine)\b")
+_DIGIT: Final = re.compile(r"[0-9]")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
 # Not an answer: a refusal, a question, or a complete statement.
@@ -357,8 +360,8 @@ def completed(question: str, answer: str) -> str:
     opening = _opening(asked)[0] if asked else ""
     if not (opening and said):
         return answer
-    if opening == "my name is" and len(said) > 1 and _again_in_full(said[0], said[1]):
-        said = said[1:]
+    if opening == "my name is":
+        said = said[_named_later(said) :]
     stated = [_stated(opening, said[0]), *(_own(opening, one) for one in said[1:])]
     if not any(stated):
         return answer
@@ -368,11 +371,16 @@ def completed(question: str, answer: str) -> str:
     )
 
 
-def _again_in_full(first: Sentence, then: Sentence) -> bool:
-    """Whether `then` repeats the name `first` as a part of a longer one: "Byron.", "Ada Byron."."""
-    name = [token.low for token in first.tokens]
-    longer = [token.low for token in then.tokens][: len(name) + 3]
-    return len(name) <= 2 and len(longer) > len(name) and set(name) <= set(longer)
+def _named_later(said: Sequence[Sentence]) -> int:
+    """How many sentences come before the one that answers with a name: "Byron.", "Mrs Ada Byron."."""
+    first = {token.low for token in said[0].tokens}
+    for at, one in enumerate(said[1:3], 1):
+        name = one.tokens[: len(first) + 3]
+        longer = len(first) <= 2 and len(name) > len(first) and first <= {token.low for token in name}
+        only = len(one) <= 3 and all(token.capital and not wordlike(token.low) for token in one.tokens)
+        if longer or (one.cased and only and len(said[0]) > _MOST_NAME_WORDS):
+            return at
+    return 0
 
 
 def _own(opening: str, said: Sentence) -> str:
@@ -450,8 +458,20 @@ def _stated(opening: str, said: Sentence) -> str:
         opening in _LEAST_FIGURES and not _is_number(opening, line)
     ):
         return ""
+    if opening.endswith(" number is") and opening not in _LEAST_FIGURES and not _is_code(opening, line):
+        return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _is_code(opening: str, line: str) -> bool:
+    """Whether `line` has figures, and not only the first ones of a registration."""
+    said = [
+        len(word) if _DIGIT.search(word) else 1
+        for word in line.split()
+        if len(word) == 1 or _CODE.search(word)
+    ]
+    return _CODE.search(line) is not None and sum(said) >= (5 if "registration" in opening else 1)
 
 
 def _is_number(opening: str, line: str) -> bool:
@@ -467,6 +487,7 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
+_GREETS: Final = re.compile(rf"\W{{0,9}}(?:{'|'.join(sorted(GREETINGS))})\b", re.IGNORECASE)
 _ANSWERED: Final = 14
 """Words of a sentence that answers who is calling: "before it was on the landlord, now it's on me, Ada"."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
@@ -504,7 +525,7 @@ def introduced_as(text: str) -> frozenset[str]:
 
 def greets_first(text: str) -> bool:
     """Whether `text` begins with a greeting."""
-    return any(said.low(0) in GREETINGS for said in sentences(text)[:1])
+    return _GREETS.match(text) is not None
 
 
 def names_in(answer: str) -> frozenset[str]:

@@ -50,7 +50,7 @@ from echoic.memory.retraction import hide_taken_back
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
 from echoic.text import TAKEN_BACK, fold
-from echoic.text.spoken_numbers import is_bare, spoken_words
+from echoic.text.spoken_numbers import ENGLISH, is_bare, spoken_words
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
@@ -82,7 +82,10 @@ class RuleExtractor:
             turn, before = said[place], said[place - 1] if place else None
             heard = _hear(_told(before, turn), recent, _asked(before))
             new = [(item, tuple[str, ...]()) for item in heard]
-            for statement, begun in _given(said[: place + 1], reading.withheld, {item.key for item in heard}):
+            # in turns read again only what the next ones may correct
+            near = place >= len(reading.context) - 2 * RECENT
+            so_far = said[max(0, place - _MOST_TURNS) : place + 1] if near else ()
+            for statement, begun in _given(so_far, reading.withheld, {item.key for item in heard}):
                 new += [(item, begun) for item in listen(statement)]
             heard[:] = [item for item, _ in new]  # they can be corrected, too
             if place < len(reading.context):
@@ -175,6 +178,7 @@ _NEAR: Final = 8
 _ASKED: Final = re.compile(
     r"my (?:(?P<number>phone number|number)|(?P<address>address)|(?P<thing>[a-z]+) number) is"
 )
+_MAY_SAY: Final = re.compile(rf"[0-9]|\b(?:{'|'.join(sorted(ENGLISH.vocabulary))})\b", re.IGNORECASE)
 _LEAST: Final = 9
 """Digits of a number that is a telephone number by its beginning alone."""
 _ANNOUNCED: Final = re.compile(r"\bmy (?:mobile |phone |telephone |contact )?(?:number|mobile)(?:'?s| is)\b")
@@ -188,8 +192,15 @@ _CLOSING: Final = frozenset(
     so""".split()
 )
 """Words behind a value that is read back which ask for no more than a yes."""
+_LETTERS: Final = {
+    word: word[0]
+    for word in """alpha alfa bravo charlie delta echo foxtrot golf hotel india juliet juliett kilo lima mike
+    november oscar papa quebec romeo sierra tango uniform victor whiskey whisky yankee zulu""".split()
+} | {"x-ray": "x", "xray": "x"}
+_MOST_LETTERS: Final = 4
+"""Letters of the word that a reference may begin with: "pin 3307"."""
 _OWN: Final = frozenset("i i'm i've im ive me my mine mine's mines our ours own".split())
-_THEIRS: Final = PEOPLE | frozenset(
+_THEIRS: Final = (PEOPLE - {"papa"}) | frozenset(
     """he he's hes he'll she she's shes she'll his her hers him they they're theyre they'll their theirs
     them mam nan gran grandad grandson granddaughter ex work office agency""".split()
 )
@@ -205,9 +216,9 @@ def _given(said: Sequence[Turn], withheld: frozenset[str], heard: set[str]) -> I
 
     `heard` are the keys that the last turn fills by itself.
     """
-    last, before = said[-1], said[-_MOST_TURNS:-1]
-    if not of_user(last) or last.id in withheld or not before:
+    if len(said) < 2 or not of_user(said[-1]) or said[-1].id in withheld:
         return
+    last, before = said[-1], said[-_MOST_TURNS:-1]
     read = _asked(before[-1])
     if not heard.intersection(_NUMBERS):
         yield from _dictated([*before, last], withheld)
@@ -265,12 +276,14 @@ def _read_back(read: str, before: Sequence[Turn], last: Turn, withheld: frozense
     words = [word.replace("'", "") for word, _, _ in spoken]
     named = not asked["address"]
     parts = [[word.replace("'", "") for word in _own_words(_plain(turn), named=named)] for turn in turns]
-    best = max(_repeated(words, parts, whole=bool(asked["number"])), default=(0, 0, ()))
+    if asked["thing"]:
+        words, parts = [_LETTERS.get(word, word) for word in words], [*map(_letters, parts)]
+    best = max(_repeated(words, parts, asked), default=(0, 0, ()))
     count, start, used = best
     if _denies(last, words[start + count :]):
         return
     value = "".join(words[start : start + count])
-    begun = tuple(turns[at].id for at in used)
+    begun = tuple(turns[at].id for at in dict.fromkeys(used))
     if asked["address"] and any(map(str.isdigit, value)):
         yield f"my address is {read[spoken[start][1] : spoken[start + count - 1][2]]}", begun
     elif asked["number"] and len(value) in PHONE_DIGITS and _may_be(value, asked):
@@ -285,15 +298,40 @@ def _may_be(digits: str, asked: re.Match[str]) -> bool:
 
 
 def _repeated(
-    words: Sequence[str], parts: Sequence[Sequence[str]], *, whole: bool
+    words: Sequence[str], parts: Sequence[Sequence[str]], asked: re.Match[str]
 ) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """How many of `words` from which on the `parts` say, and which do. If `whole`, only runs of figures."""
+    """How many of `words` from which on the `parts` say, and which do.
+
+    Of a telephone number only whole runs of figures count, of a reference what looks like one.
+    """
     for start in range(len(words)):
-        target = _target(words, start) if whole else words[start : start + _MOST_WORDS]
-        found = _in_parts(target, parts)
+        target = list(words[start : start + _MOST_WORDS])
+        if asked["number"]:
+            target = _target(words, start)
+        elif asked["thing"]:
+            lead = target[:1] if len(target[0]) <= _MOST_LETTERS else []
+            target = [*lead, *itertools.takewhile(_is_code, target[len(lead) :])]
+        found = _in_parts(target, parts, apart=bool(asked["thing"]))
         for count, length in enumerate(itertools.accumulate(map(len, target)), 1):
-            if length in found and (count == len(target) or not whole):
+            if length in found and (count == len(target) or not asked["number"]):
                 yield count, start, found[length]
+
+
+def _is_code(word: str) -> bool:
+    """Whether `word` may be a part of a reference behind its first one."""
+    return len(word) == 1 or any(map(str.isdigit, word))
+
+
+def _letters(words: Sequence[str]) -> list[str]:
+    """`words` with letters for the words that spell them: "k for kilo", "victor"."""
+    read: list[str] = []
+    for at, word in enumerate(words):
+        spelled = read[-2] if len(read) > 1 and words[at - 1] == "for" else ""
+        if len(spelled) == 1 and word.startswith(spelled):
+            del read[-1]
+        else:
+            read.append(_LETTERS.get(word, word))
+    return read
 
 
 def _goes_on(turn: Turn) -> bool:
@@ -304,6 +342,8 @@ def _goes_on(turn: Turn) -> bool:
 
 def _figures(text: str) -> int:
     """How many digits `text` says."""
+    if not _MAY_SAY.search(text):  # reading numbers costs ten times as much
+        return 0
     return sum(map(str.isdigit, "".join(word for word, _, _ in spoken_words(text))))
 
 
@@ -314,16 +354,22 @@ def _target(words: Sequence[str], start: int) -> list[str]:
     return list(itertools.takewhile(str.isdigit, words[start:]))
 
 
-def _in_parts(target: Sequence[str], parts: Sequence[Sequence[str]]) -> dict[int, tuple[int, ...]]:
+def _in_parts(
+    target: Sequence[str], parts: Sequence[Sequence[str]], *, apart: bool = False
+) -> dict[int, tuple[int, ...]]:
     """How many characters of `target` the `parts` say, in order, each with one stretch of words or none; with
     the parts that say them.
 
-    A part may say anew what one before it said: "oh nine", "sorry, oh nine six".
+    A part may say anew what one before it said: "oh nine", "sorry, oh nine six". If `apart`, other words may
+    come between: "k, f, no, s".
     """
     whole = "".join(target)
     reached: dict[int, tuple[int, ...]] = {0: ()}
     starts = dict(reached)
-    for place, words in enumerate(parts):
+    said = [(place, list(words)) for place, words in enumerate(parts)]
+    if apart:
+        said = [(place, [word]) for place, words in said for word in words]
+    for place, words in said:
         for start, used in list(starts.items()):
             for first in range(len(words)):
                 end = start
@@ -350,13 +396,19 @@ def _own_words(text: str, *, named: bool = True) -> list[str]:
     """
     found: list[str] = []
     for said in sentences(text):
-        words = [word for word, _, _ in spoken_words(said.text(0, len(said)))]
+        words = _spelled_apart(said.text(0, len(said)))
         found += [
             "" if _of_another(words[max(0, at - _NEAR) : at], named) else word
             for at, word in enumerate(words)
         ]
         found.append("")
     return found
+
+
+def _spelled_apart(text: str) -> list[str]:
+    """The words of `text` with numbers in figures, and letters that were spelled as words of their own."""
+    every = ((word, end - start > len(word)) for word, start, end in spoken_words(text))
+    return [part for word, spelled in every for part in (word if spelled and word.isalpha() else [word])]
 
 
 def _of_another(near: Sequence[str], named: bool = True) -> bool:
