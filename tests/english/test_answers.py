@@ -86,6 +86,7 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
         ("Am I speaking to Mrs Rowe?", "No, her daughter."),
         ("What's your policy number?", "It's P, I, N."),
         ("whats the reg", "uh b d one nine"),
+        ("Is that Mrs Rowe?", "Mrs Rowe is out."),
         ("What's your dad's name?", "I'd rather not say."),
     ],
 )

@@ -648,6 +648,7 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         return asks
     takes_back = (
         said.match(_TAGS, end)
+        or (key.endswith(("phone", "email", "address")) and belongs_to_another(said, end))
         or said.match(_UNSAID, end)
         or (not denied and said.match(_ENDED, end))
         or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
@@ -655,6 +656,17 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
     )
     return bool(takes_back) or (asks and not _asks_later(said, end))
+
+
+def belongs_to_another(said: Sentence, at: int = 0) -> bool:
+    """Whether `said` says from the word `at` on whose the number is: "that's my husband's"."""
+    return _BELONGS.search(said.line, said.offset(at)) is not None
+
+
+_BELONGS: Final = re.compile(
+    r"\b(?:that's|it's|its|that is|it is|which is|that'll be) (?:my|our|the|his|her) "
+    rf"(?:{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})(?:'?s)?(?= )"
+)
 
 
 def _asks_later(said: Sentence, end: int) -> bool:

@@ -342,6 +342,8 @@ _FIGURES: Final = pattern("answers.figures")
 # How a telephone number begins; a number that was not called one may be a meter's or a policy's.
 _ANY_NUMBER: Final = pattern("answers.any_number")
 _MOST_NAME_WORDS: Final = 6
+# "Is that Mrs Rowe?", "Mrs Rowe is out"
+_NAMED_ELSE: Final = re.compile(r"(?:[^ ]{1,40} ){1,3}(?:is|isn't|was|has|will) ")
 _CODE: Final = re.compile(r"[0-9]|\b(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|nine)\b")
 _DIGIT: Final = re.compile(r"[0-9]")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
@@ -453,6 +455,8 @@ def _stated(opening: str, said: Sentence) -> str:
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
     line = said.line[said.offset(start) : said.offset(end)]
+    if opening == "my name is" and _NAMED_ELSE.match(line):
+        return ""
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
         opening in _LEAST_FIGURES and not _is_number(opening, line)

@@ -18,6 +18,7 @@ from typing import Final
 from echoic.english import SelfStatement, listen
 from echoic.english.facts import PEOPLE
 from echoic.english.lexicon import GIVEN
+from echoic.english.listener import belongs_to_another
 from echoic.english.phrases import CODE_LENGTH, PHONE_DIGITS, WHOLE_PHONE, email
 from echoic.english.sentences import asked_for, completed, names_another, sentences
 from echoic.english.slots import INFERRED, rivals
@@ -204,6 +205,7 @@ _THEIRS: Final = (PEOPLE - {"papa"}) | frozenset(
     """he he's hes he'll she she's shes she'll his her hers him they they're theyre they'll their theirs
     them mam nan gran grandad grandson granddaughter ex work office agency""".split()
 )
+_CALLING: Final = frozenset("ring call phone text contact try reach use".split())
 _NO_OWNERS: Final = frozenset(
     "it's that's there's here's what's mine's number's mobile's phone's one's let's".split()
 )
@@ -222,7 +224,8 @@ def _given(said: Sequence[Turn], withheld: frozenset[str], heard: set[str]) -> I
     read = _asked(before[-1])
     if not heard.intersection(_NUMBERS):
         yield from _dictated([*before, last], withheld)
-    if "email" not in heard and _REACHING.search(fold(read)) and not names_another(read):
+    asked = next((said.line for said in reversed(sentences(read)[-1:])), "")
+    if "email" not in heard and _REACHING.search(asked) and not names_another(read):
         yield from ((f"my email is {address}", ()) for address in _addresses(_plain(last)))
     yield from _read_back(read, before[:-1], last, withheld)
 
@@ -396,6 +399,8 @@ def _own_words(text: str, *, named: bool = True) -> list[str]:
     """
     found: list[str] = []
     for said in sentences(text):
+        if belongs_to_another(said):
+            continue
         words = _spelled_apart(said.text(0, len(said)))
         found += [
             "" if _of_another(words[max(0, at - _NEAR) : at], named) else word
@@ -413,6 +418,8 @@ def _spelled_apart(text: str) -> list[str]:
 
 def _of_another(near: Sequence[str], named: bool = True) -> bool:
     """Whether the words `near` before a value say last that it is somebody else's: "hers is", "my dad's"."""
+    if len(near) > 2 and near[-3] in _CALLING and near[-2] not in _OWN and near[-1] in {"on", "at"}:
+        return True  # "ring Tom on"
     for word in reversed(near):
         holder = word.removesuffix("'s").removesuffix("s")
         if word in _OWN:
