@@ -23,6 +23,7 @@ from echoic.english.sentences import asks_about_another, completed
         ("okay a twin room and what name is it", "mrs pauline arkwright",
          "my name is mrs pauline arkwright."),
         ("And you are?", "Gillian Rowe.", "my name is Gillian Rowe."),
+        ("would you like email or text updates", "text please", "i prefer text please."),
         ("And you are?", "Rowe. Mrs Gillian Rowe.", "my name is Mrs Gillian Rowe."),
         ("What name is it in?", "Before it was on the landlord, now it's on me. Ada Byron.",
          "my name is Ada Byron."),
@@ -87,6 +88,7 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
         ("What's your policy number?", "It's P, I, N."),
         ("whats the reg", "uh b d one nine"),
         ("Is that Mrs Rowe?", "Mrs Rowe is out."),
+        ("Would you like an e-mail or a text?", "Either's fine."),
         ("What's your dad's name?", "I'd rather not say."),
     ],
 )

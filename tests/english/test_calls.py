@@ -657,3 +657,26 @@ async def test_a_number_in_parts_cites_all_of_them_and_a_part_that_is_forgotten_
     await call(ana, ">And a phone number?", "07700.", ">Yes.", "900 118.", ">Thank you.", "Bye.")
     [phone] = await ana.facts()
     assert len(phone.source) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (("itll be under tyrone baptiste", ">tyrone baptist", "with an e", ">ok thanks tyrone", "bye"), ["Tyrone"]),
+        (("It's on Aga Wrobel.", ">Thank you, Aga. And the postcode?", "LE2 6HB."), ["Aga"]),
+        (("My name is Ada Byron.", ">Thanks, Ada.", "Bye."), ["Ada Byron"]),
+        (("It's for my wife, Sarah.", ">Thanks, Sarah.", "Bye."), []),
+        (("Hello there.", ">Hi Sarah, how can I help?", "I'd like a room."), []),
+        (("I want to fly to Rome.", ">Thanks. Rome, then.", "Yes."), []),
+        (("cheers mate", ">thanks mate", "bye"), []),
+        (("Ring Tom on 07700 900 118.", ">Thanks. Tom on 07700 900 118.", "Yes."), []),
+        (("My name is Ada Byron.", "Frank wants a word.", "Hello, Frank here.", ">Thanks, Frank.", "Me again."),
+         ["Ada Byron"]),
+        (("It's about Monday.", ">Sorry, Monday is full.", "Oh."), []),
+    ],
+)  # fmt: skip
+async def test_the_agent_calls_the_caller_by_a_name_that_the_caller_said(ana, lines, names):
+    await call(ana, *lines)
+    assert [
+        memory.text for memory in await ana.facts() if (memory.key or "").startswith("user_name")
+    ] == names

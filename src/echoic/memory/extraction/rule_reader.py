@@ -17,7 +17,7 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.facts import PEOPLE
-from echoic.english.lexicon import GIVEN
+from echoic.english.lexicon import GIVEN, PLACES, wordlike
 from echoic.english.listener import belongs_to_another
 from echoic.english.phrases import CODE_LENGTH, PHONE_DIGITS, WHOLE_PHONE, email
 from echoic.english.sentences import asked_for, completed, names_another, sentences
@@ -85,7 +85,7 @@ class RuleExtractor:
             new = [(item, tuple[str, ...]()) for item in heard]
             # in turns read again only what the next ones may correct
             near = place >= len(reading.context) - 2 * RECENT
-            so_far = said[max(0, place - _MOST_TURNS) : place + 1] if near else ()
+            so_far = said[: place + 1] if near else ()
             for statement, begun in _given(so_far, reading.withheld, {item.key for item in heard}):
                 new += [(item, begun) for item in listen(statement)]
             heard[:] = [item for item, _ in new]  # they can be corrected, too
@@ -145,7 +145,7 @@ def _since(recent: _Recent) -> str:
     return "\n".join(behind)
 
 
-def _changes(item: SelfStatement, turn: Turn, begun: tuple[str, ...] = ()) -> list[Change]:
+def _changes(item: SelfStatement, turn: Turn, begun: tuple[str, ...]) -> list[Change]:
     source = (turn.id,)
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
@@ -157,7 +157,8 @@ def _changes(item: SelfStatement, turn: Turn, begun: tuple[str, ...] = ()) -> li
         context=item.context,
         instead=item.instead,
         ends=item.ends,
-        tentative=item.key == "home" and item.confidence <= INFERRED,
+        tentative=(item.key == "home" and item.confidence <= INFERRED)
+        or (item.key == "user_name" and bool(begun)),
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
     return [*gone, Add(fact=fact, source=source, begun=begun)]
@@ -183,6 +184,13 @@ _MAY_SAY: Final = re.compile(rf"[0-9]|\b(?:{'|'.join(sorted(ENGLISH.vocabulary))
 _LEAST: Final = 9
 """Digits of a number that is a telephone number by its beginning alone."""
 _ANNOUNCED: Final = re.compile(r"\bmy (?:mobile |phone |telephone |contact )?(?:number|mobile)(?:'?s| is)\b")
+_ADDRESSES: Final = re.compile(
+    r"\b(?:thanks|thank you|cheers|hi|hello|hiya|hey|bye|goodbye|sorry|sure thing|no problem|talk soon) "
+    r"([a-z][a-z'-]+)(?= )"
+)
+_NO_NAMES: Final = frozenset(
+    "mate pal hun hon duck bruv bro petal dear love lovey guv boss bud buddy mister missus".split()
+)
 _REACHING: Final = re.compile(
     r"\be-?mail\b|\b(?:reach|contact|write to|get back to|get hold of) you\b|"
     r"\bwhere (?:shall|should|can|do) (?:we|i) send\b"
@@ -228,6 +236,22 @@ def _given(said: Sequence[Turn], withheld: frozenset[str], heard: set[str]) -> I
     if "email" not in heard and _REACHING.search(asked) and not names_another(read):
         yield from ((f"my email is {address}", ()) for address in _addresses(_plain(last)))
     yield from _read_back(read, before[:-1], last, withheld)
+    yield from _addressed(read, said[:-1], withheld)
+
+
+def _addressed(read: str, before: Sequence[Turn], withheld: frozenset[str]) -> Iterator[_Given]:
+    """The name by which the agent speaks to the user, if the user has said it: "thanks, Tyrone"."""
+    users = [turn for turn in before if of_user(turn)]
+    if any(turn.id in withheld for turn in users):
+        return  # it may be another voice's
+    for said in sentences(read):
+        for found in _ADDRESSES.finditer(said.line):
+            token = said.tokens[said.at[found.start(1)]]
+            written = token.capital if said.cased else token.low not in PLACES | _NO_NAMES
+            named = token.low in GIVEN or (written and not wordlike(token.low))
+            told = [turn for turn in users if token.low in _own_words(_plain(turn))] if named else []
+            if told:
+                yield f"my name is {token.text}", (told[0].id,)
 
 
 def _plain(turn: Turn) -> str:
