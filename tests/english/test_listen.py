@@ -592,6 +592,7 @@ def test_such_a_word_alone_is_no_home(text, texts):
         ("mines oh seven seven double oh nine double oh one one eight", {"phone": "07700900118"}),
         ("My address is Flat 2, 8 Abbey Court.", {"address": "Flat 2, 8 Abbey Court"}),
         ("oh smashing im seventy nine", {"age": "79"}),
+        ("My place is Leeds now.", {"home": "Leeds"}),
         ("Hiya Gemma, it's Ada Byron, I was in on Saturday.", {"user_name": "Ada Byron"}),
     ],
 )
@@ -613,6 +614,10 @@ def test_a_relative_is_named_in_another_clause_and_values_stand_in_loose_talk(sa
         "my sisters are coming",
         "Mine's 4471.",
         "It's under review.",
+        "My place is a mess.",
+        "My home is Victorian.",
+        "My place is York Road way.",
+        "My place is Leeds United mad.",
         "Hiya Gemma, it's Saturday I want.",
         "Hello Gemma Smith, is that you?",
         "London is my favourite.",
@@ -621,5 +626,7 @@ def test_a_relative_is_named_in_another_clause_and_values_stand_in_loose_talk(sa
 )
 def test_a_name_is_given_to_nobody_who_was_not_meant(said, texts):
     assert {
-        key for key in texts(said) if key.endswith("_name") or key.startswith(("child", "pet", "phone"))
+        key
+        for key in texts(said)
+        if key.endswith("_name") or key.startswith(("child", "pet", "phone", "home"))
     } == set()

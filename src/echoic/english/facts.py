@@ -182,6 +182,12 @@ def home(spot: Spot) -> RuleReading | None:
     return RuleReading((_near(where, found.text),), found.end)
 
 
+def home_is(spot: Spot) -> RuleReading | None:
+    """After "my place is": a known place, as "Victorian" and "Open" may be written with a capital, too."""
+    found = home(spot) if spot.said.low(spot.at) in PLACES else None
+    return found if found and closed(spot.said, found.end) else None
+
+
 def home_since(spot: Spot) -> RuleReading | None:
     """After "I've lived in": a home if it lasts ("for years"); otherwise it may be long ago."""
     found = home(spot)
