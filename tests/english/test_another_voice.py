@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.sentences import hands_over, is_back, takes_over
+from echoic.english.sentences import gives_back, hands_over, is_back, takes_over
 from echoic.memory.extraction.turns import of_another_voice
 from echoic.types import Turn
 
@@ -21,8 +21,6 @@ from echoic.types import Turn
         "I'll put her on. She's not fond of the telephone.",
         "I give you Aoife again.",
         "And we've a cat. I'm going to hand you back to my mum now.",
-        "look ill put my grandson on hes better with these things",
-        "Okay, I give you back.",
         "I'll give you back to herself.",
     ],
 )
@@ -62,7 +60,6 @@ def test_who_keeps_the_telephone_says_no_such_thing(text):
         "Right. It's Mei.",
         "Tom Baker speaking.",
         "hiya yeah its luke im his grandson",
-        "Hey! Set a timer! I'm Alfie and I love dinosaurs!",
     ],
 )
 def test_who_was_given_the_telephone_says_a_name(text):
@@ -95,10 +92,8 @@ def test_who_goes_on_says_none(text):
         "okay, me again",
         "Hi, she doesn't want to talk, so it's still me.",
         "Sorry, that was my wife.",
+        "Sorry, that was my mother-in-law.",
         "Okay, I've got the phone back.",
-        "Sorry about that. Pay no heed.",
-        "No, you're not. Cancel that. Sorry, that was my six-year-old.",
-        "She's a good girl. Mondays she comes.",
     ],
 )
 def test_who_has_it_back_says_so(text):
@@ -111,23 +106,21 @@ def test_who_does_not_say_so_is_not_back(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "gives"), [("Okay, I'll give you back.", True), ("I'll give you a ring back.", False)]
+)
+def test_who_was_given_the_telephone_gives_it_back(text, gives):
+    assert gives_back(text) is gives
+
+
+@pytest.mark.parametrize(
     ("said", "others"),
     [
-        ("Hello, it's Ada Byron. | I'm diabetic. | Hello, Frank here. | I've strips. | It's me again. | Bye.", [2, 3]),
-        (">Can I take your name? | Byron. Mrs Ada Byron. | Hello! I'm Nia and I'm four! | Sorry about that. | No.", [2]),
-        ("Hiya Gemma, it's Ada Byron. | Here. | Hello Gemma, it's Bernadette. | I'll give you back. | Right.", [2, 3]),
-        ("Morning, Ada Byron here. | Hello? It's Ada still. | Hi, it's Ada Byron again.", []),
-        ("Hello, it's Ada. | Hi, this is Mrs Byron. | Hello, this is Ada Byron.", []),
-        ("Hello there. | I'm a vet. | Hello, this is Ada Byron.", []),
-        ("Hello, it's Ada. | It's Friday I want. | Hello, it's Friday, not Monday.", []),
-        ("Hello, it's Ada. | Hello, it's broken again. | Hi, I'm diabetic. | Hello, I'm Polish.", []),
-        ("Hello, it's Ada. | My husband is Frank. | Frank said hello. | It's Frank's birthday.", []),
-        (">Your name? | Ada. | Hello, is that Frank? | Frank, stop it.", []),
+        ("It's Ada. I'll put my mum on. | Hello, it's Joan. | I'll pass you back now. | I'm diabetic.", {1, 2}),
+        ("Yes, it's Tom, I'll pass you back now. | Hi, this is Jean. | I'm diabetic.", set()),
+        ("It's Ada. I'll put my mum on. | Hello, it's Joan. Sorry about that, bless her. | I'm diabetic.", {1, 2}),
+        ("It's Margaret Byron. | Hi, it's Maggie again. | Hello, it's Peggy. | Hi, call me Peg.", set()),
     ],
 )  # fmt: skip
-def test_who_greets_with_another_name_is_another_voice(said, others):
-    turns = [
-        Turn(id=str(at), speaker="agent" if line.startswith(">") else "user", text=line.removeprefix(">"))
-        for at, line in enumerate(said.split(" | "))
-    ]
+def test_another_voice_lasts_until_the_telephone_is_given_back(said, others):
+    turns = [Turn(id=str(at), speaker="user", text=line) for at, line in enumerate(said.split(" | "))]
     assert of_another_voice(turns) == {str(at) for at in others}

@@ -542,83 +542,22 @@ async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then,
 
 
 @pytest.mark.parametrize(
-    ("lines", "left"),
+    "lines",
     [
-        (
-            (">What number is best for you?", "It's oh seven seven double oh.", ">Oh seven seven double oh.",
-             "Nine hundred.", ">Yes.", "One one eight. That's my mobile."),
-            {"phone": "07700900118"},
-        ),
-        (
-            (">and a phone number", "um oh one six three two", ">oh one six three two", "nine six oh",
-             ">and the last bit", "oh oh one no sorry one one eight", ">01632 960 118", "thats it"),
-            {"phone": "01632960118"},
-        ),
-        (
-            (">And a phone number?", "555.", ">Go on.", "0142.", ">555 0142, is that right?", "That's right."),
-            {"phone": "5550142"},
-        ),
-        (
-            (">And a phone number?", "07700.", ">Yes.", "900 1.", ">Yes.", "18. Dad's is 01632 960 402.",
-             ">07700 900 118. Anything else?", "No, thanks."),
-            {"phone": "07700900118"},
-        ),
-        (
-            (">a phone number", "oh seven eight one two", ">yes", "triple four oh nine",
-             ">07812 444 09 thats one short", "oh sorry oh nine six", ">07812 444 096", "yeah"),
-            {"phone": "07812444096"},
-        ),
-        (
-            ("so ring me my number is oh seven seven double oh", ">oh seven seven double oh",
-             "nine double oh one one eight", ">07700 900 118", "yes"),
-            {"phone": "07700900118"},
-        ),
-        (
-            (">Is your phone number still 01632 960 021?", "That's the farm. Use the mobile. It's 07700 900 118."),
-            {"phone": "07700900118"},
-        ),
-        (
-            (">And may I have a number for you?", "You can have the agency's. No, take mine, it's 07700 900 118."),
-            {"phone": "07700900118"},
-        ),
-        (
-            (">Can I take your policy number?", "It's A, B, C.", ">A B C.", "Double three oh seven.", ">Yes.",
-             "Eight eight one.", ">ABC 3307 881. Is that Mr Okafor?", "Yeah, Emeka Okafor."),
-            {"policy_number": "ABC3307881", "user_name": "Emeka Okafor"},
-        ),
-        ((">Can I take your membership number?", "447.", ">447.", "912.", ">Thanks."),
-         {"membership_number": "447912"}),
-        ((">whats the reg", "its uh y k", ">yeah", "one nine", ">one nine",
-          "um victor bravo no sorry that was the old one its victor papa tango",
-          ">yankee kilo one nine victor papa tango", "thats it"), {"registration_number": "YK19VPT"}),
-        ((">whats the reg", "uh b d one nine", ">b d one nine", "k for kilo f no s s for sugar w",
-          ">b d one nine k s w", "thats it"), {"registration_number": "BD19KSW"}),
-        ((">Do you have a booking reference?", "I do, it's K for Kilo, 7, Q, R, 2, M.",
-          ">K7QR2M. And the date?", "The eighth of May."), {"booking_number": "K7QR2M"}),
-        (
-            (">and whats the new address", "its flat six hang on no sorry flat nine", ">flat nine",
-             "harbour view", ">yes", "um bristol", ">flat nine harbour view bristol is that right", "yeah thats it"),
-            {"address": "Flat 9 Harbour View Bristol"},
-        ),
-        (
-            (">Is the address still 12 Lime Street?", "No, we've gone. It's 8 Tanner's Row now, Kettlewell.",
-             ">8 Tanner's Row. Postcode?", "BD23 5QX."),
-            {"address": "8 Tanner's Row"},
-        ),
-        (
-            (">Can I take your address?", "17 Beech Grove. No, that's where we used to be. 71 Orchard Close.",
-             ">71 Orchard Close, Fenny Marlow?", "That's it."),
-            {"address": "71 Orchard Close"},
-        ),
-        (
-            (">And the best way to reach you?", "E-mail, always. It's ana@posteo.net.", ">Thank you.", "Bye."),
-            {"email": "ana@posteo.net"},
-        ),
+        (">What number is best for you?", "It's oh seven seven double oh.", ">Oh seven seven double oh.",
+         "Nine hundred.", ">Yes.", "One one eight. That's my mobile."),
+        (">What number is best for you?", "07700.", ">07700?", "Yes.", ">And then?", "900 118."),
+        (">and a phone number", "um oh seven seven double oh", ">oh seven seven double oh", "nine double oh",
+         ">and the last bit", "eight one oh no one one eight", ">07700 900 118", "thats it"),
+        (">And a phone number?", "07700.", ">Yes.", "900 118.", ">07700 900 181?", "No, 118."),
+        (">What's your phone number?", "07700.", ">mm", "900.", ">mm", "118.", ">What time?", "1030."),
     ],
 )  # fmt: skip
-async def test_what_is_given_in_parts_is_known_once_it_is_whole_or_read_back(ana, lines, left):
+async def test_a_telephone_number_in_parts_is_known_once_it_is_whole_or_read_back(ana, lines):
     await call(ana, *lines)
-    assert await known(ana) == left
+    [phone] = await ana.facts()
+    assert (phone.key, phone.text) == ("phone", "07700900118")
+    assert len(phone.source) > 1
 
 
 @pytest.mark.parametrize(
@@ -626,57 +565,21 @@ async def test_what_is_given_in_parts_is_known_once_it_is_whole_or_read_back(ana
     [
         (">And your wife's number?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
         (">And a number for the plumber?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
-        (">Your phone number?", "The same.", ">And the plumber's?", "07700 900 118.", ">07700 900 118?", "Yes."),
+        (">And the next of kin?", "Joan.", ">And the phone number?", "07700.", ">Yes.", "900 118.", ">Thanks.", "Bye."),
+        (">Your phone number?", "Can I have yours?", ">Sure, it's 07700 900 118.", "07700", ">Yes.", "900 118."),
+        (">What's your number?", "What's the garage's?", ">07700.", "07700.", ">900 118.", "900 118."),
         (">And a phone number?", "use the wifes its oh seven seven double oh", ">yes", "nine double oh one one eight",
          ">07700 900 118", "yes"),
-        (">And a phone number?", "Hers is 07700.", ">Go on.", "900 118.", ">07700 900 118.", "No."),
-        (">And a phone number?", "07700.", ">07700.", "900 11.", ">07700 900 11.", "8."),
-        (">And a phone number?", "555.", ">Yes.", "0142.", ">555 0143, is that right?", "Yes."),
-        (">And a phone number?", "555.", ">Yes.", "0142.", ">555 0142?", "No, 0143."),
-        (">And the meter reading, do you have a number?", "0 4.", ">Yes.", "812 33.", ">0481233.", "Yes."),
-        (">What's your order number?", "I need 2 nights.", ">2 nights. And the order number?", "No idea."),
-        (">What's the best number?", "07700 900 118, that's my husband's.", ">07700 900 118.", "Yes."),
-        (">Your phone number?", "My number's changed, ring Tom on 07700 900 118.", ">07700 900 118.", "Yes."),
-        (">Can I take a contact number?", "Mine's broken, use Tom's, 07700 900 118.", ">07700 900 118.", "Yes."),
-        (">What's the delivery address?", "The office, 14 Park Road.", ">14 Park Road. Thanks.", "Yes."),
-        (">We'll e-mail you. Which address was it from?", "noreply@brightwell.com", ">Thanks.", "Bye."),
-        (">whats the reg", "its my brothers b d one nine k s w", ">b d one nine k s w", "yes"),
+        (">And a phone number?", "It's the site office number. 07700.", ">Go on.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a phone number?", "Hers is 07700.", ">Go on.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a phone number?", "07700.", ">Yes.", "900 11.", ">07700 900 118?", "No, 119."),
+        ("my number's been cloned, they rang from", ">yes", "07700", ">ok", "900118"),
+        (">Could I take a number?", "4 4 1 9.", ">Yes.", "2 2 0.", ">Yes.", "1 1 1.", ">Thanks.", "Bye."),
+        (">Do you have a meter number?", "0 4.", ">Yes.", "812 33.", ">0481233.", "Yes."),
         (">whats her reg", "b d one nine", ">yes", "k s w", ">b d one nine k s w", "thats it"),
-        (">How many boxes?", "Thirty.", ">Thirty boxes.", "Yes.", ">And what colour?", "Red."),
-        (">and an email", "you can use my daughters its karen dot pike at mailbox dot org", ">thank you", "bye"),
-        (">Ms Haddad's contact e-mail?", "ana@posteo.net", ">Thank you.", "Bye."),
-        (">and the address still nine mill lane", "thirty nine somebodys left the three off", ">oh sorry", "bye"),
+        (">How can I help?", "Can I speak to Malcolm?", ">Sorry, Malcolm is out.", "Okay."),
     ],
 )  # fmt: skip
 async def test_what_is_somebody_elses_or_not_whole_is_not_known(ana, lines):
     await call(ana, *lines)
     assert await known(ana) == {}
-
-
-async def test_a_number_in_parts_cites_all_of_them_and_a_part_that_is_forgotten_takes_it_along(ana):
-    await call(ana, ">And a phone number?", "07700.", ">Yes.", "900 118.", ">Thank you.", "Bye.")
-    [phone] = await ana.facts()
-    assert len(phone.source) == 2
-
-
-@pytest.mark.parametrize(
-    ("lines", "names"),
-    [
-        (("itll be under tyrone baptiste", ">tyrone baptist", "with an e", ">ok thanks tyrone", "bye"), ["Tyrone"]),
-        (("It's on Aga Wrobel.", ">Thank you, Aga. And the postcode?", "LE2 6HB."), ["Aga"]),
-        (("My name is Ada Byron.", ">Thanks, Ada.", "Bye."), ["Ada Byron"]),
-        (("It's for my wife, Sarah.", ">Thanks, Sarah.", "Bye."), []),
-        (("Hello there.", ">Hi Sarah, how can I help?", "I'd like a room."), []),
-        (("I want to fly to Rome.", ">Thanks. Rome, then.", "Yes."), []),
-        (("cheers mate", ">thanks mate", "bye"), []),
-        (("Ring Tom on 07700 900 118.", ">Thanks. Tom on 07700 900 118.", "Yes."), []),
-        (("My name is Ada Byron.", "Frank wants a word.", "Hello, Frank here.", ">Thanks, Frank.", "Me again."),
-         ["Ada Byron"]),
-        (("It's about Monday.", ">Sorry, Monday is full.", "Oh."), []),
-    ],
-)  # fmt: skip
-async def test_the_agent_calls_the_caller_by_a_name_that_the_caller_said(ana, lines, names):
-    await call(ana, *lines)
-    assert [
-        memory.text for memory in await ana.facts() if (memory.key or "").startswith("user_name")
-    ] == names

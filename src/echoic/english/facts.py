@@ -182,12 +182,6 @@ def home(spot: Spot) -> RuleReading | None:
     return RuleReading((_near(where, found.text),), found.end)
 
 
-def home_is(spot: Spot) -> RuleReading | None:
-    """After "my place is": a known place, as "Victorian" and "Open" may be written with a capital, too."""
-    found = home(spot) if spot.said.low(spot.at) in PLACES else None
-    return found if found and closed(spot.said, found.end) else None
-
-
 def home_since(spot: Spot) -> RuleReading | None:
     """After "I've lived in": a home if it lasts ("for years"); otherwise it may be long ago."""
     found = home(spot)
@@ -355,8 +349,6 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
-_BEHIND_NAME: Final = frozenset("is was has will would can who who's".split())
-"""Words before which an unlisted word is a name: "my wife deepa is", not "my dad snores so"."""
 # Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
@@ -381,10 +373,7 @@ def kin_named(spot: Spot) -> RuleReading | None:
 
 def kin_beside(spot: Spot) -> RuleReading | None:
     """A name beside the relation: "my wife Ana and I"."""
-    said, at = spot.said, spot.at
-    found = names.known_or_capital(said, at)
-    if found is None and not said.cased and said.low(at + 1) in _BEHIND_NAME:
-        found = names.stated(said, at)
+    found = names.known_or_capital(spot.said, spot.at)
     if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
         return None
     if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
@@ -392,21 +381,12 @@ def kin_beside(spot: Spot) -> RuleReading | None:
     return one(found, lambda text: hear_of(_relation(spot), text))
 
 
-def apposed(spot: Spot) -> RuleReading | None:
-    """A name between commas behind the relation: "put my sister, Ana, down for it"."""
-    said = spot.said
-    found = names.known_or_capital(said, spot.at) if said.cased and said.gap(spot.at) else None
-    if found is None or not said.gap(found.end):
-        return None
-    return RuleReading((_related(spot, found.text),), found.end)
-
-
 def kin_after(spot: Spot) -> RuleReading | None:
-    """A name before the relation: "Ana is my sister", "Josh, that's my husband"."""
+    """A name that begins the sentence, before the relation: "Ana is my sister", not "next to Ana is …"."""
     said, end = spot.said, spot.said.at[spot.match.start()]
-    near = (names.known_or_capital(said, start) for start in range(max(0, end - 3), end))
-    found = next((name for name in near if name and name.end == end), None)
-    if found is None or not closed(said, spot.at):
+    start = next((at for at in range(end) if said.low(at) not in CONNECTING), end)
+    found = names.known_or_capital(said, start)
+    if found is None or found.end != end or not closed(said, spot.at):
         return None
     return RuleReading((_related(spot, found.text),), spot.at)
 
@@ -500,25 +480,6 @@ def pet_beside(spot: Spot) -> RuleReading | None:
 def _pet(name: str, kind: str) -> SelfStatement:
     article = "an" if kind[:1] in "aeiou" else "a"
     return hear("pet", name, sentence=f"The user has {article} {kind} called {name}.")
-
-
-def named_it(spot: Spot) -> RuleReading | None:
-    """After "we've called her": the name of the animal or baby of the speaker that was named before."""
-    said = spot.said
-    before = said.line[: spot.match.start()]
-    owned = list(_OWNED.finditer(before))
-    if not owned or not PEOPLE.isdisjoint(before[owned[-1].end() :].split()):
-        return None
-    found = names.stated(said, spot.at) or (_any_name(spot) if said.cased else None)
-    if found is None or said.match(_GONE, found.end):
-        return None
-    kind = owned[-1]["kind"]
-    return one(found, lambda text: _child(text, kind) if kind == "baby" else _pet(text, kind))
-
-
-_OWNED: Final = re.compile(
-    rf"\b(?:a|an|my|our) (?:[a-z]+ )?(?P<kind>{source('facts.pet')}|baby)(?= )(?! (?:of|for|from) )"
-)
 
 
 def pets(spot: Spot) -> RuleReading | None:

@@ -125,9 +125,10 @@ _CALLED: Final = re.compile(
 )
 _MY_RELATIVE: Final = re.compile(
     rf"\b(?:my|our) (?P<kin>{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})"
-    r"(?:'?s)?(?= )(?! in law)"
+    r"(?:'?s(?= birthday ))?(?= )(?! in law)"
 )
-_THEIRS: Final = frozenset(["his", "her", "their"])
+# Words beside which "she" may be somebody else: "my mum spoke to someone in your office".
+_ELSE: Final = frozenset("a an the this that some someone somebody another your his her their who".split())
 _SOMEBODY: Final = frozenset(word for known in PEOPLE for word in known.split()[-1:]) | frozenset(
     f"{source('facts.pet')}|guest|client|customer|man|woman|boy|girl|lady|lad".split("|")
 )
@@ -165,7 +166,8 @@ def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
     """`spoken` with what is meant by the pronouns of "she's called Ann", and with "I'm allergic to them" as a
     part of the sentence before it, which names that.
     """
-    spoken = [_with_relative(said, spoken[max(0, at - 2) : at]) for at, said in enumerate(spoken)]
+    lines = ["", *(one.line for one in spoken)]
+    spoken = [_with_relative(said, before) for before, said in zip(lines, spoken, strict=False)]
     joined = list(spoken[:1])
     for before, said in pairwise(spoken):
         if names_allergy(said, 0) and not (said.question or before.question or names_allergy(before, 0)):
@@ -176,32 +178,28 @@ def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
     return joined
 
 
-def _with_relative(said: Sentence, before: Sequence[Sentence]) -> Sentence:
-    """`said` with "my sister is called Ann" for "she's called Ann", if only one person was spoken of."""
-    for found in _CALLED.finditer(said.line):
-        at, end = said.at.get(found.start()), said.at.get(found.end())
-        if at is None or end is None:
-            continue
-        near = [said.line[: found.start()], *(one.line for one in reversed(before))]
-        line = next((line for line in near if _person_in(line)), "")
-        whose = _MY_RELATIVE.search(line)
-        others = frozenset(facts.MEN if found["she"] or found["her"] else facts.WOMEN)
-        if whose is None or len(_person_in(line)) > 1 or whose["kin"].split()[-1] in others:
-            continue
-        words = ["my", *whose["kin"].split(), "is", "called"]
-        tokens = [replace(said.tokens[at], text=word, low=word, gap=word == "my") for word in words]
-        return replace(said, tokens=(*said.tokens[:at], *tokens, *said.tokens[end:]))
-    return said
-
-
-def _person_in(line: str) -> list[str]:
-    """The words of `line` for people and animals, each named once: "my mum, his gran" is one."""
-    pairs = pairwise(["", *line.split()])
-    return [
-        word
-        for before, word in pairs
-        if before not in _THEIRS and word.removesuffix("'s").removesuffix("s") in _SOMEBODY
-    ]
+def _with_relative(said: Sentence, before: str) -> Sentence:
+    """`said` with "my sister is called Ann" for "she's called Ann", if it and the sentence `before` speak of
+    one relative and of nothing else that may have a name.
+    """
+    found = _CALLED.search(said.line)
+    at, end = (said.at.get(found.start()), said.at.get(found.end())) if found else (None, None)
+    if found is None or at is None or end is None:
+        return said
+    line = f"{before} {said.line[: found.start()]}"
+    whose = _MY_RELATIVE.search(line)
+    people = [word for word in line.split() if word.removesuffix("'s").removesuffix("s") in _SOMEBODY]
+    others = facts.MEN if found["she"] or found["her"] else facts.WOMEN
+    if (
+        whose is None
+        or len(people) > 1
+        or not _ELSE.isdisjoint(line.split())
+        or whose["kin"].split()[-1] in others
+    ):
+        return said
+    words = ["my", *whose["kin"].split(), "is", "called"]
+    tokens = [replace(said.tokens[at], text=word, low=word, gap=word == "my") for word in words]
+    return replace(said, tokens=(*said.tokens[:at], *tokens, *said.tokens[end:]))
 
 
 class _Hearing:
@@ -648,7 +646,7 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         return asks
     takes_back = (
         said.match(_TAGS, end)
-        or (key.endswith(("phone", "email", "address")) and belongs_to_another(said, end))
+        or (key.endswith(("phone", "email")) and _BELONGS.search(said.line, said.offset(end)))
         or said.match(_UNSAID, end)
         or (not denied and said.match(_ENDED, end))
         or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
@@ -658,14 +656,11 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
     return bool(takes_back) or (asks and not _asks_later(said, end))
 
 
-def belongs_to_another(said: Sentence, at: int = 0) -> bool:
-    """Whether `said` says from the word `at` on whose the number is: "that's my husband's"."""
-    return _BELONGS.search(said.line, said.offset(at)) is not None
-
-
+# Whose the number is: "that's my husband's", not "it's my husband's account".
 _BELONGS: Final = re.compile(
     r"\b(?:that's|it's|its|that is|it is|which is|that'll be) (?:my|our|the|his|her) "
-    rf"(?:{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})(?:'?s)?(?= )"
+    rf"(?:{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})'?s "
+    r"(?:number |mobile |phone )?$"
 )
 
 

@@ -441,12 +441,6 @@ def _wordlike_start(said: Sentence, index: int) -> bool:
 
 # -- places
 
-_STREETS: Final = frozenset(
-    """road street lane avenue close drive way row court crescent place terrace gardens grove mews hill square
-    house view park rise walk""".split()
-)
-_FEW_WORDS: Final = 3
-"""Words of a street that need no word for one, in a text without capitals: "high bank leeds"."""
 _FLATS: Final = frozenset("flat apartment apt unit".split())
 _WITH_ARTICLE: Final = words("places.with_article")
 _REGIONS: Final = words("places.regions")
@@ -502,10 +496,7 @@ def street(said: Sentence, at: int) -> Value | None:
     index = start
     while index < min(len(said), at + 10) and not _street_ends(said, index):
         index += 1
-    named = (
-        said.cased or index - start <= _FEW_WORDS or any(said.low(i) in _STREETS for i in range(start, index))
-    )
-    if index - start not in range(2, 9) or not named:
+    if index - start not in range(2, 9):
         return None
     words = said.text(start, index)
     lead = said.tokens[flat].text if digits or house is None else str(house.value)

@@ -32,7 +32,7 @@ _ONLY_ONE: Final = frozenset(
 )
 """Relatives of whom one speaks in the singular."""
 _ONE: Final = _ONLY_ONE | frozenset(f"{source('facts.kin')}|{source('facts.child')}".split("|"))
-_AFTER_ONE: Final = frozenset("a an got been called named allergic on in not gone having taking".split())
+_AFTER_ONE: Final = frozenset("a an got been allergic on in not gone having taking".split())
 """Words before which "my daughters" is one daughter."""
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 
@@ -341,9 +341,8 @@ _RELATED: Final = pattern("answers.related")
 _FIGURES: Final = pattern("answers.figures")
 # How a telephone number begins; a number that was not called one may be a meter's or a policy's.
 _ANY_NUMBER: Final = pattern("answers.any_number")
-_MOST_NAME_WORDS: Final = 6
-# "Is that Mrs Rowe?", "Mrs Rowe is out"
-_NAMED_ELSE: Final = re.compile(r"(?:[^ ]{1,40} ){1,3}(?:is|isn't|was|has|will) ")
+# "Who's calling?", "Mrs Rowe is out"
+_NAMED_ELSE: Final = re.compile(r"(?:[^ ]{1,40} ){1,3}(?:is|isn't|was|has) ")
 _CODE: Final = re.compile(r"[0-9]|\b(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|nine)\b")
 _DIGIT: Final = re.compile(r"[0-9]")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
@@ -362,8 +361,8 @@ def completed(question: str, answer: str) -> str:
     opening = _opening(asked)[0] if asked else ""
     if not (opening and said):
         return answer
-    if opening == "my name is":
-        said = said[_named_later(said) :]
+    if opening == "my name is" and said[1:] and _says_more(said[0], said[1]):
+        said = said[1:]
     stated = [_stated(opening, said[0]), *(_own(opening, one) for one in said[1:])]
     if not any(stated):
         return answer
@@ -373,22 +372,16 @@ def completed(question: str, answer: str) -> str:
     )
 
 
-def _named_later(said: Sequence[Sentence]) -> int:
-    """How many sentences come before the one that answers with a name: "Byron.", "Mrs Ada Byron."."""
-    first = {token.low for token in said[0].tokens}
-    for at, one in enumerate(said[1:3], 1):
-        name = one.tokens[: len(first) + 3]
-        longer = len(first) <= 2 and len(name) > len(first) and first <= {token.low for token in name}
-        only = len(one) <= 3 and all(token.capital and not wordlike(token.low) for token in one.tokens)
-        if longer or (one.cased and only and len(said[0]) > _MOST_NAME_WORDS):
-            return at
-    return 0
+def _says_more(first: Sentence, then: Sentence) -> bool:
+    """Whether `then` gives in full the name that `first` begins: "Byron.", "Mrs Ada Byron."."""
+    begun, whole = ({token.low for token in one.tokens} for one in (first, then))
+    return len(first) <= 2 and begun < whole and len(then) <= len(first) + 3
 
 
 def _own(opening: str, said: Sentence) -> str:
     """A later sentence of an answer that gives the speaker's own: "that's Frank's", "mine's the ninth"."""
     start = 1 if said.low(0) == "mine's" else 2 if (said.low(0), said.low(1)) == ("mine", "is") else 0
-    own = 0 < start < len(said) <= MOST_WORDS and opening.startswith("my ")
+    own = 0 < start < len(said) <= MOST_WORDS and opening.startswith("my ") and not _OTHERS.search(opening)
     return f"{opening} {said.text(start, len(said))}" if own else ""
 
 
@@ -399,12 +392,6 @@ def asked_for(question: str) -> str:
     """
     asked = sentences(question)
     return _opening(asked)[0] if asked else ""
-
-
-def names_another(question: str) -> bool:
-    """Whether the last sentence of the agent's `question` speaks of somebody else than the user."""
-    asked = sentences(question)
-    return bool(asked) and _OTHERS.search(asked[-1].line[-_QUESTION:]) is not None
 
 
 def asks_about_another(question: str) -> bool:
@@ -491,9 +478,9 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
-_GREETS: Final = re.compile(rf"\W{{0,9}}(?:{'|'.join(sorted(GREETINGS))})\b", re.IGNORECASE)
-_ANSWERED: Final = 14
-"""Words of a sentence that answers who is calling: "before it was on the landlord, now it's on me, Ada"."""
+_RETURNS: Final = re.compile(
+    r"\b(?:i'?ll|i|i will|let me)(?: just)? (?:give|hand|pass|put) you back (?:on |now |over )?$"
+)
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
@@ -515,36 +502,17 @@ def takes_over(text: str) -> bool:
 
     A greeting alone may be the same caller's, who tells that she is busy.
     """
-    return bool(introduced_as(text))
+    return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
 
 
-def introduced_as(text: str) -> frozenset[str]:
-    """The words, folded, of the name that the speaker of `text` begins with; empty without one."""
-    for said in sentences(text)[:3]:
-        found = _of_person(_NAMES, said)
-        if found is not None:
-            return frozenset(said.line[found.start(found.lastindex or 0) :].split()[:3])
-    return frozenset()
-
-
-def greets_first(text: str) -> bool:
-    """Whether `text` begins with a greeting."""
-    return _GREETS.match(text) is not None
-
-
-def names_in(answer: str) -> frozenset[str]:
-    """The words, folded, of `answer` that may belong to the name that was asked for."""
-    return frozenset(
-        token.low
-        for said in sentences(answer)[:2]
-        for token in said.tokens[:_ANSWERED]
-        if len(token.low) > 1 and not wordlike(token.low) and (token.capital or not said.cased)
-    )
+def gives_back(text: str) -> bool:
+    """Whether `text` says "I'll give you back", as who was given the telephone says."""
+    return any(_RETURNS.search(said.line) for said in sentences(text))
 
 
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
-    return any(_of_person(_BACK, said) for said in sentences(text)[:3])
+    return any(_of_person(_BACK, said) for said in sentences(text)[:2])
 
 
 def _goes_away(said: Sentence, then: Sentence | None) -> bool:

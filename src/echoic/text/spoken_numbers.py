@@ -614,19 +614,13 @@ def _written_out(view: View, pieces: list[tuple[int, int]], swaps: dict[int, str
     return View("".join(text), starts, ends)
 
 
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-
-
-def spoken_words(text: str) -> list[tuple[str, int, int]]:
-    """The words of `text` in lower case, with numbers in figures and spelled letters joined, and where each
-    stands in it: of "double oh, nine" these are "00" and "9".
-    """
+def in_figures(text: str) -> str:
+    """`text` with its numbers in figures: "double oh, nine" as "00, 9"."""
     plain = written(text)
-    read = _Reader(plain, tokens(plain.text), ENGLISH).read() or plain
-    found = ((word[0].lower(), *read.origin(*word.span())) for word in _WORD.finditer(read.text))
-    return list(found)
+    return (_Reader(plain, tokens(plain.text), ENGLISH).read() or plain).text
 
 
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _LEADS = BETWEEN | frozenset(
     """it's its it is that's thats is the number my yeah yes sure okay of course so that would be here oh hi
     hello first second last part rest digits i'd say think one uhhuh here's heres thank you ready a from cool

@@ -386,7 +386,7 @@ class Reconciler:
         as they are if it replaces `newest`.
         """
         key = beside(newest.key or "", fact.instead or memory.text, memory.context, newest)
-        if fact.tentative and not (_same_value(newest, memory) or _only_begins(memory, newest)):
+        if fact.tentative and not _same_value(newest, memory):
             key = f"{memory.key}:{slug(memory.text)}"
         if key is None:
             return memory, newest

@@ -199,9 +199,7 @@ def _ends(new: Statement, old: Statement, alike: float, shared: frozenset[str]) 
         return True
     if new.group != old.group or new.kind in _MANY or not says_changed:
         return False
-    # "I left there in June" may end what the agent asked about
-    named = "there" not in new.words
-    if named and new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
+    if new.group in _ONE_LIFE and _of_speaker(new.words) and _of_speaker(old.words):
         return True
     return bool(shared) or alike >= _ABOUT
 

@@ -16,16 +16,7 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.listener import hushed
-from echoic.english.sentences import (
-    asked_for,
-    greets_first,
-    hands_over,
-    introduced_as,
-    is_back,
-    names_in,
-    sentences,
-    takes_over,
-)
+from echoic.english.sentences import gives_back, hands_over, is_back, sentences, takes_over
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -148,37 +139,20 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     """Ids of the turns under the user's name of those to whom they gave the telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it. Who greets with another name has it unannounced.
+    name next, the user has kept it.
     """
     ids: set[str] = set()
     given = away = False
-    every = list(turns)
-    for at, turn in enumerate(every):
-        if not of_user(turn):
-            continue
+    for turn in filter(of_user, turns):
         if given:
             away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
         elif away:
             away = not is_back(turn.heard_text)
-        else:
-            away = _breaks_in(turn, every[:at])
         if away:
             ids.add(turn.id)
-        gives = hands_over(turn.heard_text)
+        gives = hands_over(turn.heard_text) or (away and gives_back(turn.heard_text))
         given, away = gives and not away, away and not gives
     return frozenset(ids)
-
-
-def _breaks_in(turn: Turn, before: Sequence[Turn]) -> bool:
-    """Whether `turn` greets with a name, where the user has given another one: "Hello, Frank here"."""
-    name = introduced_as(turn.heard_text) if before and greets_first(turn.heard_text) else frozenset()
-    own: set[str] = set()
-    for asked, said in itertools.pairwise([None, *before]) if name else ():
-        if said and of_user(said):
-            own |= introduced_as(said.heard_text)
-            who = asked and asked.speaker == "agent" and asked_for(asked.heard_text) == "my name is"
-            own |= names_in(said.heard_text) if who else set()
-    return bool(own) and own.isdisjoint(name)
 
 
 CONTEXT = 6
