@@ -539,3 +539,47 @@ async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first
 async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
     await call(ana, first, then)
     assert list((await known(ana)).values()) == [left]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (">What number is best for you?", "It's oh seven seven double oh.", ">Oh seven seven double oh.",
+         "Nine hundred.", ">Yes.", "One one eight. That's my mobile."),
+        (">What number is best for you?", "07700.", ">07700?", "Yes.", ">And then?", "900 118."),
+        (">and a phone number", "um oh seven seven double oh", ">oh seven seven double oh", "nine double oh",
+         ">and the last bit", "eight one oh no one one eight", ">07700 900 118", "thats it"),
+        (">And a phone number?", "07700.", ">Yes.", "900 118.", ">07700 900 181?", "No, 118."),
+        (">What's your phone number?", "07700.", ">mm", "900.", ">mm", "118.", ">What time?", "1030."),
+    ],
+)  # fmt: skip
+async def test_a_telephone_number_in_parts_is_known_once_it_is_whole_or_read_back(ana, lines):
+    await call(ana, *lines)
+    [phone] = await ana.facts()
+    assert (phone.key, phone.text) == ("phone", "07700900118")
+    assert len(phone.source) > 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (">And your wife's number?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a number for the plumber?", "07700.", ">Yes.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And the next of kin?", "Joan.", ">And the phone number?", "07700.", ">Yes.", "900 118.", ">Thanks.", "Bye."),
+        (">Your phone number?", "Can I have yours?", ">Sure, it's 07700 900 118.", "07700", ">Yes.", "900 118."),
+        (">What's your number?", "What's the garage's?", ">07700.", "07700.", ">900 118.", "900 118."),
+        (">And a phone number?", "use the wifes its oh seven seven double oh", ">yes", "nine double oh one one eight",
+         ">07700 900 118", "yes"),
+        (">And a phone number?", "It's the site office number. 07700.", ">Go on.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a phone number?", "Hers is 07700.", ">Go on.", "900 118.", ">07700 900 118.", "Yes."),
+        (">And a phone number?", "07700.", ">Yes.", "900 11.", ">07700 900 118?", "No, 119."),
+        ("my number's been cloned, they rang from", ">yes", "07700", ">ok", "900118"),
+        (">Could I take a number?", "4 4 1 9.", ">Yes.", "2 2 0.", ">Yes.", "1 1 1.", ">Thanks.", "Bye."),
+        (">Do you have a meter number?", "0 4.", ">Yes.", "812 33.", ">0481233.", "Yes."),
+        (">whats her reg", "b d one nine", ">yes", "k s w", ">b d one nine k s w", "thats it"),
+        (">How can I help?", "Can I speak to Malcolm?", ">Sorry, Malcolm is out.", "Okay."),
+    ],
+)  # fmt: skip
+async def test_what_is_somebody_elses_or_not_whole_is_not_known(ana, lines):
+    await call(ana, *lines)
+    assert await known(ana) == {}

@@ -572,3 +572,70 @@ def test_a_town_that_is_a_word_as_well_is_a_home(text, texts):
 @pytest.mark.parametrize("text", ["i'm in the bath", "i live for rugby", "i moved from reading to writing"])
 def test_such_a_word_alone_is_no_home(text, texts):
     assert "home" not in texts(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("My mother-in-law might, actually. She's called Brenda.", {"mother-in-law_name": "Brenda"}),
+        ("Can you ring my partner? He's called Tomasz.", {"partner_name": "Tomasz"}),
+        ("my nan might get it for me shes called gloria", {"grandmother_name": "Gloria"}),
+        ("It's my daughter's birthday. Her name's Seren.", {"child:seren": "Seren"}),
+        ("its my daughters birthday shell be ten her names seren", {"child:seren": "Seren"}),
+        ("my mums called ann", {"mother_name": "Ann"}),
+        ("No, Sean is my brother.", {"brother_name": "Sean"}),
+        ("My number is 07700 900118 but it's my wife's account.", {"phone": "07700900118"}),
+        ("My email is ana@posteo.net, it's my dad's old domain.", {"email": "ana@posteo.net"}),
+        ("I live at 12 Mill Lane, Ripon, it's my mother's house.", {"address": "12 Mill Lane, Ripon"}),
+        ("My number is 07700 900118 and it is my son I'm ringing about.", {"phone": "07700900118"}),
+        ("can you not ring me before ten", {"no_contact_time": "before ten"}),
+        ("mines oh seven seven double oh nine double oh one one eight", {"phone": "07700900118"}),
+        ("My address is Flat 2, 8 Abbey Court.", {"address": "Flat 2, 8 Abbey Court"}),
+        ("oh smashing im seventy nine", {"age": "79"}),
+        ("Hiya Gemma, it's Ada Byron, I was in on Saturday.", {"user_name": "Ada Byron"}),
+    ],
+)
+def test_a_relative_is_named_in_another_clause_and_values_stand_in_loose_talk(said, heard, texts):
+    assert texts(said) == heard
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I spoke to my sister about your colleague. She's called Brenda.",
+        "My mum spoke to someone in your office. Her name is Sandra.",
+        "My husband found a plumber. He's called Dmitri.",
+        "My cousin's getting married. Her fiance, he's called Pete.",
+        "The woman who lives with Joan is my sister.",
+        "Next to Tom is my brother.",
+        "I rang my brother, Sandra, and he's fine.",
+        "My dog was ill so I rang the vet, I called her Monday.",
+        "my husband sarcoidosis is bad",
+        "My number is 07700 900118, that's my husband's.",
+        "My place is Bath and Body Works.",
+        "My sister has a new friend. She's called Brenda.",
+        "My brother rang. She's called Brenda.",
+        "My sister's dog bit me. He's called Rex.",
+        "My neighbour's dog, we've called him in.",
+        "My cat likes my brother, I called him Tom.",
+        "we've called her back about the dog",
+        "my dad snores so i can't sleep",
+        "my sisters are coming",
+        "Mine's 4471.",
+        "It's under review.",
+        "My place is a mess.",
+        "My home is Victorian.",
+        "My place is York Road way.",
+        "My place is Leeds United mad.",
+        "Hiya Gemma, it's Saturday I want.",
+        "Hello Gemma Smith, is that you?",
+        "London is my favourite.",
+        "Who is my doctor?",
+    ],
+)
+def test_a_name_is_given_to_nobody_who_was_not_meant(said, texts):
+    assert {
+        key
+        for key in texts(said)
+        if key.endswith("_name") or key.startswith(("child", "pet", "phone", "home"))
+    } == set()

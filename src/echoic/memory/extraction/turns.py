@@ -16,7 +16,7 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.listener import hushed
-from echoic.english.sentences import hands_over, is_back, sentences, takes_over
+from echoic.english.sentences import gives_back, hands_over, is_back, sentences, takes_over
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -150,15 +150,15 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
             away = not is_back(turn.heard_text)
         if away:
             ids.add(turn.id)
-        gives = hands_over(turn.heard_text)
+        gives = hands_over(turn.heard_text) or (away and gives_back(turn.heard_text))
         given, away = gives and not away, away and not gives
     return frozenset(ids)
 
 
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
-_VOICES: Final = 40
-"""Turns before the cursor in which the telephone may have been given to somebody else."""
+_EARLIER: Final = 40
+"""Turns before the cursor in which the telephone may have been given to somebody else, or a number begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +168,17 @@ class Stretch:
     turns: tuple[Turn, ...]
     seqs: tuple[int, ...]
     """By turn, the cursor position after reading it."""
-    context: tuple[Turn, ...]
+    earlier: tuple[Turn, ...]
+    """The turns before, as far back as something said there may matter."""
     unlearned: frozenset[str] = frozenset()
     """Ids of turns, here or before, that nothing is learned from: forgotten, or not the user's own."""
     recalled: Mapping[str, Turn] = field(default_factory=dict)
     """By id, the turns, here or before, with words that were taken back, without those words."""
+
+    @property
+    def context(self) -> tuple[Turn, ...]:
+        """The turns directly before, which are read again for references."""
+        return self.earlier[-CONTEXT:]
 
     @property
     def end(self) -> int:
@@ -201,9 +207,9 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     """The next turns after `cursor`, at most `limit`."""
     records = await store.scan(scope, TURN, key=conversation, after=cursor, limit=limit)
     if not records:
-        return Stretch(turns=(), seqs=(), context=())
+        return Stretch(turns=(), seqs=(), earlier=())
     before = await store.scan(
-        scope, TURN, key=conversation, after=cursor + 1, limit=_VOICES, newest_first=True
+        scope, TURN, key=conversation, after=cursor + 1, limit=_EARLIER, newest_first=True
     )
     turns = tuple(map(turn_of, records))
     earlier = tuple(turn_of(record) for record in reversed(before))
@@ -211,7 +217,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     return Stretch(
         turns=turns,
         seqs=tuple(record.seq for record in records),
-        context=earlier[-CONTEXT:],
+        earlier=earlier,
         unlearned=forgotten | of_another_voice((*earlier, *turns)),
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
     )
