@@ -192,8 +192,23 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> Co
     if settings.debug:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     # without a handler, Python prints warnings to stderr, which the result already reports
-    logging.getLogger("echoic").addHandler(logging.NullHandler())
-    return asyncio.run(work)
+    logger = logging.getLogger("echoic")
+    before = [*logger.handlers]
+    logger.addHandler(logging.NullHandler())
+    try:
+        return asyncio.run(work)
+    finally:
+        logger.handlers = before  # what `log_warnings` added, too
+
+
+def log_warnings() -> None:
+    """Print Echoic's warnings and errors to stderr, for a command that runs on and gives no result."""
+    if logging.getLogger().hasHandlers():  # --debug prints them already
+        return
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.getLogger("echoic").addHandler(handler)
 
 
 class DeferredEmbedder:
