@@ -51,12 +51,15 @@ P = ParamSpec("P")
 Work = Callable[[Desk], Awaitable[CommandResult]]
 
 
-def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
-    """Do `work` with an open memory, print its result and return the exit code."""
+def run(ctx: click.Context, work: Work, *, model: str | None = None, one_user: bool = True) -> int:
+    """Do `work` with an open memory, print its result and return the exit code.
+
+    `one_user`: whether it is for the user of the settings, whom a new store is then said to be for.
+    """
     output = output_of(ctx)
     settings = settings_of(ctx)
     _act(ctx, settings)
-    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
+    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model, one_user)))
 
 
 def with_memory(work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]]) -> Callable[P, int]:
@@ -166,13 +169,15 @@ def text_or_stdin(value: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-async def _with_memory(settings: Settings, output: Output, work: Work, model: str | None) -> CommandResult:
+async def _with_memory(
+    settings: Settings, output: Output, work: Work, model: str | None, one_user: bool
+) -> CommandResult:
     embedder = embedder_at(settings)
     path = store_path(settings)
     new = path is not None and not path.exists()
     async with memory_at(settings, embedder, model) as memory:
         if new:
-            output.say(f"created a store at {path}, for {_whose(settings)}")
+            output.say(f"created a store at {path}" + (f", for {_whose(settings)}" if one_user else ""))
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
     if embedder.failure is not None:  # nothing is lost: written records wait to be embedded
