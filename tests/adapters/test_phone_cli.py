@@ -10,6 +10,8 @@ import sys
 import wave
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -43,13 +45,13 @@ def echoic(environment, *words, **more):
 
 
 @contextmanager
-def running(environment, *words):
+def running(environment, *words, stderr=subprocess.DEVNULL):
     serving = forked.Popen(
         [sys.executable, "-m", "echoic.cli", "phone", "serve", "--port", "0", *words],
         env={**environment, **TOKEN},
         cwd=ROOT,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
     )
     with serving:
@@ -107,6 +109,17 @@ def test_a_caller_with_another_token_is_not_believed(server, environment):
     )
     assert refused.returncode != 0
     assert "403" in refused.stdout + refused.stderr
+
+
+def test_a_wrong_signature_is_on_the_servers_stderr_with_what_to_look_at(environment, tmp_path):
+    said = tmp_path / "stderr"
+    with (
+        said.open("w") as stderr,
+        running(environment, "--agent", AGENT, stderr=stderr) as url,
+        pytest.raises(HTTPError, match="403"),
+    ):
+        urlopen(f"{url}/phone/voice", b"CallSid=CA1", timeout=30)
+    assert "--public-url" in said.read_text()
 
 
 @pytest.mark.parametrize(

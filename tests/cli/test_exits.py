@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
 import forked
-from echoic.cli.output import MEANINGS
+from echoic.cli import asyncio_runner
+from echoic.cli.output import MEANINGS, CommandResult
 
 
 def test_every_exit_code_is_documented_in_the_page(echoic):
@@ -209,3 +212,20 @@ def test_a_port_that_is_none_is_bad_input_and_no_password_is_repeated(echoic):
     assert (refused.code, refused.out) == (64, "")
     assert "cannot be read" in refused.err
     assert "hunter2" not in refused.err
+
+
+def test_warnings_are_printed_by_commands_that_run_on_and_by_no_later_one(monkeypatch, capsys):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's
+    logger = logging.getLogger("echoic")
+    before = [*logger.handlers]
+
+    async def work(*, runs_on):
+        if runs_on:
+            asyncio_runner.log_warnings()
+        logger.warning("a line of %s", runs_on)
+        return CommandResult(data=None)
+
+    for runs_on in (True, False):
+        asyncio_runner._in_loop(SimpleNamespace(debug=False), work(runs_on=runs_on))
+    assert capsys.readouterr().err == "WARNING echoic: a line of True\n"
+    assert logger.handlers == before

@@ -79,6 +79,25 @@ def test_there_is_nothing_left_to_forget_twice(echoic):
 
 
 @pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        (("--id", "nope"), 1),
+        (("--key", "nope"), 1),
+        (("--conversation", "nope"), 1),
+        (("--until", "2001-01-01"), 1),
+        (("--asked", "nope"), 64),
+    ],
+)
+def test_what_never_was_there_is_not_told_to_be_forgotten(echoic, what, code):
+    echoic("set", "a", "b")
+    ran = echoic("forget", *what, "--yes")
+    assert ran.code == code
+    assert "forgot " not in ran.err
+    assert "nothing" in ran.err
+    assert echoic("get", "a").out == "b\n"
+
+
+@pytest.mark.parametrize(
     "what", [("--all",), ("--key", "pet"), ("--conversation", "c")], ids=["all", "key", "conversation"]
 )
 @pytest.mark.parametrize("stdin", ["", "y\n", "yes\n"], ids=["nothing", "y", "yes"])

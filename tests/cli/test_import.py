@@ -231,12 +231,28 @@ def test_a_memory_that_is_refused_costs_that_memory_and_is_reported(echoic, docu
     name = str(document("ana.json", {"directives": directives, "facts": facts}))
     ran = echoic("import", name, "--json")
     assert (ran.code, ran.json["status"], ran.json["data"]["skipped"]) == (3, "partial", 2)
-    assert [each["where"] for each in ran.json["data"]["reasons"]] == ["item 1", "item 4"]
+    assert [each["where"] for each in ran.json["data"]["reasons"]] == ["directives['tone']", "facts[1]"]
+    assert ran.json["data"]["memories"] == 2
     assert "reveal" not in ran.out + ran.err
     kept = echoic("export", "--user", "ana").json
     assert {memory["text"] for memory in kept["memories"]} == {"Has a cat", "Keeps bees"}
     assert kept["directives"] == {"pacing": "slow", "free": {}}
     assert echoic("import", name, "--json").json["data"]["new"] == 0
+
+
+def test_what_is_refused_is_named_by_its_place_in_the_file_and_the_users_by_name(echoic, document):
+    told = [("Keeps bees", "ana"), ("", "ana"), (ORDER, "ana"), ("Plays tennis", "bea"), (ORDER, "bea")]
+    results = [{"id": str(n), "memory": text, "user_id": user} for n, (text, user) in enumerate(told)]
+    name = str(document("mem0.json", {"results": results}))
+    ran = echoic("import", name)
+    assert ran.code == 3
+    assert [line.split(":")[0] for line in ran.err.splitlines() if line.startswith("skipped")] == [
+        f"skipped results[{n}]" for n in (1, 2, 4)
+    ]
+    assert "imported for users 'ana', 'bea'" in ran.err
+    assert "'me'" not in ran.err
+    rows = dict(line.split("\t") for line in ran.out.splitlines())
+    assert (rows["memories"], rows["skipped"], rows["new"]) == ("2", "3", "2")
 
 
 def test_history_that_is_refused_costs_that_memory(echoic, document):

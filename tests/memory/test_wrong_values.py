@@ -96,6 +96,46 @@ async def test_an_export_with_a_wrong_value_is_refused_as_a_whole(memory, part, 
     assert await memory.users() == ["ana"]
 
 
+WHERE = [
+    (("memories", 1, "text"), "bad\0secret", r"memories\[1\]: the text of memory .* holds a NUL"),
+    (("memories", 1, "context"), "secret\ud800", r"memories\[1\]: .*surrogate"),
+    (("memories", 1, "valid_from"), "secret", r"memories\[1\]: .*ValueError"),
+    (("memories", 1, "source"), 5, r"memories\[1\]: source"),
+    (("memories", 1), "secret", r"memories\[1\]: it must be an object, not str"),
+    (("memories",), {"secret": 1}, "memories must be a list, not dict"),
+    (("conversations", 0, "started_at"), 5, r"conversations\[0\]: .*TypeError"),
+    (("conversations", 0, "turns", 2, "text"), "", r"conversations\[0\]\.turns\[2\]: turn text is empty"),
+    (("conversations", 0, "turns", 2), {"id": "t3"}, r"conversations\[0\]\.turns\[2\]: it has no 'text'"),
+    (
+        ("conversations", 0, "results"),
+        [{"id": "r", "name": "n"}],
+        r"conversations\[0\]\.results\[0\]: it has no",
+    ),
+    (("directives",), {"free": ["secret"]}, "directives: free directives must be an object"),
+    (("directives_for",), [{"id": "secret", "pacing": "slow"}], r"directives_for\[0\]: "),
+    (("items",), [{"kind": "k", "name": "n"}], r"items\[0\]: it has no"),
+]
+
+
+@pytest.mark.parametrize(("path", "wrong", "why"), WHERE)
+async def test_what_is_wrong_in_an_export_is_named_by_its_place_and_not_quoted(memory, path, wrong, why):
+    ana = memory.user("ana")
+    for key in ("home", "work"):
+        await ana.set(key, "Rome")
+    await (await ana.conversation("call")).append(*(Turn(speaker="user", text=f"{n}.") for n in range(3)))
+    exported = await ana.export()
+    *outer, last = path
+    holder = exported
+    for step in outer:
+        holder = holder[step]
+    holder[last] = wrong
+    with pytest.raises(InvalidInput, match=why) as refused:
+        await memory.user("bob").restore(exported)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__context__ is None
+    assert await memory.users() == ["ana"]
+
+
 RESULT = {"id": "r", "name": "look_up", "value": 1, "at": "2026-01-01T00:00:00+00:00"}
 
 

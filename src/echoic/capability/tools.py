@@ -1,7 +1,8 @@
 """Memory tools for a model: limited in time, safe to call twice, and always with an answer.
 
-Every answer is JSON: `success`, and `result` or something to `say`. What people said appears in it as data. A
-write that exceeds its time limit continues; a second call with the same arguments changes nothing more.
+Every answer is JSON: `success`, and `result`, something to `say`, or the `reason` why the arguments are
+refused. What people said appears in it as data. A write that exceeds its time limit continues; a second call
+with the same arguments changes nothing more.
 """
 
 from __future__ import annotations
@@ -282,7 +283,8 @@ class MemoryTools:
         except TimeoutError:
             return {"success": False, "say": late}
         except InvalidInput as error:
-            return {"success": False, "say": failed, "reason": str(error)}
+            # the model's own mistake: it calls again, and the user is told of no outage
+            return {"success": False, "reason": str(error)}
         except NotKept as error:
             return {"success": False, "say": error.say}
         except NotAllowed:

@@ -52,12 +52,15 @@ P = ParamSpec("P")
 Work = Callable[[Desk], Awaitable[CommandResult]]
 
 
-def run(ctx: click.Context, work: Work, *, model: str | None = None) -> int:
-    """Do `work` with an open memory, print its result and return the exit code."""
+def run(ctx: click.Context, work: Work, *, model: str | None = None, one_user: bool = True) -> int:
+    """Do `work` with an open memory, print its result and return the exit code.
+
+    `one_user`: whether it is for the user of the settings, whom a new store is then said to be for.
+    """
     output = output_of(ctx)
     settings = settings_of(ctx)
     _act(ctx, settings)
-    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model)))
+    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model, one_user)))
 
 
 def with_memory(work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]]) -> Callable[P, int]:
@@ -170,13 +173,15 @@ def text_or_stdin(value: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-async def _with_memory(settings: Settings, output: Output, work: Work, model: str | None) -> CommandResult:
+async def _with_memory(
+    settings: Settings, output: Output, work: Work, model: str | None, one_user: bool
+) -> CommandResult:
     embedder = embedder_at(settings)
     path = store_path(settings)
     new = path is not None and not path.exists()
     async with memory_at(settings, embedder, model) as memory:
         if new:
-            output.say(f"created a store at {path}, for {_whose(settings)}")
+            output.say(f"created a store at {path}" + (f", for {_whose(settings)}" if one_user else ""))
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)
         result = await work(desk)
     if embedder.failure is not None:  # nothing is lost: written records wait to be embedded
@@ -196,8 +201,23 @@ def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> Co
     if settings.debug:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     # without a handler, Python prints warnings to stderr, which the result already reports
-    logging.getLogger("echoic").addHandler(logging.NullHandler())
-    return asyncio.run(work)
+    logger = logging.getLogger("echoic")
+    before = [*logger.handlers]
+    logger.addHandler(logging.NullHandler())
+    try:
+        return asyncio.run(work)
+    finally:
+        logger.handlers = before  # what `log_warnings` added, too
+
+
+def log_warnings() -> None:
+    """Print Echoic's warnings and errors to stderr, for a command that runs on and gives no result."""
+    if logging.getLogger().hasHandlers():  # --debug prints them already
+        return
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.getLogger("echoic").addHandler(handler)
 
 
 class DeferredEmbedder:

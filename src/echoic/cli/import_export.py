@@ -39,7 +39,7 @@ from echoic.cli.importers.base import Reader, tell_skipped
 from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport, write_private
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, brief
 from echoic.types import MAX_FREE_DIRECTIVES, PRESETS, Turn
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ BATCH = 200
 """Items per write to the store."""
 LISTED = 1000
 """Reasons that are kept for skipped items; the count is always complete."""
+NAMED = 5
+"""Users that are named of those for whom items are imported."""
 
 
 @dataclass(slots=True)
@@ -91,9 +93,17 @@ class Survey:
         else:
             self._add_export(item)
 
+    def refuse(self, item: ImportedMemory | Directed | Exported, reason: str) -> None:
+        """Count `item`, which was added, as skipped instead."""
+        self.add(Skipped(where=item.where, reason=reason))
+        if isinstance(item, Directed):
+            self.directives -= 1
+        else:
+            self.memories -= 1 if isinstance(item, ImportedMemory) else _memories_in(item)
+
     def _add_export(self, item: Exported) -> None:
-        memories, conversations = (item.document.get(name) for name in ("memories", "conversations"))
-        self.memories += len(memories) if isinstance(memories, list) else 0
+        conversations = item.document.get("conversations")
+        self.memories += _memories_in(item)
         values = item.document.get("items")
         self.values += len(values) if isinstance(values, list) else 0
         for each in conversations if isinstance(conversations, list) else []:
@@ -101,6 +111,11 @@ class Survey:
                 self.conversations.add((item.user, str(each.get("id"))))
                 turns = each.get("turns")
                 self.turns += len(turns) if isinstance(turns, list) else 0
+
+
+def _memories_in(item: Exported) -> int:
+    memories = item.document.get("memories")
+    return len(memories) if isinstance(memories, list) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +136,15 @@ class Whose:
                 f"{self.user!r}: leave out --user and ECHOIC_USER to import each under their own name"
             )
 
-    def of(self, item: ImportedTurn | ImportedMemory | Directed | Exported) -> str:
+    def of(self, named: str | None) -> str:
         """The given user, else the one the source names, else the default."""
-        return self.user if self.chosen or item.user is None else item.user
+        return self.user if self.chosen or named is None else named
+
+    def told(self, survey: Survey) -> str:
+        """The first users under whom the items are stored."""
+        users = sorted({self.of(name) for name in survey.users})
+        more = f" and {len(users) - NAMED} more" if len(users) > NAMED else ""
+        return f"user{'s' * (len(users) > 1)} {', '.join(map(brief, users[:NAMED]))}{more}"
 
 
 class Importer:
@@ -142,8 +163,8 @@ class Importer:
         """Memories, turns and conversations that were not stored before."""
         self.learned = 0
         """Memories that the rules extracted from the turns."""
-        self.skipped: list[Skipped] = []
-        """Items that the memory refused, such as instructions to the model."""
+        self.refused: list[tuple[ImportedMemory | Directed | Exported, str]] = []
+        """Items that the memory refused, such as instructions to the model, and why."""
 
     async def take_in(self, items: Iterable[Item], progress: ProgressReport, total: int) -> None:
         """Store `items`, leaving known ones unchanged. A batch is durable before the next is read.
@@ -155,12 +176,14 @@ class Importer:
         done = 0
         readable = ((n, item) for n, item in enumerate(items, 1) if not isinstance(item, Skipped))
         while batch := list(islice(readable, BATCH)):
-            for user in dict.fromkeys(self._whose.of(item) for _, item in batch):
-                mine = {number: item for number, item in batch if self._whose.of(item) == user}
+            for user in dict.fromkeys(self._whose.of(item.user) for _, item in batch):
+                mine = {number: item for number, item in batch if self._whose.of(item.user) == user}
                 refused = await self._keep(self._user(user), mine)
                 if total == 1 and any(isinstance(mine[number], Exported) for number in refused):
                     raise InvalidInput(*refused.values())
-                self.skipped += [Skipped(where=f"item {n}", reason=why) for n, why in refused.items()]
+                for number, why in refused.items():
+                    if not isinstance(item := mine[number], ImportedTurn):
+                        self.refused.append((item, why))
             done += len(batch)
             progress(done, total)
 
@@ -344,13 +367,16 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
             await intake.take_in(reader(source), progress, survey.items)
         with desk.output.progress("learning") as progress:
             await intake.listen(progress)
-        for refused in intake.skipped:
-            survey.add(refused)
-        tell_skipped(desk.output, intake.skipped, len(intake.skipped))
+        for item, reason in intake.refused:
+            survey.refuse(item, reason)
+        skipped = [Skipped(where=item.where, reason=reason) for item, reason in intake.refused]
+        tell_skipped(desk.output, skipped, len(skipped))
+        if survey.users:
+            desk.output.say(f"imported for {whose.told(survey)}")
         waiting = await embed_waiting(desk.memory, desk.output, "embedding")
         return _result(name, survey, {"new": intake.new, "learned": intake.learned, "waiting": waiting})
 
-    return run_apart(ctx, look) if dry_run else run(ctx, work)
+    return run_apart(ctx, look) if dry_run else run(ctx, work, one_user=False)
 
 
 def _surveyed(source: ImportSource, reader: Reader, output: Output) -> Survey:

@@ -358,8 +358,9 @@ def forget_command(
     2026-03-14T09:00Z, or a date alone; without a zone it is UTC.
 
     You are asked to confirm; without a terminal, pass --yes. Forgetting cannot be undone. To retract
-    something that merely stopped being true, use `echoic delete`. Exit code 2 means that not every byte could
-    be verified to be gone, or that nothing was destroyed: run it again.
+    something that merely stopped being true, use `echoic delete`. Exit code 1 means that nothing was there to
+    forget (with --all that is 0), and 2 that the store could not be used, or that not every byte could be
+    verified to be gone: run it again.
     """
     began, ended = _moment("--since", first), _moment("--until", last)
     named = {
@@ -381,10 +382,14 @@ def forget_command(
         receipt = await desk.user.forget(
             key=key, conversation=conversation, id=name, asked=asked, since=began, until=ended
         )
-        desk.output.say(f"forgot {what} of user {desk.settings.user!r}")
+        gone = receipt.records or receipt.rewritten
+        desk.output.say(
+            f"{'forgot' if gone else 'found nothing to forget:'} {what} of user {desk.settings.user!r}"
+        )
+        code = DONE if gone or everything else NOTHING_KNOWN
         if not receipt.verified:
             desk.output.note("not every byte could be verified to be gone: run the command again")
-        code = DONE if receipt.verified else COULD_NOT_LOOK
+            code = COULD_NOT_LOOK
         return CommandResult(data=receipt, text=_receipt_lines(receipt), count=receipt.records, code=code)
 
     return run(ctx, work)

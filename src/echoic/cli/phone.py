@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from echoic.checks import checked_secrets
-from echoic.cli.asyncio_runner import Desk, memory_at, ready_embedder, run, run_apart
+from echoic.cli.asyncio_runner import Desk, log_warnings, memory_at, ready_embedder, run, run_apart
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.server_process import (
@@ -282,6 +282,7 @@ async def _serve(
 
     from echoic.adapters.twilio import phone_app, uvicorn_options
 
+    log_warnings()
     embedder = await ready_embedder(settings, output)
     url = url_of(*listening.getsockname()[:2])
 

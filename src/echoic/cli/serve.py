@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.checks import checked_secrets, is_loopback
-from echoic.cli.asyncio_runner import embedder_at, memory_at, ready_embedder, run_apart
+from echoic.cli.asyncio_runner import embedder_at, log_warnings, memory_at, ready_embedder, run_apart
 from echoic.cli.command import command, output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.server_process import (
@@ -307,6 +307,7 @@ async def _serve(
 ) -> CommandResult:
     from echoic.server import MemoryServer, create_app, uvicorn_config
 
+    log_warnings()
     embedder = await ready_embedder(settings, output)
     host, port = listening.getsockname()[:2]
 
@@ -355,6 +356,7 @@ def mcp_command(ctx: click.Context) -> int:
 
         if "user" not in settings.named:
             raise InvalidInput("name the user whose memory to serve with --user or ECHOIC_USER")
+        log_warnings()
         async with memory_at(settings, embedder_at(settings)) as memory:
             output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
             user = memory.user(settings.user, settings.deployment)

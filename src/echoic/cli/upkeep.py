@@ -18,6 +18,7 @@ import click
 from echoic.cli.asyncio_runner import (
     Desk,
     embedder_at,
+    log_warnings,
     memory_at,
     run_apart,
     store_path,
@@ -124,6 +125,7 @@ def distil_command(
         embedder = embedder_at(settings)
         async with memory_at(settings, embedder, model) as memory:
             if watch:
+                log_warnings()
                 return await _watch(memory, settings, output, seconds)
             result = await _distil(memory, settings, output, parked=parked)
         if embedder.failure is not None:

@@ -375,10 +375,12 @@ class Erasing:
 
     async def _meant(self, asked: str | None) -> Targets:
         """What the request in a turn refers to."""
-        store, scope = self._parts.store, self._scope
-        records = await store.read(scope, TURN, [checked_name(asked, "id")]) if asked is not None else []
-        if not records:
+        if asked is None:
             return Targets()
+        store, scope = self._parts.store, self._scope
+        records = await store.read(scope, TURN, [checked_name(asked, "id")])
+        if not records:
+            return Targets(nothing=True)
         turn = turn_of(records[0])
         # once it is forgotten it has no words that ask: forgotten again, nothing is left
         return await reached(store, scope, turn) or Targets(nothing=FORGOTTEN not in turn.heard_text)
@@ -459,8 +461,8 @@ def _something(meant: Targets) -> Targets:
     """`meant`; InvalidInput if it is nothing, since a receipt would say that all of it is gone."""
     if meant.nothing:
         raise InvalidInput(
-            "nothing is found that this turn asks to forget: ask the user what they mean, or give a key or "
-            "an id; without arguments all of the user is forgotten"
+            "the turn is not stored, or asks to forget nothing that is found: ask the user what they mean, "
+            "or give a key or an id; without arguments all of the user is forgotten"
         )
     return meant
 

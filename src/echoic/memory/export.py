@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from echoic.checks import AGENT, checked_depth
 from echoic.errors import (
@@ -84,6 +84,8 @@ VERSION = 1
 _BATCH = 200
 CURSOR = "cursor"
 """Field of a cursor: it refers to positions in one store and is not exported."""
+
+T = TypeVar("T")
 
 
 async def export_scope(store: Store, scope: Scope) -> dict[str, Any]:
@@ -355,30 +357,51 @@ def _records(exported: Mapping[str, Any], scope: Scope) -> list[Record]:
         raise InvalidInput(
             f"export version {brief(exported.get('version'))} is unknown; this Echoic reads {VERSION}"
         )
-    author = exported.get("user")
+    author, conversations = exported.get("user"), exported.get("conversations")
+
+    def memory(item: Mapping[str, Any]) -> Record:
+        record = _own(_record(MEMORY, item), author, scope.user)
+        check_memory(record)
+        return record
+
+    records = _each(conversations, "conversations", _checked_conversation)
+    records += _each(exported.get("memories"), "memories", memory)
+    for name, kind in (("turns", TURN), ("results", RESULT)):
+        for place, item in enumerate(conversations or ()):
+            parts = item.get(name, [] if kind == RESULT else None)  # earlier versions exported no results
+            read = partial(_checked_part, kind, item["id"])
+            records += _each(parts, f"conversations[{place}].{name}", read)
+    told = [_placed("directives", _directives_of_all, exported.get("directives") or {})]
+    # not in exports of earlier versions
+    told += _each(exported.get("directives_for", []), "directives_for", _narrow_directives)
+    records += [record for record in told if record is not None]
+    return _each_once([*records, *_each(exported.get("items", []), "items", _item)])
+
+
+def _each(items: object, name: str, read: Callable[[Mapping[str, Any]], T]) -> list[T]:
+    """`read` applied to each of the list `name` of an export; InvalidInput names the place it refuses."""
+    if not isinstance(items, list | tuple):
+        raise InvalidInput(f"this export cannot be read: {name} must be a list, not {type(items).__name__}")
+    return [_placed(f"{name}[{number}]", read, item) for number, item in enumerate(items)]
+
+
+def _placed(place: str, read: Callable[[Mapping[str, Any]], T], item: object) -> T:
+    """`read(item)`; InvalidInput names its place in the export, and repeats nothing of it."""
     try:
-        memories = [_own(_record(MEMORY, item), author, scope.user) for item in exported["memories"]]
-        conversations = [_record(CONVERSATION, item) for item in exported["conversations"]]
-        turns = _parts_of(exported, TURN, "turns")
-        results = _parts_of(exported, RESULT, "results")
-        directives = _directives(exported)
-        items = [
-            record_of_item(item, searchable=bool(item.get("searchable")))
-            for item in exported.get("items", [])
-        ]
-        for record in memories:
-            check_memory(record)
-        for record, item in zip(conversations, exported["conversations"], strict=True):
-            check_conversation(record)
-            if item.get("read") is not None:
-                checked_name(item["read"], "the turn that was read last")
-        for record in (*turns, *results):
-            check_record(record)
-        turns = [rewritten_turn(record, turn_of(record)) for record in turns]
-        results = [_checked_result(record) for record in results]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"this export cannot be read: {type(error).__name__}") from error
-    return _each_once([*conversations, *memories, *turns, *results, *directives, *items])
+        if not isinstance(item, Mapping):
+            raise InvalidInput(f"it must be an object, not {type(item).__name__}")  # noqa: TRY301 - as others
+        return read(item)
+    except InvalidInput as error:
+        why = str(error)
+    except KeyError as error:
+        why = f"it has no {brief(error.args[0])}"
+    except UnicodeEncodeError:
+        why = "it holds a lone surrogate, which is no text"
+    except RecursionError:
+        why = "it is nested too deep"
+    except (TypeError, ValueError, AttributeError) as error:  # their messages may quote what was said
+        why = f"a value in it has another type or form than an export gives it ({type(error).__name__})"
+    raise InvalidInput(f"this export cannot be read: {place}: {why}")
 
 
 def _each_once(records: Sequence[Record]) -> list[Record]:
@@ -393,21 +416,38 @@ def _each_once(records: Sequence[Record]) -> list[Record]:
     return list(found.values())
 
 
-def _parts_of(exported: Mapping[str, Any], kind: str, name: str) -> list[Record]:
-    """The records of conversations; exports of earlier versions have no results."""
-    return [
-        replace(_record(kind, part), key=item["id"])
-        for item in exported["conversations"]
-        for part in (item.get(name, []) if kind == RESULT else item[name])
-    ]
+def _checked_conversation(item: Mapping[str, Any]) -> Record:
+    record = _record(CONVERSATION, item)
+    check_conversation(record)
+    if item.get("read") is not None:
+        checked_name(item["read"], "the turn that was read last")
+    return record
 
 
-def _directives(exported: Mapping[str, Any]) -> list[Record]:
-    everywhere = {**(exported.get("directives") or {}), "id": DIRECTIVES, "key": None}
-    records = [_record(DIRECTIVES, everywhere)]
-    # not in exports of earlier versions
-    records += [_narrow(_record(DIRECTIVES, item)) for item in exported.get("directives_for", [])]
-    return [replace(record_of_directives(directives_of(r)), id=r.id, key=r.key) for r in records if r.data]
+def _checked_part(kind: str, conversation: str, item: Mapping[str, Any]) -> Record:
+    """A turn or a result of a conversation."""
+    record = replace(_record(kind, item), key=conversation)
+    check_record(record)
+    return rewritten_turn(record, turn_of(record)) if kind == TURN else _checked_result(record)
+
+
+def _item(item: Mapping[str, Any]) -> Record:
+    return record_of_item(item, searchable=bool(item.get("searchable")))
+
+
+def _directives_of_all(item: Mapping[str, Any]) -> Record | None:
+    """Those for every agent; None if there are none."""
+    return _directives(_record(DIRECTIVES, {**item, "id": DIRECTIVES, "key": None}))
+
+
+def _narrow_directives(item: Mapping[str, Any]) -> Record | None:
+    return _directives(_narrow(_record(DIRECTIVES, item)))
+
+
+def _directives(record: Record) -> Record | None:
+    if not record.data:
+        return None
+    return replace(record_of_directives(directives_of(record)), id=record.id, key=record.key)
 
 
 def _narrow(record: Record) -> Record:

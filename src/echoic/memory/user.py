@@ -631,7 +631,7 @@ class UserMemory:
         Raises:
             NotAllowed: the user's data is on hold (`hold`), or the level of this handle is too low.
             InvalidInput: `id`, `asked`, `learned_from` or a span is combined with another argument, or is not
-                valid; or the turn `asked` refers to nothing, so that the user must be asked.
+                valid; or the turn `asked` is not stored or refers to nothing, so that the user must be asked.
         """
         from echoic.memory.erasure import Erasing
         from echoic.memory.retention import refuse_held

@@ -25,6 +25,10 @@ MAX_BODY_BYTES: Final = 64 * 1024
 TOKEN_LIFETIME_S: Final = 4 * 3600
 """Twilio's limit of a call's duration."""
 HEADER: Final = "x-twilio-signature"
+NOT_SIGNED: Final = (
+    "the signature is not Twilio's: is --public-url exactly the address that Twilio's console has, and the "
+    "auth token that of its account?"
+)
 _SID = re.compile(r"CA[0-9A-Za-z]{32}")
 
 
@@ -70,7 +74,7 @@ class Signatures:
         form = FormData([*pairs])
         query = f"?{request.url.query}" if request.url.query else ""
         if not self._signed(request, f"{self.base_of(request)}{request.url.path}{query}", form):
-            raise SignatureRefused(403, "the signature is not Twilio's")
+            raise SignatureRefused(403, NOT_SIGNED)
         return form
 
     def check_socket(self, connection: HTTPConnection) -> None:
@@ -78,7 +82,7 @@ class Signatures:
         base = self.base_of(connection)
         url = f"{'wss' if base.startswith('https') else 'ws'}{base[base.index(':') :]}{connection.url.path}"
         if not self._signed(connection, url, FormData()):
-            raise SignatureRefused(403, "the signature is not Twilio's")
+            raise SignatureRefused(403, NOT_SIGNED)
 
     def token(self, call: str, step: int) -> str:
         """A token that proves that a URL was issued here, when, and for which call and step."""

@@ -156,15 +156,15 @@ def read_locomo_facts(source: ImportSource) -> Iterator[Item]:
         if isinstance(sample, Skipped) or not sample.get("observation"):
             continue
         for name, place, observed in _observations(sample["observation"]):
+            here = f"{where} {name}[{place}]"
             try:
                 said_at = _locomo_time(
                     sample["conversation"].get(f"{name.removesuffix('_observation')}_date_time")
                 )
-                yield ImportedMemory(
-                    text=checked_text(observed[0], "observation"), said_at=said_at, user=user
-                )
+                text = checked_text(observed[0], "observation")
+                yield ImportedMemory(text=text, said_at=said_at, user=user, where=here)
             except FLAWS as error:
-                yield Skipped(where=f"{where} {name}[{place}]", reason=reason_of(error))
+                yield Skipped(where=here, reason=reason_of(error))
 
 
 def _observations(observed: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
@@ -242,16 +242,18 @@ def _bodhi_file(source: ImportSource, where: str) -> Iterator[Item]:
         raise InvalidInput(f"{source.name} is not in Bodhi's layout: it has neither directives nor facts")
     user = source.stem if source.path else None
     for name, value in _part(document, "directives", Mapping, {}).items():
+        here = f"{where}directives[{name!r:.40}]"
         try:
             Directives(**{name: value}) if name in {*PRESETS, "language"} else Directives(free={name: value})
-            yield Directed(name=name, text=value, user=user)
+            yield Directed(name=name, text=value, user=user, where=here)
         except ValueError as error:
-            yield Skipped(where=f"{where}directives[{name!r:.40}]", reason=reason_of(error))
+            yield Skipped(where=here, reason=reason_of(error))
     for place, fact in enumerate(_part(document, "facts", list, [])):
+        here = f"{where}facts[{place}]"
         try:
-            yield _bodhi_fact(fact, user)
+            yield replace(_bodhi_fact(fact, user), where=here)
         except FLAWS as error:
-            yield Skipped(where=f"{where}facts[{place}]", reason=reason_of(error))
+            yield Skipped(where=here, reason=reason_of(error))
 
 
 def _part(document: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:

@@ -39,6 +39,8 @@ class ImportedMemory:
     said_at: datetime | None = None
     """When it was said; None if the source does not say."""
     user: str | None = None
+    where: str = field(default="", compare=False)
+    """Its place in the source, as in `Skipped`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Directed:
     name: str
     text: str
     user: str | None = None
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,7 @@ class Exported:
 
     document: Mapping[str, Any]
     user: str | None = None
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

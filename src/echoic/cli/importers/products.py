@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from itertools import islice
 from typing import Any
@@ -399,7 +399,8 @@ def _reader_of(name: str, product: _Product) -> Reader:
             )
         for where, record, page in product.records(document):
             try:
-                yield from product.read(record, _Place(source=source, page=page))
+                for item in product.read(record, _Place(source=source, page=page)):
+                    yield item if isinstance(item, ImportedTurn | Skipped) else replace(item, where=where)
             except FLAWS as error:
                 yield Skipped(where=where, reason=reason_of(error))
 
