@@ -270,6 +270,37 @@ async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
         await service.add_events_to_memory(**whose, events=events)
 
 
+async def test_what_is_spoken_in_a_live_session_is_kept_and_an_interrupted_answer_is_not_heard(memory):
+    def heard(text, **more):
+        return Event(author="user", input_transcription=types.Transcription(text=text), **more)
+
+    def spoke(text, **more):
+        return Event(author="pip", output_transcription=types.Transcription(text=text), **more)
+
+    events = [
+        heard("Where is", partial=True),
+        heard("Where is my parcel?"),
+        spoke("In Porto.", partial=True),
+        spoke("In Porto."),
+        Event(author="pip", turn_complete=True),
+        heard("And my letter?"),
+        spoke("It is at the lighthouse, and will"),
+        Event(author="pip", interrupted=True),
+        heard("Thanks, that is enough."),
+    ]
+    service = EchoicMemoryService(memory)
+    for _ in range(2):
+        await service.add_events_to_memory(app_name="films", user_id="ana", events=events, session_id="s1")
+    kept = await (await memory.user("ana", "films").conversation("s1")).turns()
+    assert [(turn.speaker, turn.text, turn.heard_text) for turn in kept] == [
+        ("user", "Where is my parcel?", "Where is my parcel?"),
+        ("agent", "In Porto.", "In Porto."),
+        ("user", "And my letter?", "And my letter?"),
+        ("agent", "It is at the lighthouse, and will", ""),
+        ("user", "Thanks, that is enough.", "Thanks, that is enough."),
+    ]
+
+
 async def test_an_empty_user_is_refused(memory):
     service = EchoicMemoryService(memory)
     for user in ("", "  "):

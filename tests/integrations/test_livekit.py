@@ -299,6 +299,20 @@ async def test_an_answer_that_was_cut_off_is_kept_whole_with_what_was_heard_of_i
     assert LONG not in memory
 
 
+async def test_of_an_answer_with_markup_for_its_voice_the_words_are_kept_with_what_was_heard(ana):
+    half = LONG.index(" ", len(LONG) // 2)
+    warm, pause = '<expr type="expression" label="warm"/> ', ' <expr type="break" label="1s"/>'
+    async with with_echoic(ana, warm + LONG[:half] + pause + LONG[half:]) as call:
+        await call.utter(TEACHES)
+        await call.until(lambda: call.speaker.played_s > 8 * WORD_S)
+        call.model.answer = "I see."
+        await call.exchange("Wait, I moved to Porto last week.")
+    _, answer, _, _ = await turns(ana)
+    assert answer.text.split() == LONG.split()
+    assert answer.text.startswith(answer.heard)
+    assert 0 < len(answer.heard) < len(LONG)
+
+
 async def test_hanging_up_in_mid_answer_keeps_both_turns(ana):
     async with with_echoic(ana, LONG) as call:
         await call.utter(TEACHES)

@@ -100,7 +100,8 @@ class EchoicMemoryService(BaseMemoryService):
         """
         if not session_id:
             raise InvalidInput("session_id is empty: turns are stored in a conversation")
-        turns = [turn for event in events for turn in _turns(event, session_id)]
+        cut = _cut_off(events)
+        turns = [turn for event in events for turn in _turns(event, session_id, is_cut=event.id in cut)]
         if turns:
             await self._at_home(self._append(app_name, user_id, session_id, turns))
 
@@ -158,15 +159,29 @@ class EchoicMemoryService(BaseMemoryService):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 
-def _turns(event: Event, session: str) -> list[Turn]:
+def _cut_off(events: Sequence[Event]) -> set[str]:
+    """The ids of spoken answers that were interrupted: a later event without words says so."""
+    cut, spoken = set(), ""
+    for event in events:
+        if event.output_transcription and not event.partial:
+            spoken = event.id
+        elif event.interrupted:
+            cut.add(spoken)
+        elif event.turn_complete:
+            spoken = ""
+    return cut
+
+
+def _turns(event: Event, session: str, *, is_cut: bool) -> list[Turn]:
     """The turns in an event: one for each piece of its text that can be stored; none if it is incomplete."""
     if event.partial:
         return []
-    speaker = "user" if event.author == "user" else "agent"
+    speaker = "user" if event.author == "user" or event.input_transcription else "agent"
     # the framework does not report how much of an interrupted answer was played: none counts as heard
-    heard = "" if event.interrupted and speaker == "agent" else None
+    heard = "" if (event.interrupted or is_cut) and speaker == "agent" else None
     said_at = datetime.fromtimestamp(event.timestamp, UTC)
-    text, size = _text(event.content), MAX_TEXT_BYTES // 4
+    spoken = event.input_transcription or event.output_transcription
+    text, size = _text(event.content) or (spoken and spoken.text) or "", MAX_TEXT_BYTES // 4
     turns = []
     for number, at in enumerate(range(0, len(text), size)):
         name = f"{session}:{event.id}" + (f"-{number}" if number else "")

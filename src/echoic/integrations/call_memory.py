@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -79,6 +79,8 @@ class CallMemory:
             that conversation; its turns are not recalled during the call.
         agent: the name under which conversations and experience are stored.
         deadline_ms: how long a reply may wait for memory.
+        words_of: makes of what a model wrote the words that are spoken, where the framework has it write
+            markup for its voice; all of it by default.
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
@@ -92,10 +94,11 @@ class CallMemory:
         *,
         agent: str | None = None,
         deadline_ms: float = DEFAULT_DEADLINE_MS,
+        words_of: Callable[[str], str] = str,
     ) -> None:
         user.check_loop()
         self.call = checked_name(call, "call") if call else uuid4().hex
-        self._user, self._agent = user, agent
+        self._user, self._agent, self._words_of = user, agent, words_of
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
         self._looking = asyncio.Lock()
         self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
@@ -247,7 +250,7 @@ class CallMemory:
         if not text.strip():
             return  # before a tool, or interrupted before a word was heard
         self._answers.clear()  # the turn is answered: the same words are looked up again next time
-        drafts = ["".join(draft).strip() for draft in self._drafts]
+        drafts = [self._words_of("".join(draft)).strip() for draft in self._drafts]
         if not interrupted:
             self._spoken(next((n for n, heard in _beginning(drafts, text) if heard == drafts[n]), -1))
             self._keep(AGENT, text, id=id, said_at=said_at)

@@ -54,7 +54,7 @@ def remember(
         InvalidInput: the deadline is not above 0, or a name is not valid.
         NotOpen: the memory is open in another event loop.
     """
-    memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms)
+    memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms, words_of=_words_of)
     ends: list[asyncio.Task[None]] = []
 
     # handlers must be plain functions: none of these waits
@@ -79,6 +79,11 @@ def remember(
     session.on("close", lambda _event: ends.append(asyncio.ensure_future(memory.aclose())))
     memory.warm()
     return memory
+
+
+def _words_of(written: str) -> str:
+    """What a model wrote without its `<expr/>` markup, as the session's own messages give it."""
+    return llm.ChatMessage(role="assistant", content=[written]).text_content or ""
 
 
 async def with_memory(chat_ctx: llm.ChatContext, memory: CallMemory) -> llm.ChatContext:
