@@ -102,13 +102,19 @@ async def test_a_bare_answer_means_what_its_question_asked():
     assert facts == {("u0",): ("age", "74"), ("u1",): (None, "I take blood pressure tablets")}
 
 
-async def kept_after(question, answer):
+async def facts_after(*lines):
+    """What is known after a call; the agent's lines begin with ">"."""
     async with echoic.open("memory://", embedder="local") as memory:
         call = await memory.user("ana").conversation("call")
-        for speaker, text in (("agent", question), ("user", answer)):
-            await call.append(echoic.Turn(speaker=speaker, text=text))
+        for line in lines:
+            speaker = "agent" if line.startswith(">") else "user"
+            await call.append(echoic.Turn(speaker=speaker, text=line.removeprefix(">")))
         await call.distil()
-        return [memory.text for memory in await memory.user("ana").facts()]
+        return await memory.user("ana").facts()
+
+
+async def kept_after(question, answer):
+    return [memory.text for memory in await facts_after(f">{question}", answer)]
 
 
 @pytest.mark.parametrize(
@@ -468,6 +474,12 @@ async def test_two_values_that_are_contrasted_put_the_sentence_right_that_has_th
 
 async def test_names_that_are_contrasted_and_correct_nothing_are_kept(learned_from):
     assert await learned_from("Mrs Adeyemi, please, not Folake.")
+
+
+async def test_the_name_of_somebody_else_that_is_put_right_ends_no_name_of_the_caller():
+    asked = ">And your doctor is Newman, too?"
+    facts = await facts_after("My name is Paul Newman.", asked, "No, it's Nguyen, not Newman.")
+    assert [memory.text for memory in facts if memory.key == "user_name"] == ["Paul Newman"]
 
 
 async def test_a_sentence_of_a_call_before_is_not_put_right(learned_from):

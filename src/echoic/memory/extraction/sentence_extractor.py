@@ -495,7 +495,8 @@ def _changes(
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
-        gone = [held for held in known if _gives_way(held, one, statement, vector)]
+        able = (held for held in known if not (contrast and _is_keyed(held)))
+        gone = [held for held in able if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
         # what is corrected before it was stored is never stored
@@ -552,9 +553,8 @@ def _put_right(
     for held in reversed(known):
         what = held.what
         text = what.text if isinstance(what, Memory) else what.fact.text
-        keyed = isinstance(what, Memory) and what.key is not None  # rules correct those
         again = _has(contrast.right, held, here) or len(_standing(contrast.wrong).findall(text)) != 1
-        if keyed or again or not _has(contrast.wrong, held, here):
+        if _is_keyed(held) or again or not _has(contrast.wrong, held, here):
             continue
         text = _standing(contrast.wrong).sub(lambda _: contrast.right, text)
         if isinstance(what, Memory):
@@ -564,6 +564,11 @@ def _put_right(
             put = replace(what, fact=replace(what.fact, text=text), source=(*what.source, turn.id))
         return [(held, put)]
     return []
+
+
+def _is_keyed(held: _Held) -> bool:
+    """Whether it fills a slot, so that rules correct it: they know whose name the agent spoke of."""
+    return isinstance(held.what, Memory) and held.what.key is not None
 
 
 def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
