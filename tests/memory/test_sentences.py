@@ -645,3 +645,41 @@ class TestWeights:
         )
         lists = {"pet": "a cat|a dog|a cow"}
         assert len(script._ways("I {have|own} {@pet}", lists)) == 6
+
+
+CHANGES = [
+    ("My scan is on the ninth of June.", "They've moved my scan to the tenth."),
+    ("My number is 07700 900 123.", "My new number is 07700 900 456."),
+    ("I work at Tesco in the bakery.", "I've started at the library, I left Tesco."),
+    ("I live in Leeds and my dog is called Rex.", "We've moved to York now."),
+    ("I've got my scan on the ninth of June and I'm a nurse on nights so ring me late.",
+     "They've moved my scan to the tenth."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "question", "first"),
+    [
+        (0, "When is my scan?", 1),
+        (0, "What date is my scan", 1),
+        (1, "Which number do you ring me on?", 1),
+        (2, "Where do I work?", 1),
+        (2, "Who is my employer?", 1),
+        (3, "What is my dog called?", 0),
+        (4, "When is my scan?", 1),
+        (4, "When should you ring me?", 0),
+        (4, "What is my job?", 0),
+    ],
+)
+async def test_what_was_said_before_a_change_is_told_behind_it(change, question, first):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        for at, text in enumerate(CHANGES[change]):
+            call = await user.conversation(f"call-{at}", agent="desk")
+            await call.append(echoic.Turn(id=f"turn-{at}", speaker="user", text=text))
+            await call.complete()
+            await call.distil()
+        await memory.settle()
+        best, *_ = await user.query(question)
+        assert best.turn.id == f"turn-{first}"
+        assert [hit.turn.id for hit in await user.query(question, limit=1)] == [f"turn-{first}"]

@@ -97,7 +97,12 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
     return [
         one
         if (origin := origins[one.place]) is None
-        else replace(one, row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        else replace(
+            one,
+            row=int(origin[one.row]),
+            beside=tuple(int(origin[row]) for row in one.beside),
+            outdated=tuple(int(origin[row]) for row in one.outdated),
+        )
         for one in found
     ]
 
@@ -203,6 +208,34 @@ def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
     return tuple(ordered)
 
 
+def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]]) -> tuple[Hit, ...]:
+    """`hits`, best first, with a turn that says what no longer holds directly behind what replaced it.
+
+    `outdated` are, by hit, the memories that its turn says and that no longer hold. A turn stays as it was
+    said, so it answers a question no worse than the sentence that corrects it.
+    """
+    replaced = {memory.id: memory.superseded_by for ended in outdated for memory in ended}
+    if not replaced:
+        return tuple(hits)
+    places = {memory.id: place for place, hit in enumerate(hits) for memory in hit.memories}
+    behind: list[tuple[int, bool, int]] = []
+    for place, ended in enumerate(outdated):
+        found = [places[name] for memory in ended if (name := _last(memory.id, replaced)) in places]
+        first = min(found, default=place)
+        behind.append((first, True, place) if first > place else (place, False, place))
+    return tuple(hits[place] for *_, place in sorted(behind))
+
+
+def _last(name: str, replaced: Mapping[str, str | None]) -> str | None:
+    """The id of the memory that replaced the one named in the end, as far as `replaced` tells."""
+    seen: set[str | None] = set()
+    last: str | None = name
+    while last in replaced and last not in seen:
+        seen.add(last)
+        last = replaced[last]
+    return last
+
+
 def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
     memory = hit.memory
     assert memory is not None
@@ -299,7 +332,7 @@ def _with_versions(
 ) -> list[RankedRow]:
     """The first `limit`, and of the rest only possible versions of them, because reading takes time."""
     first, rest = list(found[:limit]), found[limit:]
-    if not rest or not any(_is_memory(one, partitions) for one in first):
+    if not rest or not any(one.outdated or _is_memory(one, partitions) for one in first):
         return first
     return first + [one for one in rest if _is_memory(one, partitions)]
 

@@ -20,8 +20,8 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hits import as_stored, chosen, hit_of, relevant, rooted, told
-from echoic.memory.records import CONVERSATION, scan_all
+from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, relevant, rooted, told
+from echoic.memory.records import CONVERSATION, memory_of, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
@@ -47,6 +47,8 @@ _NARROWED = 200
 """Rows that each search in a database returns for a scope too large to load."""
 _INLINE_ROWS = 4_000
 """Up to this many rows ranking runs on the loop, above it in a thread: agents' audio runs on the loop."""
+_LEAST_ROOM = 5
+"""Rows ranked at least. Those beyond the limit are only used where they may replace one of the others."""
 _ON_THEIR_WAY = 32
 """Rows without a vector that are not reported: new ones get it within milliseconds. More are a backlog, as
 after an import, a change of model or an outage of the embedder."""
@@ -527,10 +529,12 @@ class Recaller:
         if visible is not None:  # the floor is that of what may be told
             limit, least = max(limit, _LOOKED_THROUGH), 0.0
         # past versions rank far behind current ones: leave room until they are reordered
-        room = limit + 20 if spans.past else limit
+        room = limit + 20 if spans.past else max(limit, _LEAST_ROOM)
         found, waiting = await self._rank(query, partitions, room, without=asked.sessions)
         if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=asked.sessions, calls=True)
+        if not (spans.past or any(one.outdated for one in found[:limit])):
+            found = found[:limit]
         rows = chosen(
             found,
             query,
@@ -623,14 +627,19 @@ class Recaller:
         """The records of the rows, without those erased meanwhile."""
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
-            rows = [row for f in found if f.place == place for row in (f.row, *f.beside)]
+            rows = [row for f in found if f.place == place for row in (f.row, *f.beside, *f.outdated)]
             if rows:
                 records |= {(place, r.seq): r for r in await self._store.rows(scope, rows)}
         there = [
             (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
             for f in found
         ]
-        return tuple(hit_of(scopes[f.place], rows, f) for f, rows in there if rows)
+        there = [(f, rows) for f, rows in there if rows]
+        ended = [
+            [memory_of(records[f.place, row]) for row in f.outdated if (f.place, row) in records]
+            for f, _ in there
+        ]
+        return behind_successors([hit_of(scopes[f.place], rows, f) for f, rows in there], ended)
 
 
 def checked_relevance(value: object) -> None:

@@ -41,9 +41,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.memories)
 
-    def among(self, rows: NDArray[np.bool_]) -> Pairs:
-        """The pairs of which both rows are among `rows`."""
-        both = rows[self.memories] & rows[self.turns]
+    def among(self, memories: NDArray[np.bool_], turns: NDArray[np.bool_]) -> Pairs:
+        """The pairs of which the rows are among `memories` and `turns`."""
+        both = memories[self.memories] & turns[self.turns]
         return Pairs(self.memories[both], self.turns[both])
 
 
@@ -273,6 +273,8 @@ class Layout:
     pairs: WindowProducts
     sources: Pairs
     """Current memories, and the turns here that they were learned from."""
+    outdated: Pairs
+    """The same of memories that no longer hold."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -350,7 +352,8 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     if head:
         window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
-    sources = Sources.of(partition).among(findable & ~past)
+    holding, learned = findable & ~past, Sources.of(partition)
+    sources = learned.among(holding, holding)
     own = None
     if len(sources):  # words of a turn and its memory count once
         own = np.ones(len(rows), np.bool_)
@@ -387,6 +390,7 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         fullness=_fullness(rows, memories),
         pairs=pairs,
         sources=sources,
+        outdated=learned.among(findable & past, holding),
     )
 
 
