@@ -136,6 +136,30 @@ async def test_what_does_not_say_of_whom_it_is_is_not_kept(said):
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "I'm ringing about my son, he's got a rash.|>Poor thing. Any allergies?|Penicillin.",
+        "I'd like an appointment for my dad.|>Of course. Date of birth?|Second of June 1941.",
+        "It's about my dog.|>How old is she?|Nine.|>Any allergies?|Chicken.",
+        ">Is Jude allergic to anything?|Yes, penicillin.|>Any regular medicines?|A blue inhaler.",
+    ],
+)
+async def test_what_is_asked_about_him_or_her_without_a_name_is_not_kept_as_the_callers(said):
+    assert not await facts_after(*said.split("|"))
+
+
+async def test_what_is_then_asked_of_the_caller_is_kept():
+    facts = await facts_after(
+        "I'd like an appointment for my dad.",
+        ">Any allergies?",
+        "Codeine.",
+        ">And what about you, any allergies?",
+        "Only latex.",
+    )
+    assert [memory.key for memory in facts] == ["allergy:latex"]
+
+
+@pytest.mark.parametrize(
     ("said", "kept"),
     [
         (

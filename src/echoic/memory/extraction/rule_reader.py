@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.sentences import completed
+from echoic.english.sentences import asks_about_another, completed, speaks_of_another
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.known_facts import KnownMemories, known_of
@@ -71,9 +71,12 @@ class RuleExtractor:
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
         changes: list[Change] = []
-        for place, (before, turn) in enumerate(itertools.pairwise([None, *reading.context, *reading.turns])):
+        turns = [*reading.context, *reading.turns]
+        of_another = answers_about_another(turns)
+        for place, (before, turn) in enumerate(itertools.pairwise([None, *turns])):
             assert turn is not None
-            heard = _hear(_told(before, turn), recent, _asked(before))
+            told = _told(before, turn, of_another=turn.id in of_another)
+            heard = _hear(told, recent, _asked(before))
             if place < len(reading.context):
                 continue
             for item in heard:
@@ -92,16 +95,36 @@ def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
     """The user's words in each of `turns`, by id: a bare answer as a statement, a secret or what was taken
     back as a word.
     """
-    told = ((turn.id, _told(before, turn)) for before, turn in itertools.pairwise([None, *turns]) if turn)
+    of_another = answers_about_another(turns)
+    told = (
+        (turn.id, _told(before, turn, of_another=turn.id in of_another))
+        for before, turn in itertools.pairwise([None, *turns])
+        if turn
+    )
     return {name: text for name, text in told if text is not None}
 
 
-def _told(before: Turn | None, turn: Turn) -> str | None:
+def answers_about_another(turns: Sequence[Turn]) -> frozenset[str]:
+    """Ids of the user's turns that answer a question about somebody else, as far as `turns` tell."""
+    ids: set[str] = set()
+    spoken_of = False
+    for before, turn in itertools.pairwise([None, *turns]):
+        if turn is None:
+            continue
+        if of_user(turn) and asks_about_another(_asked(before), of_another=spoken_of):
+            ids.add(turn.id)
+        if turn.speaker in {"user", "agent"}:
+            by_agent = turn.speaker == "agent"
+            spoken_of = speaks_of_another(turn.heard_text, of_another=spoken_of, by_agent=by_agent)
+    return frozenset(ids)
+
+
+def _told(before: Turn | None, turn: Turn, *, of_another: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
     heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
-    return completed(_asked(before), heard)
+    return completed(_asked(before), heard, of_another=of_another)
 
 
 def _asked(before: Turn | None) -> str:

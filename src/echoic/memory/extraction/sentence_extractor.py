@@ -35,7 +35,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.listener import asks_to_remember
 from echoic.english.phrases import PHONE_DIGITS, digits
-from echoic.english.sentences import Sentence, Token, asks_about_another, says_whose, sentences
+from echoic.english.sentences import Sentence, Token, says_whose, sentences
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -49,7 +49,7 @@ from echoic.memory.extraction.clause_reader import (
 from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Reading, Retract, Supersede
-from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.memory.extraction.rule_reader import answers_about_another, told_by_user
 from echoic.text import content_stems, content_words
 from echoic.types import Memory, Turn
 
@@ -362,13 +362,8 @@ class SentenceExtractor:
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
-        turns = [*reading.context[-1:], *reading.turns]
-        told = told_by_user(turns)
-        of_another = {
-            turn.id
-            for before, turn in itertools.pairwise(turns)
-            if before.speaker == "agent" and asks_about_another(before.heard_text)
-        }
+        turns = [*reading.context, *reading.turns]
+        told, of_another = told_by_user(turns), answers_about_another(turns)
         said = [
             one
             for turn in reading.turns
