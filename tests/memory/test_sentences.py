@@ -479,6 +479,14 @@ async def test_what_is_said_of_the_same_ends_it(said):
             ["My scan is on the ninth.", "I take statins every night.", "Not the ninth, the tenth."],
             ["I take statins every night", "My scan is on the tenth"],
         ),
+        (
+            ["My scan is on the ninth.", "Not the ninth, the tenth, because I'm away."],
+            ["My scan is on the tenth"],
+        ),
+        (
+            ["My scan is on the ninth.", "It's the tenth, not the ninth, as the machine is broken."],
+            ["My scan is on the tenth"],
+        ),
         (["My scan is on the ninth.", "Not Tuesday, Wednesday."], ["My scan is on the ninth"]),
         (["I'm Hyacinth, spelled like the flower.", "Hyacinth, not Jacinta."], None),
         (["My ex is called Torquil.", "Torquin, not Torquil."], ["My ex is called Torquin"]),
@@ -494,6 +502,11 @@ async def test_two_values_that_are_contrasted_put_the_sentence_right_that_has_th
         facts = [fact.text for fact in await user.facts()]
     assert not any("not" in text.split() or "Jacinta" in text for text in facts)
     assert kept is None or sorted(facts) == kept
+
+
+async def test_a_clause_that_only_repeats_the_one_before_hides_none_of_its_words(learned_from):
+    kept = await learned_from("I'm coming on the tenth, I'm coming after all.")
+    assert "I'm coming on the tenth" in [memory.text for memory in kept]
 
 
 async def test_names_that_are_contrasted_and_correct_nothing_are_kept(learned_from):

@@ -293,6 +293,8 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
+_REASONS = frozenset("because cause cos cuz since as so".split())
+"""Words that begin a reason: "not the ninth, the tenth, because I'm away"."""
 _MEANING = frozenset("mean meant".split())
 _SMALL = FUNCTION | _MEANING
 """Words around the values of a correction."""
@@ -512,6 +514,9 @@ def _changes(
 def _contrast(clause: Clause) -> _Contrast | None:
     """The two values of a clause that names nothing else: "not the ninth, the tenth"."""
     said = next(iter(sentences(clause.text)), None)
+    if said is not None:
+        reason = next((at for at in range(1, len(said)) if said.low(at) in _REASONS), len(said))
+        said = replace(said, tokens=said.tokens[:reason])
     if said is None or (said.low(0) == "i" and said.low(1) not in _MEANING):
         return None
     runs: list[tuple[str, int, int]] = []
@@ -596,8 +601,11 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
     memory = held.what if isinstance(held.what, Memory) else None
     if memory is None and held.what.source == (one.turn.id,):
         statement = replace(statement, beside=())  # a neighbouring clause is not replaced
-        if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
+        about, denied = _about(statement.words), _DENIED.search(one.clause.text)
+        if denied and not about & _about(held.statement.words):
             return False  # "we've bought in Whitby, we don't rent any more"
+        if about and about < _about(held.statement.words) and not denied:
+            return False  # "I'm coming on the tenth, I'm coming after all"
     # a rule supersedes memories with a slot
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False
