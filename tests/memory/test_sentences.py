@@ -720,3 +720,43 @@ async def test_what_was_said_before_a_change_is_told_behind_it(change, question,
         best, *_ = await user.query(question)
         assert best.turn.id == f"turn-{first}"
         assert [hit.turn.id for hit in await user.query(question, limit=1)] == [f"turn-{first}"]
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "told"),
+    [
+        (
+            "My mother-in-law might, actually. She's called Brenda. I'm a nurse, I work nights on a Thursday.",
+            "What is my mother-in-law called?",
+            "Brenda",
+        ),
+        (
+            "My mother-in-law might, actually. She's called Brenda. I'm a nurse, I work nights on a Thursday.",
+            "What do I do for a living?",
+            "nurse",
+        ),
+        (
+            "brilliant and can you not ring me before ten i do late shifts",
+            "when should you not ring me",
+            "ten",
+        ),
+        (
+            "That's all right. Could I also have an aisle seat? I've got a bad knee.",
+            "What seat do I like?",
+            "aisle",
+        ),
+    ],
+)
+async def test_what_is_told_of_a_long_turn_has_the_answer(said, question, told):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call", agent="desk")
+        for text in ("Morning, it's about the appointment.", said, "That's great, thanks ever so much."):
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.complete()
+        await call.distil()
+        await memory.settle()
+        assert await user.facts()
+        best, *_ = await user.query(question)
+    assert told in best.text
+    assert best.memory is None or told in best.memory.text

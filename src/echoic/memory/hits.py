@@ -88,7 +88,7 @@ def told(
     ordered = in_time(hits, spans)
     if not own_phrases:
         ordered = worth_telling(ordered, question)
-    return _unsigned(_without(ordered[:limit], left_out), scope)
+    return _unsigned(_without(tuple(map(_as_found, ordered[:limit])), left_out), scope)
 
 
 def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
@@ -311,6 +311,18 @@ def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     return len(asked & said) >= _SAME * len(asked) and (text.endswith("?") or said <= asked)
 
 
+def _as_found(hit: Hit) -> Hit:
+    """`hit` without its memories, if its turn answers by other words than theirs.
+
+    After "She's called Brenda. I'm a nurse", "What is my mother-in-law called?" is not answered by the memory
+    of the nurse.
+    """
+    memory, turn = hit.memory, hit.turn
+    if memory is None or turn is None or hit.text == memory.text or hit.text != turn.heard_text:
+        return hit
+    return replace(hit, memory=None, also=())
+
+
 def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
     """`hits` without the memories, turns and turns of conversations with the ids `names`."""
     if not names:
@@ -351,8 +363,9 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     """One hit for rows that share a place: a turn, memories learned from it, or a single memory."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
     turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
+    by_turn = turn is not None and (found.by_turn or not memories)
     return Hit(
-        text=memories[0].text if memories else turn.heard_text if turn else "",
+        text=turn.heard_text if turn and by_turn else memories[0].text if memories else "",
         score=found.score,
         relevance=found.relevance,
         ranks=found.ranks,

@@ -115,6 +115,8 @@ class RankedRow:
     outdated: tuple[int, ...] = ()
     """Rows of the same partition: what this turn says about the question and no longer holds. Empty if the
     past is asked for."""
+    by_turn: bool = False
+    """Whether it is the turn that answers, by other words than those of the memories that share its place."""
 
 
 def rank(
@@ -232,7 +234,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
     explained = Explained(channels.scored(fusion.finding), order.rows)
-    likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
+    likely, by_turn = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
     places = np.searchsorted(starts, order.rows, "right") - 1
@@ -250,8 +252,9 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             silence,
             channels.among_people,
             outdated.get(row, ()),
+            alone,
         )
-        for hit, (place, row, first, score, others, likely) in enumerate(
+        for hit, (place, row, first, score, others, likely, alone) in enumerate(
             zip(
                 places.tolist(),
                 order.rows.tolist(),
@@ -259,6 +262,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
                 order.scores.tolist(),
                 beside,
                 likely.tolist(),
+                by_turn.tolist(),
                 strict=True,
             )
         )
