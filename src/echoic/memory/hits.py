@@ -228,11 +228,9 @@ def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]])
 
 def _last(name: str, replaced: Mapping[str, str | None]) -> str | None:
     """The id of the memory that replaced the one named in the end, as far as `replaced` tells."""
-    seen: set[str | None] = set()
     last: str | None = name
-    while last in replaced and last not in seen:
-        seen.add(last)
-        last = replaced[last]
+    for _ in replaced:  # never more steps than there are: two may replace each other
+        last = replaced.get(last, last) if last else None
     return last
 
 

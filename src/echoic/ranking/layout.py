@@ -287,10 +287,7 @@ class Layout:
 
     def without(self, eligible: Eligible, left_out: Mask) -> Eligible:
         """`eligible` without the rows where `left_out` [rows] is true."""
-        own = None
-        if eligible.counted is not None:
-            own = np.ones(len(left_out), np.bool_)
-            own[self.sources.memories] = False
+        own = None if eligible.counted is None else _by_themselves(self.sources, len(left_out))
         by_row = self.row_lengths, self.window_lengths.take(self.slot_of)
         indexed = eligible.rows | (not eligible.all)
         return _eligible(eligible.rows & ~left_out, indexed, self.flags, by_row, own)
@@ -354,10 +351,7 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
     holding, learned = findable & ~past, Sources.of(partition)
     sources = learned.among(holding, holding)
-    own = None
-    if len(sources):  # words of a turn and its memory count once
-        own = np.ones(len(rows), np.bool_)
-        own[sources.memories] = False
+    own = _by_themselves(sources, len(rows))
     asked = turns[flags[turns] & Flag.QUESTION != 0]
     answered = row_at[slot_of[asked] + 1]  # a gap follows each session
     memories = rows["kind"] == MEMORY
@@ -392,6 +386,15 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         sources=sources,
         outdated=learned.among(findable & past, holding),
     )
+
+
+def _by_themselves(sources: Pairs, size: int) -> Mask | None:
+    """[rows] Those that no other row represents, None for all: words of a turn and its memory count once."""
+    if not len(sources):
+        return None
+    own = np.ones(size, np.bool_)
+    own[sources.memories] = False
+    return own
 
 
 def _fullness(rows: NDArray[np.void], memories: Mask) -> Floats:
