@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 
@@ -51,6 +52,8 @@ LONG = " ".join(
 INTRODUCED = Script(
     Says("hello who is there"), UserSays(WHO, by_voice=True), Says("nice to meet you Pavel"), open_ended=True
 )
+BYTES_PER_MS = 48
+"""Of the agent's voice: 24,000 samples of two bytes a second."""
 KNOWN = Script(
     from_memory("welcome back {}", "name"),
     UserSays("where do I live", by_voice=True),
@@ -130,6 +133,18 @@ async def test_a_call_whose_server_is_killed_in_mid_turn_goes_on_by_itself_with_
         assert page.seen.errors == []
 
 
+def sent_by(page, kind):
+    """What the page's sockets send of a `kind` from now on, in order."""
+    sent = []
+
+    def note(payload):
+        if isinstance(payload, str) and (message := json.loads(payload)).get("type") == kind:
+            sent.append(message)
+
+    page.on("websocket", lambda socket: socket.on("framesent", note))
+    return sent
+
+
 async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_heard(browser, tmp_path):
     script = Script(
         Says("hello"),
@@ -140,6 +155,7 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         open_ended=True,
     )
     async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
+        reports = sent_by(page, "played")
         await call(page)
         await speak(page, "tell me all")
         await expect(state(page)).to_have_text("Speaking")
@@ -154,7 +170,12 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         heard = LONG.removesuffix(unheard).split()
         assert 3 <= len(heard) < len(LONG.split())
         (item,) = [item for item in server.calls[0].conversation if item.truncated_ms is not None]
-        assert abs(len(item.heard.split()) - len(heard)) <= 1
+        # the provider is told at once what the page had reported; the page plays on until it hears of the cut
+        first = next(item for item in server.calls[0].conversation if item.audio_ms)
+        at = [report["bytes"] / BYTES_PER_MS - first.audio_ms for report in reports]
+        flushed = next(place for place, report in enumerate(reports) if report["flushed"])
+        assert min(abs(item.truncated_ms - ms) for ms in at[:flushed]) <= 1
+        assert abs(len(item.spoken.heard(round(at[flushed])).split()) - len(heard)) <= 1
         await hang_up(page)
 
         await page.get_by_role("navigation").get_by_role("link", name="Calls", exact=True).click()

@@ -44,10 +44,17 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.steps = 0
         self.dead = False
         """The process is dead: what was to happen in its threads does not."""
+        self.tasks: list[asyncio.Task[Any]] = []
+        """All that were created, in order; `asyncio.all_tasks` orders them by where they lie in memory."""
         self.set_exception_handler(lambda _loop, _context: None)
 
     def time(self) -> float:
         return self.clock.now_s
+
+    def create_task(self, coro: Any, **how: Any) -> asyncio.Task[Any]:
+        task = super().create_task(coro, **how)
+        self.tasks.append(task)
+        return task
 
     def _write_to_self(self) -> None:
         pass

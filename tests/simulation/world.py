@@ -28,6 +28,9 @@ from unittest import mock
 import apsw
 import numpy as np
 
+# loaded before a history begins: in one, loading takes a turn of a thread, and the first history of a process would differ
+import echoic.memory.block
+import echoic.memory.conversation  # noqa: F401
 from echoic.embedding.base import Kind, Vectors
 from echoic.errors import EchoicError, EmbedderUnavailable, StoreError
 from echoic.memory.compliance import Compliance
@@ -272,10 +275,10 @@ class World:
     def _bury(self, loop: SimulatedLoop, store: SQLiteStore) -> None:
         """Take the dead process apart without letting it do anything."""
         for _ in range(20):
-            tasks = asyncio.all_tasks(loop)
-            if not tasks:
+            left = [task for task in loop.tasks if not task.done()]
+            if not left:
                 break
-            for task in tasks:
+            for task in left:
                 task.cancel()
             loop.call_soon(loop.stop)
             loop.run_forever()
