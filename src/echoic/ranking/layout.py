@@ -323,7 +323,7 @@ class Layout:
         )
         by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
-        by_row += self.sources.memories.nbytes + self.sources.turns.nbytes
+        by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
 
