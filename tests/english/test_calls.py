@@ -507,6 +507,26 @@ async def test_what_corrects_something_else_renames_no_pet(ana, said):
         ),
         (("My son is called Tom.", ">Tom, how lovely.", "Not Tom, Tim."), {"child:tim": "Tim"}),
         (("My son is called Tom.", ">So your son is Tom.", "Not Tom, Tim."), {"child:tim": "Tim"}),
+        (
+            ("My wife is called Jan.", ">I'll add Jan to the policy.", "It's Jane, not Jan."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My wife is called Jan.", ">I'll add Jan to the policy.", "Not Jan, Jane."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My wife is called Jan.", ">Shall I add Jan to the policy?", "It's Jane, not Jan."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My husband is called Mark.", ">I'll put Mark down to drive.", "No, it's Steven, not Mark."),
+            {"husband_name": "Steven"},
+        ),
+        (
+            ("My name is Carl Meyer.", ">Shall I book it under Meyer?", "No, it's Maier, not Meyer."),
+            {"user_name": "Carl Maier"},
+        ),
     ],
 )
 async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, left):
@@ -533,6 +553,8 @@ async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, 
         ("My son is called Tom.", (">Which child is it for?", "It's not Tom, it's Lucy.")),
         ("My phone number is 07700 900 118.", (">And your card?", "No, it ends in 4545.")),
         ("My son is called Tom.", (">Tom needs the booster then.", "Not Tom, Ruby.")),
+        ("My son is called Tom.", (">Tom needs the booster then.", "No, it's Ruby, not Tom.")),
+        ("My son is called Tom.", (">Does Tom need the booster?", "Not Tom.")),
         ("My son is called Tom.", (">Is Tom there?", "No, it's Tim, not Tom.")),
         ("My dog is called Rex.", (">Rex has his jab on Monday, then.", "Not Rex, Bella.")),
         ("My wife is called Marta.", (">Shall I send the letter to Marta?", "No, to Petra.")),

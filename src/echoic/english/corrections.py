@@ -238,6 +238,8 @@ _NOTED: Final = 3
 _ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
 """Slots whose key says what has the name, so that "no, it's Clementine" can correct it."""
 _POLITE: Final = words("corrections.polite")
+# Words before the name under which something is put down for the caller.
+_UNDER: Final = frozenset("under as for".split())
 # Words with which an agent only repeats a name.
 _REPEATING: Final = words("corrections.repeating") | (FUNCTION - PREPOSITIONS - words("corrections.placing"))
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
@@ -272,16 +274,17 @@ def corrected(
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        if _spoken_about(old, asked):
-            continue
         value, denial = said.at[opening.end()], _denial(said, at, old)
-        named = denial is not None
+        named, no = denial is not None, any(said.low(index) == "no" for index in range(value))
+        part = said.text(denial[0] + 1, denial[1]) if denial else old.text
+        certain = named and firm and ":" not in old.key
+        if _means_another(old, asked, said.low(value), part, certain=certain, no=no):
+            continue
         # "sorry, Kathryn" alone may call somebody
         led = opening.groupdict().get("lead") or fold(old.text) in fold(asked)
         anew = _named_anew(said, value, old) and (named or (led and firm and _repeated(old, since, asked)))
         meant = bool(anew) or _MEANT.search(marks) is not None
         plain = named or (firm and not _asked_else(old, asked))
-        part = said.text(denial[0] + 1, denial[1]) if denial else old.text
         repair = _reread(said, value, old, part, meant=meant, firm=plain)
         behind = repair is not None and denial is not None and repair.end == denial[0]
         denied = behind or (repair is not None and old.retracts)
@@ -297,7 +300,7 @@ def _denied_first(
     first = said.at[opening.end()]
     for old in reversed(previous[-_REACH:]):
         end = None if old.retracts or not old.text else _named_at(said, first, old)
-        if end is None or _asked_of(old, asked) or _spoken_about(old, asked):
+        if end is None or _asked_of(old, asked):
             continue
         # "Who is the booking for?", "Not Sarah, Emma."
         if _asked_else(old, asked) and not any(_names_again(one, old) for one in sentences(asked)):
@@ -310,8 +313,10 @@ def _denied_first(
         # "not codeine tablets"; "I said codeine, it's anaphylaxis" insists on what was said
         if not (said.gap(end) or value > end) or (opening["said"] and not _FIRM.search(marks)):
             continue
-        meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
         part = said.text(first, end)
+        if _means_another(old, asked, said.low(value), part, no=True):
+            continue
+        meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
         repair = _reread(said, value, old, part, meant=meant, firm=True, denied=True)
         if repair and repair.heard[-1].text != old.text and not _spoken_of(old.key, since):
             return repair
@@ -353,27 +358,41 @@ def _holds_name(key: str) -> bool:
     return slot.endswith("_name") or slot in {"child", "pet"}
 
 
-def _spoken_about(old: SelfStatement, asked: str) -> bool:
-    """Whether the agent said more than the name about whom `old` names: "Tom needs the booster then".
+def _means_another(
+    old: SelfStatement, asked: str, new: str, part: str, *, no: bool, certain: bool = False
+) -> bool:
+    """Whether `new` instead of `part` is somebody else than `old` names: "Tom needs the booster then", "not
+    Tom, Ruby".
 
-    Then "not Tom, Ruby" means somebody else and corrects no name. A caller is also called by their name:
-    "Paul, which doctor do you see?" says nothing of Paul.
+    So it may be where the agent said more than the name about whoever has it. It is not if both names sound
+    or look alike ("I'll add Jan to the policy", "it's Jane, not Jan"), or if the caller is `certain` and only
+    one has such a name. To a question, "no" is an answer. `no`: whether it is said.
     """
-    if not _holds_name(old.key):
-        return False
+    about = (
+        [said.question for said in sentences(asked) if _tells_of(old, said)] if _holds_name(old.key) else []
+    )
+    if any(about):
+        return no or old.key == "user_name" or not _similar(new, part)
+    return bool(about) and not (certain or _similar(new, part))
+
+
+def _tells_of(old: SelfStatement, said: Sentence) -> bool:
+    """Whether the agent says more than the name about whom `old` names.
+
+    A caller is also called by their name: "Paul, which doctor do you see?" says nothing of Paul. Nor does
+    what is put down under it: "shall I book it under Newman?"
+    """
     name = frozenset(fold(old.text).split())
     kind = fold(f"{old.key} {old.sentence}".replace("_", " "))
     known = _REPEATING | name | frozenset(re.findall(r"\w+", kind))
-    for said in sentences(asked):
-        spelled = next((at for at in range(len(said)) if said.match(_SPELLED, at)), len(said))
-        lows = [token.low.removesuffix("'s") for token in said.tokens[:spelled]]
-        apart = [at for at in range(1, len(lows)) if said.gap(at)]
-        cuts = [] if said.question and old.key != "user_name" else apart
-        for start, end in pairwise([0, *cuts, len(lows)]):
-            part = frozenset(lows[start:end])
-            if part & name and not part <= known:
-                return True
-    return False
+    spelled = next((at for at in range(len(said)) if said.match(_SPELLED, at)), len(said))
+    lows = [token.low.removesuffix("'s") for token in said.tokens[:spelled]]
+    apart = [at for at in range(1, len(lows)) if said.gap(at)]
+    cuts = [] if said.question and old.key != "user_name" else apart
+    if old.key == "user_name" and any(low in _UNDER and then in name for low, then in pairwise(lows)):
+        return False
+    parts = (frozenset(lows[start:end]) for start, end in pairwise([0, *cuts, len(lows)]))
+    return any(part & name and not part <= known for part in parts)
 
 
 def _named_anew(said: Sentence, at: int, old: SelfStatement) -> bool:
