@@ -313,6 +313,10 @@ def test_a_question_without_you_is_about_whom_the_talk_is_about(question, anothe
         ("I need to see the doctor, he knows my back.", False, False),
         (">Is Jude allergic to anything?", False, True),
         (">What medicines is he on?", False, True),
+        (">Is Jude taking any tablets?", False, True),
+        (">Is your wife coming?", False, False),
+        (">Is this for your child?", False, False),
+        (">How is your son?", False, False),
         (">Is that your wife?", False, False),
         (">And your own date of birth?", True, False),
         (">Could you spell the surname?", True, True),
@@ -323,3 +327,31 @@ def test_a_question_without_you_is_about_whom_the_talk_is_about(question, anothe
 def test_the_talk_is_about_somebody_until_the_caller_speaks_of_themselves(said, before, after):
     by_agent = said.startswith(">")
     assert speaks_of_another(said.removeprefix(">"), of_another=before, by_agent=by_agent) is after
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "after"),
+    [
+        ("Is this for your child?", "Yes.", True),
+        ("Is the appointment for you or your son?", "For him.", True),
+        ("Is this for your child?", "No, for me. I'm allergic to nuts.", False),
+        ("Is this for your child?", "No.", False),
+        ("Is your wife coming?", "Yes.", False),
+        ("Is it a gift for your daughter?", "Yes, I like the blue one.", False),
+    ],
+)
+def test_the_talk_is_about_whom_the_caller_confirms_it_is_for(asked, said, after):
+    assert speaks_of_another(said, of_another=False, by_agent=False, asked=asked) is after
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Was the last doctor taking your blood?",
+        "Is the clinic taking bookings?",
+        "Is anyone taking notes?",
+        "Is anybody there allergic to nuts?",
+    ],
+)
+def test_a_question_about_who_does_something_is_about_no_patient(asked):
+    assert not asks_about_another(asked)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, pattern, table, wordlike, words
+from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
 from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
@@ -310,7 +310,12 @@ _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
 _FOR_ANOTHER: Final = pattern("answers.for_another")
 _OF_ANOTHER: Final = re.compile(r"\b(?:s?he(?:'[a-z]+)?|him|his|hers?) ")
 _OF_SELF: Final = pattern("answers.of_self")
-_WHO_IT_IS: Final = re.compile(r"\b(?:is|was) (?:that|this|it|he|she) (?:your|the|his|her) ")
+# Where an agent asks what patients are asked, or for whom it is: "Is this for your child?", "Yes".
+_ASKED_OF_PATIENT: Final = pattern("answers.of_patient")
+_FOR_YOURS: Final = pattern("answers.for_yours")
+_CONFIRMING: Final = pattern("answers.confirming")
+# Every text with which the talk turns to somebody else has one; others need not be cut into sentences.
+_MAY_TURN: Final = re.compile(f"{_ASKED_OF_PATIENT.pattern}|\\b{source('answers.dear')}")
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
@@ -352,17 +357,23 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     return bool(asked) and _opening(asked, of_another=of_another)[1]
 
 
-def speaks_of_another(text: str, *, of_another: bool, by_agent: bool) -> bool:
+def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
     """Whether the talk is about somebody else once `text` was said; `of_another`: whether it was before.
 
-    "Any allergies?" then means him or her. It begins with what the caller wants for somebody, or with a
-    question about them; "she's out in the car" alone does not change whom the talk is about.
+    "Any allergies?" then means him or her. It begins with what the caller wants for somebody, be it that the
+    agent `asked` so, or with a question about their health; "she's out in the car" and "Is your wife coming?"
+    do not change whom the talk is about.
     """
+    if not of_another and not _MAY_TURN.search(f"{asked} {text}".casefold()):
+        return False
     said = sentences(text)
     if by_agent and said:
         opening, asks = _opening(said, of_another=of_another)
-        asks = asks and not _WHO_IT_IS.search(said[-1].line)
+        asks = asks and _ASKED_OF_PATIENT.search(said[-1].line) is not None
         return asks or (of_another and opening not in _OF_PATIENT)
+    if said and _CONFIRMING.search(said[0].line):
+        before = sentences(asked)
+        of_another = of_another or (bool(before) and _FOR_YOURS.search(before[-1].line) is not None)
     for one in said:
         begins, goes_on, own = (
             max((found.end() for found in each.finditer(one.line)), default=0)

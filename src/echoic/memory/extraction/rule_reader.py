@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.sentences import asks_about_another, completed, speaks_of_another
+from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.known_facts import KnownMemories, known_of
@@ -33,6 +33,8 @@ from echoic.memory.extraction.reconciliation import (
 from echoic.memory.extraction.turns import (
     RECENT,
     affirmed,
+    answers_about_another,
+    asked_in,
     conversation_record,
     marked,
     of_user,
@@ -72,11 +74,11 @@ class RuleExtractor:
         recent: _Recent = deque(maxlen=RECENT)
         changes: list[Change] = []
         turns = [*reading.context, *reading.turns]
-        of_another = answers_about_another(turns)
+        of_another, _ = answers_about_another(turns, of_another=reading.of_another)
         for place, (before, turn) in enumerate(itertools.pairwise([None, *turns])):
             assert turn is not None
             told = _told(before, turn, of_another=turn.id in of_another)
-            heard = _hear(told, recent, _asked(before))
+            heard = _hear(told, recent, asked_in(before))
             if place < len(reading.context):
                 continue
             for item in heard:
@@ -91,11 +93,12 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 """The user's last utterances, and what was extracted from each."""
 
 
-def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
+def told_by_user(turns: Sequence[Turn], of_another: Collection[str]) -> dict[str, str]:
     """The user's words in each of `turns`, by id: a bare answer as a statement, a secret or what was taken
     back as a word.
+
+    `of_another`: ids of those that are about somebody else, see `answers_about_another`.
     """
-    of_another = answers_about_another(turns)
     told = (
         (turn.id, _told(before, turn, of_another=turn.id in of_another))
         for before, turn in itertools.pairwise([None, *turns])
@@ -104,32 +107,12 @@ def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
     return {name: text for name, text in told if text is not None}
 
 
-def answers_about_another(turns: Sequence[Turn]) -> frozenset[str]:
-    """Ids of the user's turns that answer a question about somebody else, as far as `turns` tell."""
-    ids: set[str] = set()
-    spoken_of = False
-    for before, turn in itertools.pairwise([None, *turns]):
-        if turn is None:
-            continue
-        if of_user(turn) and asks_about_another(_asked(before), of_another=spoken_of):
-            ids.add(turn.id)
-        if turn.speaker in {"user", "agent"}:
-            by_agent = turn.speaker == "agent"
-            spoken_of = speaks_of_another(turn.heard_text, of_another=spoken_of, by_agent=by_agent)
-    return frozenset(ids)
-
-
 def _told(before: Turn | None, turn: Turn, *, of_another: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
     heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
-    return completed(_asked(before), heard, of_another=of_another)
-
-
-def _asked(before: Turn | None) -> str:
-    """What the agent said directly before a turn, as heard."""
-    return before.heard_text if before and before.speaker == "agent" else ""
+    return completed(asked_in(before), heard, of_another=of_another)
 
 
 def _hear(said: str | None, recent: _Recent, asked: str) -> list[SelfStatement]:
@@ -214,7 +197,9 @@ class RuleReader:
                 await self._store.write(scope, [mark])
             return None
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
-        reading = Reading(turns=stretch.turns, context=stretch.context, withheld=hushed)
+        reading = Reading(
+            turns=stretch.turns, context=stretch.context, withheld=hushed, of_another=stretch.of_another
+        )
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))

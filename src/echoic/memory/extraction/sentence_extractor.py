@@ -49,7 +49,8 @@ from echoic.memory.extraction.clause_reader import (
 from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Reading, Retract, Supersede
-from echoic.memory.extraction.rule_reader import answers_about_another, told_by_user
+from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.memory.extraction.turns import answers_about_another
 from echoic.text import content_stems, content_words
 from echoic.types import Memory, Turn
 
@@ -365,7 +366,8 @@ class SentenceExtractor:
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
         turns = [*reading.context, *reading.turns]
-        told, of_another = told_by_user(turns), answers_about_another(turns)
+        of_another, _ = answers_about_another(turns, of_another=reading.of_another)
+        told = told_by_user(turns, of_another)
         said = [
             one
             for turn in reading.turns
