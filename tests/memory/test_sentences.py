@@ -723,6 +723,32 @@ async def test_what_was_said_before_a_change_is_told_behind_it(change, question,
 
 
 @pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        (
+            "Mum's address is off file. It's going to 14 Lime Street, Hull, HU1 3PQ, and leave it next door.",
+            "What's my address?",
+        ),
+        (
+            "I've moved, I'm at 22 Harbour Road now, Whitby, ring the bell twice because the knocker's broken.",
+            "Where do I live?",
+        ),
+    ],
+)
+async def test_a_memory_with_most_words_of_its_turn_stays_with_it(said, question):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call", agent="desk")
+        await call.append(echoic.Turn(speaker="user", text=said))
+        await call.complete()
+        await call.distil()
+        await memory.settle()
+        best, *_ = await user.query(question)
+    assert best.memory is not None
+    assert best.text == best.memory.text
+
+
+@pytest.mark.parametrize(
     ("said", "question", "told"),
     [
         (

@@ -361,7 +361,7 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     """One hit for rows that share a place: a turn, memories learned from it, or a single memory."""
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
     turn = next((_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY), None)
-    by_turn = turn is not None and (found.by_turn or not memories)
+    by_turn = turn is not None and (not memories or (found.by_turn and not _is_most(memories[0], turn)))
     return Hit(
         text=turn.heard_text if turn and by_turn else memories[0].text if memories else "",
         score=found.score,
@@ -372,6 +372,12 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
         turn=turn,
         also=tuple(memories[1:]),
     )
+
+
+def _is_most(memory: Memory, turn: Turn) -> bool:
+    """Whether `memory` has most words of `turn`, which then answers by no others."""
+    said = content_stems(turn.heard_text)
+    return 2 * len(said & content_stems(memory.text)) > len(said)
 
 
 def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:
