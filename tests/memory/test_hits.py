@@ -28,9 +28,10 @@ def test_what_only_begins_like_a_question_keeps_its_place(told):
     assert hits[0].text == told
 
 
-def memory(name, *, by=None):
+def memory(name, *, by=None, after=None, key=None):
     at = datetime(2026, 3, 4, tzinfo=UTC)
-    return Memory(id=name, text=name, valid_from=at, valid_until=at if by else None, superseded_by=by)
+    ends = {"valid_until": at if by else None, "superseded_by": by, "supersedes": after}
+    return Memory(id=name, text=name, valid_from=at, key=key, **ends)
 
 
 def order(turns, current, outdated):
@@ -49,6 +50,24 @@ def test_a_turn_that_was_replaced_twice_is_behind_both():
     current = {"new": memory("bath")}
     outdated = {"older": [memory("leeds", by="york")], "old": [memory("york", by="bath")]}
     assert order(["older", "old", "new"], current, outdated) == ["new", "older", "old"]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (memory("bath", after="york"), memory("leeds", by="york")),
+        (memory("bath", key="home"), memory("leeds", by="york", key="home")),
+        (memory("bath", key="home"), memory("leeds", key="home")),
+    ],
+    ids=["replaced again", "replaced again under its key", "taken back before"],
+)
+def test_a_turn_is_behind_what_holds_now_whatever_held_in_between(new, old):
+    assert order(["old", "new"], {"new": new}, {"old": [old]}) == ["new", "old"]
+
+
+def test_a_turn_keeps_its_place_before_what_another_key_holds():
+    old = memory("leeds", by="york", key="home")
+    assert order(["old", "new"], {"new": memory("bath", key="origin")}, {"old": [old]}) == ["old", "new"]
 
 
 def test_a_turn_whose_replacement_was_not_found_keeps_its_place():

@@ -148,6 +148,19 @@ async def test_what_is_asked_about_him_or_her_without_a_name_is_not_kept_as_the_
     assert not await facts_after(*said.split("|"))
 
 
+async def test_whom_a_long_call_is_about_is_known_where_each_turn_is_read_by_itself():
+    lines = ["I'm ringing about my son, he's got a rash."]
+    for asked in ("How long has he had it?", "Is it itchy?", "Has it spread?", "Any temperature?"):
+        lines += [f">{asked}", "A bit."]
+    async with echoic.open("memory://", embedder="local") as memory:
+        call = await memory.user("ana").conversation("call")
+        for line in (*lines, ">Any allergies?", "Penicillin."):
+            speaker = "agent" if line.startswith(">") else "user"
+            await call.append(echoic.Turn(speaker=speaker, text=line.removeprefix(">")))
+            await call.distil()
+        assert "allergy:penicillin" not in [memory.key for memory in await memory.user("ana").facts()]
+
+
 async def test_what_is_then_asked_of_the_caller_is_kept():
     facts = await facts_after(
         "I'd like an appointment for my dad.",
@@ -722,11 +735,28 @@ async def test_what_was_said_before_a_change_is_told_behind_it(change, question,
         assert [hit.turn.id for hit in await user.query(question, limit=1)] == [f"turn-{first}"]
 
 
+async def test_what_was_said_before_a_change_is_told_behind_it_to_whom_not_all_is_told():
+    async with echoic.open("memory://", embedder="local", assurance="device=personal") as memory:
+        user = memory.user("ana")
+        for at, text in enumerate(CHANGES[2]):
+            call = await user.conversation(f"call-{at}", agent="desk")
+            await call.append(echoic.Turn(id=f"turn-{at}", speaker="user", text=text))
+            await call.complete()
+            await call.distil()
+        await memory.settle()
+        for limit in (1, 5):
+            best, *_ = await user.at("device").query("Do I work at Tesco?", limit=limit)
+            assert best.turn.id == "turn-1"
+
+
 @pytest.mark.parametrize(
     ("said", "question"),
     [
         (
-            "Mum's address is off file. It's going to 14 Lime Street, Hull, HU1 3PQ, and leave it next door.",
+            (
+                "My mum's address is off file. It's going to 14 Lime Street, Hull, HU1 3PQ, and leave it with "
+                "the neighbours if I'm out."
+            ),
             "What's my address?",
         ),
         (

@@ -212,25 +212,37 @@ def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]])
     """`hits`, best first, with a turn that says what no longer holds directly behind what replaced it.
 
     `outdated` are, by hit, the memories that its turn says and that no longer hold. A turn stays as it was
-    said, so it answers a question no worse than the sentence that corrects it.
+    said, so it answers a question no worse than the sentence that corrects it. What replaced a value is what
+    now holds under its key, whatever did in between; and without a key, what names it or is named by it.
     """
     replaced = {memory.id: memory.superseded_by for ended in outdated for memory in ended}
     if not replaced:
         return tuple(hits)
-    places = {memory.id: place for place, hit in enumerate(hits) for memory in hit.memories}
+    places: dict[object, int] = {}
+    for place, hit in enumerate(hits):
+        for memory in hit.memories:
+            for name in (memory.id, memory.supersedes, _key(hit, memory)):
+                places.setdefault(name, place)
     behind: list[tuple[int, bool, int]] = []
     for place, ended in enumerate(outdated):
-        found = [places[name] for memory in ended if (name := _last(memory.id, replaced)) in places]
-        first = min(found, default=place)
+        names = [name for m in ended for name in (_last(m.id, replaced), _key(hits[place], m)) if name]
+        first = min((places[name] for name in names if name in places), default=place)
         behind.append((first, True, place) if first > place else (place, False, place))
     return tuple(hits[place] for *_, place in sorted(behind))
 
 
-def _last(name: str, replaced: Mapping[str, str | None]) -> str | None:
-    """The id of the memory that replaced the one named in the end, as far as `replaced` tells."""
-    last: str | None = name
+def _key(hit: Hit, memory: Memory) -> object:
+    return (hit.scope, memory.author, memory.key) if memory.key else None
+
+
+def _last(name: str, replaced: Mapping[str, str | None]) -> str:
+    """The id of the memory that replaced the one named in the end, as far as `replaced` tells.
+
+    That of the one named itself if nothing did: what supersedes it may name it.
+    """
+    last = name
     for _ in replaced:  # never more steps than there are: two may replace each other
-        last = replaced.get(last, last) if last else None
+        last = replaced.get(last) or last
     return last
 
 

@@ -29,7 +29,7 @@ from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, 
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
-from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
+from echoic.types import Cut, Hit, Memory, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.assurance import Visibility
@@ -545,11 +545,15 @@ class Recaller:
             without=asked.sessions,
         )
         if visible is None:
-            return await self._read(scopes, rows), waiting, False
-        floor, hits, shown = found[0].floor if found else SILENCE, list[Hit](), list[Hit]()
+            return behind_successors(*await self._read(scopes, rows)), waiting, False
+        floor, hits, shown = found[0].floor if found else SILENCE, tuple[Hit, ...](), list[Hit]()
+        read, ended = list[Hit](), list[Sequence[Memory]]()
         while rows and len(shown) < asked.looked_at:
-            hits += await self._read(scopes, rows[: asked.looked_at])
-            rows = rows[asked.looked_at :]
+            # what replaces a turn is in no earlier batch than the turn, and may be in a later one
+            size = max(asked.looked_at, _LEAST_ROOM) if any(one.outdated for one in rows) else asked.looked_at
+            more, gone = await self._read(scopes, rows[:size])
+            read, ended, rows = [*read, *more], [*ended, *gone], rows[size:]
+            hits = behind_successors(read, ended)
             shown = [part for hit in hits for part in visible.shown(hit)]
         best = relevant(hits[: asked.looked_at], asked.min_relevance, floor)
         withheld = any([*visible.shown(hit)] != [hit] for hit in best)
@@ -623,8 +627,12 @@ class Recaller:
             return await asyncio.to_thread(search)
         return search()
 
-    async def _read(self, scopes: Sequence[Scope], found: Sequence[RankedRow]) -> tuple[Hit, ...]:
-        """The records of the rows, without those erased meanwhile."""
+    async def _read(
+        self, scopes: Sequence[Scope], found: Sequence[RankedRow]
+    ) -> tuple[list[Hit], list[Sequence[Memory]]]:
+        """The hits of the rows, without those erased meanwhile, and by hit what its turn says and no longer
+        holds.
+        """
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
             rows = [row for f in found if f.place == place for row in (f.row, *f.beside, *f.outdated)]
@@ -635,11 +643,12 @@ class Recaller:
             for f in found
         ]
         there = [(f, rows) for f, rows in there if rows]
-        ended = [
-            [memory_of(records[f.place, row]) for row in f.outdated if (f.place, row) in records]
-            for f, _ in there
-        ]
-        return behind_successors([hit_of(scopes[f.place], rows, f) for f, rows in there], ended)
+        ended: list[Sequence[Memory]] = [()] * len(there)
+        for number, (f, _) in enumerate(there):
+            if f.outdated:
+                at = [(f.place, row) for row in f.outdated]
+                ended[number] = [memory_of(records[name]) for name in at if name in records]
+        return [hit_of(scopes[f.place], rows, f) for f, rows in there], ended
 
 
 def checked_relevance(value: object) -> None:
