@@ -195,7 +195,8 @@ class Rank:
 class Hit:
     """A search result, and how it was found.
 
-    A memory and the turn it was learned from form one hit.
+    A memory and the turn it was learned from form one hit. A turn that answers by other words than those of
+    the memory is a hit by itself.
     """
 
     text: str

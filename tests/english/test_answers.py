@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.sentences import asks_about_another, completed
+from echoic.english.sentences import asks_about_another, completed, speaks_of_another
 
 
 @pytest.mark.parametrize(
@@ -287,3 +287,87 @@ def test_an_answer_about_the_speaker_is_read_whoever_else_the_question_mentions(
     question, answer = said.split("|")
     assert answer.removeprefix("just ").casefold() in completed(question, answer).casefold()
     assert completed(question, answer) != answer
+
+
+@pytest.mark.parametrize(
+    ("question", "another"),
+    [
+        ("Poor thing. Any allergies?", True),
+        ("And any regular medicines?", True),
+        ("And the date of birth?", True),
+        ("And do you have any allergies?", False),
+        ("Any allergies yourself?", False),
+        ("And your date of birth?", False),
+        ("And a phone number?", False),
+        ("What name is it?", False),
+        ("And who am I speaking to?", False),
+    ],
+)
+def test_a_question_without_you_is_about_whom_the_talk_is_about(question, another):
+    assert asks_about_another(question, of_another=True) is another
+    assert not asks_about_another(question)
+    assert (completed(question, "Penicillin", of_another=True) == "Penicillin") >= another
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "after"),
+    [
+        ("I'm ringing about my son, he's got a rash.", False, True),
+        ("I'd like an appointment for my elderly dad.", False, True),
+        ("My daughter has got a cough.", False, True),
+        ("It's about our dog.", False, True),
+        ("She's six.", True, True),
+        ("I'm his mum, Hannah.", True, True),
+        ("I gave him some Calpol an hour ago.", True, True),
+        ("Penicillin.", True, True),
+        ("And I've got a cough myself.", True, False),
+        ("It's for my dad. I take statins, by the way.", False, False),
+        ("My wife is coming too, it's her birthday.", False, False),
+        ("My mum lives with us.", False, False),
+        ("I've hurt my back. My wife drove me, she's outside.", False, False),
+        ("Dr Bose put me on it, he said it would help.", False, False),
+        ("I need to see the doctor, he knows my back.", False, False),
+        (">Is Jude allergic to anything?", False, True),
+        (">What medicines is he on?", False, True),
+        (">Is Jude taking any tablets?", False, True),
+        (">Is your wife coming?", False, False),
+        (">Is this for your child?", False, False),
+        (">How is your son?", False, False),
+        (">Is that your wife?", False, False),
+        (">And your own date of birth?", True, False),
+        (">Could you spell the surname?", True, True),
+        (">Right, let me see.", True, True),
+        ("", True, True),
+    ],
+)
+def test_the_talk_is_about_somebody_until_the_caller_speaks_of_themselves(said, before, after):
+    by_agent = said.startswith(">")
+    assert speaks_of_another(said.removeprefix(">"), of_another=before, by_agent=by_agent) is after
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "after"),
+    [
+        ("Is this for your child?", "Yes.", True),
+        ("Is the appointment for you or your son?", "For him.", True),
+        ("Is this for your child?", "No, for me. I'm allergic to nuts.", False),
+        ("Is this for your child?", "No.", False),
+        ("Is your wife coming?", "Yes.", False),
+        ("Is it a gift for your daughter?", "Yes, I like the blue one.", False),
+    ],
+)
+def test_the_talk_is_about_whom_the_caller_confirms_it_is_for(asked, said, after):
+    assert speaks_of_another(said, of_another=False, by_agent=False, asked=asked) is after
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Was the last doctor taking your blood?",
+        "Is the clinic taking bookings?",
+        "Is anyone taking notes?",
+        "Is anybody there allergic to nuts?",
+    ],
+)
+def test_a_question_about_who_does_something_is_about_no_patient(asked):
+    assert not asks_about_another(asked)

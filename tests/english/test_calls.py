@@ -485,6 +485,48 @@ async def test_what_corrects_something_else_renames_no_pet(ana, said):
         ),
         (("My name is Paul.", "Not Paul, Paula."), {"user_name": "Paula"}),
         (("My rabbit's called Clover.", "Not Clover, Hyacinth."), {"pet:hyacinth": "Hyacinth"}),
+        (
+            ("Hi, my name is Paul Newman.", ">Newman, thank you.", "No it's Nguyen not Newman."),
+            {"user_name": "Paul Nguyen"},
+        ),
+        (
+            ("My name is Jon Newman.", ">Jon Newman, with Dr Patel.", "Not Newman, Nguyen."),
+            {"user_name": "Jon Nguyen"},
+        ),
+        (
+            ("My name is Ana Smith.", ">Is that Smith with an i?", "No, it's Smyth, not Smith."),
+            {"user_name": "Ana Smyth"},
+        ),
+        (
+            ("My name is Ana Smith.", ">Thanks, Ana. How can I help?", "It's Anna, not Ana."),
+            {"user_name": "Anna Smith"},
+        ),
+        (
+            ("My name is Paul Newman.", ">Paul Newman.", "It's Paul Norman, not Newman."),
+            {"user_name": "Paul Norman"},
+        ),
+        (("My son is called Tom.", ">Tom, how lovely.", "Not Tom, Tim."), {"child:tim": "Tim"}),
+        (("My son is called Tom.", ">So your son is Tom.", "Not Tom, Tim."), {"child:tim": "Tim"}),
+        (
+            ("My wife is called Jan.", ">I'll add Jan to the policy.", "It's Jane, not Jan."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My wife is called Jan.", ">I'll add Jan to the policy.", "Not Jan, Jane."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My wife is called Jan.", ">Shall I add Jan to the policy?", "It's Jane, not Jan."),
+            {"wife_name": "Jane"},
+        ),
+        (
+            ("My husband is called Mark.", ">I'll put Mark down to drive.", "No, it's Steven, not Mark."),
+            {"husband_name": "Steven"},
+        ),
+        (
+            ("My name is Carl Meyer.", ">Shall I book it under Meyer?", "No, it's Maier, not Meyer."),
+            {"user_name": "Carl Maier"},
+        ),
     ],
 )
 async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, left):
@@ -510,6 +552,18 @@ async def test_a_value_may_be_denied_before_or_behind_the_right_one(ana, lines, 
         ("I work at Tesco.", (">Where's the accident?", "Not Tesco, Asda.")),
         ("My son is called Tom.", (">Which child is it for?", "It's not Tom, it's Lucy.")),
         ("My phone number is 07700 900 118.", (">And your card?", "No, it ends in 4545.")),
+        ("My son is called Tom.", (">Tom needs the booster then.", "Not Tom, Ruby.")),
+        ("My son is called Tom.", (">Tom needs the booster then.", "No, it's Ruby, not Tom.")),
+        ("My son is called Tom.", (">Does Tom need the booster?", "Not Tom.")),
+        ("My son is called Tom.", (">Is Tom there?", "No, it's Tim, not Tom.")),
+        ("My dog is called Rex.", (">Rex has his jab on Monday, then.", "Not Rex, Bella.")),
+        ("My wife is called Marta.", (">Shall I send the letter to Marta?", "No, to Petra.")),
+        ("My wife is called Marta.", (">Who's the ticket for, Marta?", "Not Marta, Petra.")),
+        ("My daughter is called Ann.", (">Is it Ann who has the cough?", "No, Ruby.")),
+        ("My sister is called Beth.", (">Is Beth your next of kin?", "No, it's Carla.")),
+        ("My name is Ana Newman.", (">And the author is Newman, too?", "Not Newman, Nguyen.")),
+        ("My name is Paul Newman.", (">And your doctor is Newman, too?", "It's Nguyen, not Newman.")),
+        ("My name is Mary Ann Newman.", (">Mary Newman.", "It's Mary Ann, not Mary.")),
         ("I live in Leeds.", ("Not Leeds, Dave.",)),
         ("I live in Leeds.", ("Not Leeds, Monday.",)),
         ("I live in Leeds.", ("Sorry, I said Leeds, I want a taxi to York.",)),

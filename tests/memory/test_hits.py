@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
-from echoic import Hit, Scope, Turn
-from echoic.memory.hits import worth_telling
+from echoic import Hit, Memory, Scope, Turn
+from echoic.memory.hits import behind_successors, worth_telling
 
 
 def hit(text, speaker="agent"):
@@ -23,3 +26,49 @@ def test_a_question_with_the_words_of_the_one_asked_comes_last_without_its_mark_
 def test_what_only_begins_like_a_question_keeps_its_place(told):
     hits = worth_telling([hit(told, "user"), hit("nine lime street", "user")], "Where do I live?")
     assert hits[0].text == told
+
+
+def memory(name, *, by=None, after=None, key=None):
+    at = datetime(2026, 3, 4, tzinfo=UTC)
+    ends = {"valid_until": at if by else None, "superseded_by": by, "supersedes": after}
+    return Memory(id=name, text=name, valid_from=at, key=key, **ends)
+
+
+def order(turns, current, outdated):
+    """The texts of `turns` as they are told; `current` and `outdated` are the memories of some."""
+    hits = [replace(hit(text, "user"), memory=current.get(text)) for text in turns]
+    return [one.text for one in behind_successors(hits, [outdated.get(text, []) for text in turns])]
+
+
+def test_a_turn_is_told_directly_behind_what_replaced_it():
+    current, outdated = {"new": memory("york")}, {"old": [memory("leeds", by="york")]}
+    assert order(["old", "other", "new", "last"], current, outdated) == ["other", "new", "old", "last"]
+    assert order(["new", "old"], current, outdated) == ["new", "old"]
+
+
+def test_a_turn_that_was_replaced_twice_is_behind_both():
+    current = {"new": memory("bath")}
+    outdated = {"older": [memory("leeds", by="york")], "old": [memory("york", by="bath")]}
+    assert order(["older", "old", "new"], current, outdated) == ["new", "older", "old"]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (memory("bath", after="york"), memory("leeds", by="york")),
+        (memory("bath", key="home"), memory("leeds", by="york", key="home")),
+        (memory("bath", key="home"), memory("leeds", key="home")),
+    ],
+    ids=["replaced again", "replaced again under its key", "taken back before"],
+)
+def test_a_turn_is_behind_what_holds_now_whatever_held_in_between(new, old):
+    assert order(["old", "new"], {"new": new}, {"old": [old]}) == ["new", "old"]
+
+
+def test_a_turn_keeps_its_place_before_what_another_key_holds():
+    old = memory("leeds", by="york", key="home")
+    assert order(["old", "new"], {"new": memory("bath", key="origin")}, {"old": [old]}) == ["old", "new"]
+
+
+def test_a_turn_whose_replacement_was_not_found_keeps_its_place():
+    assert order(["old", "new"], {}, {"old": [memory("leeds", by="york")]}) == ["old", "new"]

@@ -102,13 +102,19 @@ async def test_a_bare_answer_means_what_its_question_asked():
     assert facts == {("u0",): ("age", "74"), ("u1",): (None, "I take blood pressure tablets")}
 
 
-async def kept_after(question, answer):
+async def facts_after(*lines):
+    """What is known after a call; the agent's lines begin with ">"."""
     async with echoic.open("memory://", embedder="local") as memory:
         call = await memory.user("ana").conversation("call")
-        for speaker, text in (("agent", question), ("user", answer)):
-            await call.append(echoic.Turn(speaker=speaker, text=text))
+        for line in lines:
+            speaker = "agent" if line.startswith(">") else "user"
+            await call.append(echoic.Turn(speaker=speaker, text=line.removeprefix(">")))
         await call.distil()
-        return [memory.text for memory in await memory.user("ana").facts()]
+        return await memory.user("ana").facts()
+
+
+async def kept_after(question, answer):
+    return [memory.text for memory in await facts_after(f">{question}", answer)]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +133,43 @@ async def kept_after(question, answer):
 )
 async def test_what_does_not_say_of_whom_it_is_is_not_kept(said):
     assert await kept_after(*said.split("|")) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm ringing about my son, he's got a rash.|>Poor thing. Any allergies?|Penicillin.",
+        "I'd like an appointment for my dad.|>Of course. Date of birth?|Second of June 1941.",
+        "It's about my dog.|>How old is she?|Nine.|>Any allergies?|Chicken.",
+        ">Is Jude allergic to anything?|Yes, penicillin.|>Any regular medicines?|A blue inhaler.",
+    ],
+)
+async def test_what_is_asked_about_him_or_her_without_a_name_is_not_kept_as_the_callers(said):
+    assert not await facts_after(*said.split("|"))
+
+
+async def test_whom_a_long_call_is_about_is_known_where_each_turn_is_read_by_itself():
+    lines = ["I'm ringing about my son, he's got a rash."]
+    for asked in ("How long has he had it?", "Is it itchy?", "Has it spread?", "Any temperature?"):
+        lines += [f">{asked}", "A bit."]
+    async with echoic.open("memory://", embedder="local") as memory:
+        call = await memory.user("ana").conversation("call")
+        for line in (*lines, ">Any allergies?", "Penicillin."):
+            speaker = "agent" if line.startswith(">") else "user"
+            await call.append(echoic.Turn(speaker=speaker, text=line.removeprefix(">")))
+            await call.distil()
+        assert "allergy:penicillin" not in [memory.key for memory in await memory.user("ana").facts()]
+
+
+async def test_what_is_then_asked_of_the_caller_is_kept():
+    facts = await facts_after(
+        "I'd like an appointment for my dad.",
+        ">Any allergies?",
+        "Codeine.",
+        ">And what about you, any allergies?",
+        "Only latex.",
+    )
+    assert [memory.key for memory in facts] == ["allergy:latex"]
 
 
 @pytest.mark.parametrize(
@@ -470,6 +513,14 @@ async def test_what_is_said_of_the_same_ends_it(said):
             ["My scan is on the ninth.", "I take statins every night.", "Not the ninth, the tenth."],
             ["I take statins every night", "My scan is on the tenth"],
         ),
+        (
+            ["My scan is on the ninth.", "Not the ninth, the tenth, because I'm away."],
+            ["My scan is on the tenth"],
+        ),
+        (
+            ["My scan is on the ninth.", "It's the tenth, not the ninth, as the machine is broken."],
+            ["My scan is on the tenth"],
+        ),
         (["My scan is on the ninth.", "Not Tuesday, Wednesday."], ["My scan is on the ninth"]),
         (["I'm Hyacinth, spelled like the flower.", "Hyacinth, not Jacinta."], None),
         (["My ex is called Torquil.", "Torquin, not Torquil."], ["My ex is called Torquin"]),
@@ -487,8 +538,19 @@ async def test_two_values_that_are_contrasted_put_the_sentence_right_that_has_th
     assert kept is None or sorted(facts) == kept
 
 
+async def test_a_clause_that_only_repeats_the_one_before_hides_none_of_its_words(learned_from):
+    kept = await learned_from("I'm coming on the tenth, I'm coming after all.")
+    assert "I'm coming on the tenth" in [memory.text for memory in kept]
+
+
 async def test_names_that_are_contrasted_and_correct_nothing_are_kept(learned_from):
     assert await learned_from("Mrs Adeyemi, please, not Folake.")
+
+
+async def test_the_name_of_somebody_else_that_is_put_right_ends_no_name_of_the_caller():
+    asked = ">And your doctor is Newman, too?"
+    facts = await facts_after("My name is Paul Newman.", asked, "No, it's Nguyen, not Newman.")
+    assert [memory.text for memory in facts if memory.key == "user_name"] == ["Paul Newman"]
 
 
 async def test_a_sentence_of_a_call_before_is_not_put_right(learned_from):
@@ -654,3 +716,124 @@ class TestWeights:
         )
         lists = {"pet": "a cat|a dog|a cow"}
         assert len(script._ways("I {have|own} {@pet}", lists)) == 6
+
+
+CHANGES = [
+    ("My scan is on the ninth of June.", "They've moved my scan to the tenth."),
+    ("My number is 07700 900 123.", "My new number is 07700 900 456."),
+    ("I work at Tesco in the bakery.", "I've started at the library, I left Tesco."),
+    ("I live in Leeds and my dog is called Rex.", "We've moved to York now."),
+    ("I've got my scan on the ninth of June and I'm a nurse on nights so ring me late.",
+     "They've moved my scan to the tenth."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "question", "first"),
+    [
+        (0, "When is my scan?", 1),
+        (0, "What date is my scan", 1),
+        (1, "Which number do you ring me on?", 1),
+        (2, "Where do I work?", 1),
+        (2, "Who is my employer?", 1),
+        (3, "What is my dog called?", 0),
+        (4, "When is my scan?", 1),
+        (4, "When should you ring me?", 0),
+        (4, "What is my job?", 0),
+    ],
+)
+async def test_what_was_said_before_a_change_is_told_behind_it(change, question, first):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        for at, text in enumerate(CHANGES[change]):
+            call = await user.conversation(f"call-{at}", agent="desk")
+            await call.append(echoic.Turn(id=f"turn-{at}", speaker="user", text=text))
+            await call.complete()
+            await call.distil()
+        await memory.settle()
+        best, *_ = await user.query(question)
+        assert best.turn.id == f"turn-{first}"
+        assert [hit.turn.id for hit in await user.query(question, limit=1)] == [f"turn-{first}"]
+
+
+async def test_what_was_said_before_a_change_is_told_behind_it_to_whom_not_all_is_told():
+    async with echoic.open("memory://", embedder="local", assurance="device=personal") as memory:
+        user = memory.user("ana")
+        for at, text in enumerate(CHANGES[2]):
+            call = await user.conversation(f"call-{at}", agent="desk")
+            await call.append(echoic.Turn(id=f"turn-{at}", speaker="user", text=text))
+            await call.complete()
+            await call.distil()
+        await memory.settle()
+        for limit in (1, 5):
+            best, *_ = await user.at("device").query("Do I work at Tesco?", limit=limit)
+            assert best.turn.id == "turn-1"
+
+
+@pytest.mark.parametrize(
+    ("said", "question"),
+    [
+        (
+            (
+                "My mum's address is off file. It's going to 14 Lime Street, Hull, HU1 3PQ, and leave it with "
+                "the neighbours if I'm out."
+            ),
+            "What's my address?",
+        ),
+        (
+            "I've moved, I'm at 22 Harbour Road now, Whitby, ring the bell twice because the knocker's broken.",
+            "Where do I live?",
+        ),
+    ],
+)
+async def test_a_memory_with_most_words_of_its_turn_stays_with_it(said, question):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call", agent="desk")
+        await call.append(echoic.Turn(speaker="user", text=said))
+        await call.complete()
+        await call.distil()
+        await memory.settle()
+        best, *_ = await user.query(question)
+    assert best.memory is not None
+    assert best.text == best.memory.text
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "told"),
+    [
+        (
+            "My mother-in-law might, actually. She's called Brenda. I'm a nurse, I work nights on a Thursday.",
+            "What is my mother-in-law called?",
+            "Brenda",
+        ),
+        (
+            "My mother-in-law might, actually. She's called Brenda. I'm a nurse, I work nights on a Thursday.",
+            "What do I do for a living?",
+            "nurse",
+        ),
+        (
+            "brilliant and can you not ring me before ten i do late shifts",
+            "when should you not ring me",
+            "ten",
+        ),
+        (
+            "That's all right. Could I also have an aisle seat? I've got a bad knee.",
+            "What seat do I like?",
+            "aisle",
+        ),
+    ],
+)
+async def test_what_is_told_of_a_long_turn_has_the_answer(said, question, told):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call", agent="desk")
+        for text in ("Morning, it's about the appointment.", said, "That's great, thanks ever so much."):
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.complete()
+        await call.distil()
+        await memory.settle()
+        assert await user.facts()
+        best, *_ = await user.query(question)
+    assert told in best.text
+    assert best.memory is None or told in best.memory.text

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echoic.partition import MEMORY, SEGMENT_ROWS, TURN, Entry, Flag, Partition, Segment
-from echoic.ranking.layout import REACH, TEXT_WINDOW, VECTOR_WINDOW, Layout
+from echoic.ranking.layout import REACH, TEXT_WINDOW, VECTOR_WINDOW, Layout, Pairs
 from scale import many
 
 DIMENSIONS = 5
@@ -147,3 +148,5 @@ def test_what_is_derived_counts_in_the_size_of_a_partition():
     layout = Layout.of(partition)
     sources = partition.scratch["ranking.sources"].nbytes
     assert partition.nbytes == before + layout.nbytes + sources > before
+    pairs = Pairs(np.zeros(8, np.intp), np.zeros(8, np.intp))
+    assert replace(layout, outdated=pairs).nbytes == layout.nbytes + 2 * 8 * pairs.turns.itemsize

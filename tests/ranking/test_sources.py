@@ -145,3 +145,44 @@ def test_a_turn_answers_for_the_key_that_was_learned_from_it(turn, memory, close
     made = make([*said, memory("Marta", "sister name", source=("t7",))], [[5]] * 13)
     first = rank(ask("sister name", [0, 1]), [made])[0]
     assert {first.row, *first.beside} == {7, 12}
+
+
+AXES = np.eye(4, dtype=np.float32)
+
+
+def ended(memory, text, key):
+    return memory(text, key, source=("t0",), valid_until=memory(text).valid_from + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("like", "outdated"),
+    [(0.4, (1,)), (0.2, ())],
+    ids=["what the question finds", "something else that the turn says"],
+)
+def test_a_turn_tells_what_the_question_finds_in_it_that_no_longer_holds(
+    turn, memory, partition, like, outdated
+):
+    items = [turn("I live in Leeds.", id="t0"), ended(memory, "Leeds", "home"), memory("York", "home")]
+    vectors = [[0.6, 0.8, 0, 0], [like, 0, (1 - like**2) ** 0.5, 0], [0.2, 0, 0, 0.98]]
+    found, new = rank(query_of("where do I live", AXES[0]), [partition(items, vectors, 4)])
+    assert (found.row, found.beside, found.outdated) == (0, (), outdated)
+    assert (new.row, new.outdated) == (2, ())
+
+
+def test_a_turn_that_a_memory_still_holding_answers_is_not_outdated(turn, memory, partition):
+    items = [
+        turn("I live in Leeds and my dog is called Rex.", id="t0"),
+        ended(memory, "Leeds", "home"),
+        memory("Rex", "pet:rex", source=("t0",)),
+    ]
+    items.append(memory("York", "home"))
+    vectors = [[0.6, 0.8, 0, 0], [0.5, 0, 0.866, 0], [0.8, 0, 0, 0.6], [0.2, 0, 0, 0.98]]
+    made = partition(items, vectors, 4)
+    assert [one.outdated for one in rank(query_of("my dog", AXES[0]), [made])] == [(), ()]
+
+
+@pytest.mark.parametrize("asked", [{"include_past": True}, {"spans": ((0, 2**45),)}], ids=["past", "a time"])
+def test_where_the_past_is_asked_for_nothing_is_outdated(turn, memory, partition, asked):
+    items = [turn("I live in Leeds.", id="t0"), ended(memory, "Leeds", "home"), memory("York", "home")]
+    made = partition(items, [AXES[0]] * 3, 4)
+    assert not any(one.outdated for one in rank(query_of("where did I live", AXES[0], **asked), [made]))

@@ -14,11 +14,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import Final
 
 from echoic.english import names, phrases
 from echoic.english.facts import VALUES
-from echoic.english.lexicon import AMBIGUOUS, FIRMS, FUNCTION, GIVEN, PLACES, pattern, source, wordlike, words
+from echoic.english.lexicon import (
+    AMBIGUOUS,
+    FIRMS,
+    FUNCTION,
+    GIVEN,
+    PLACES,
+    PREPOSITIONS,
+    pattern,
+    source,
+    wordlike,
+    words,
+)
 from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
@@ -219,11 +231,17 @@ _EXTENSION: Final = 5
 _READ_ALIKE: Final = 0.7
 _REACH: Final = 8
 """How many of the last statements a correction may refer to."""
+_AHEAD: Final = 40
+"""How many words behind a value it may be said instead of which one it is."""
 _NOTED: Final = 3
 """The most words of a remark that brings nothing else up: "That's lovely, thanks"."""
 _ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
 """Slots whose key says what has the name, so that "no, it's Clementine" can correct it."""
 _POLITE: Final = words("corrections.polite")
+# Words before the name under which something is put down for the caller.
+_UNDER: Final = frozenset("under as for".split())
+# Words with which an agent only repeats a name.
+_REPEATING: Final = words("corrections.repeating") | (FUNCTION - PREPOSITIONS - words("corrections.placing"))
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
 
@@ -256,16 +274,22 @@ def corrected(
     marks = opening.groupdict().get("marks") or ""
     firm = _FIRM.search(marks) is not None
     for old in _candidates(said, at, previous):
-        value, named = said.at[opening.end()], f" not {old.text.lower()} " in said.line
+        value, denial = said.at[opening.end()], _denial(said, at, old)
+        named, no = denial is not None, any(said.low(index) == "no" for index in range(value))
+        part = said.text(denial[0] + 1, denial[1]) if denial else old.text
+        certain = named and firm and ":" not in old.key
+        if _means_another(old, asked, said.low(value), part, certain=certain, no=no):
+            continue
         # "sorry, Kathryn" alone may call somebody
         led = opening.groupdict().get("lead") or fold(old.text) in fold(asked)
         anew = _named_anew(said, value, old) and (named or (led and firm and _repeated(old, since, asked)))
         meant = bool(anew) or _MEANT.search(marks) is not None
         plain = named or (firm and not _asked_else(old, asked))
-        repair = _reread(said, value, old, meant=meant, firm=plain)
-        denied = repair is not None and _denies(said, repair.end, old)
+        repair = _reread(said, value, old, part, meant=meant, firm=plain)
+        behind = repair is not None and denial is not None and repair.end == denial[0]
+        denied = behind or (repair is not None and old.retracts)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
-            return Repair(repair.heard, _past_denial(said, repair.end, old))
+            return Repair(repair.heard, denial[1]) if behind and denial else repair
     return None
 
 
@@ -289,8 +313,11 @@ def _denied_first(
         # "not codeine tablets"; "I said codeine, it's anaphylaxis" insists on what was said
         if not (said.gap(end) or value > end) or (opening["said"] and not _FIRM.search(marks)):
             continue
+        part = said.text(first, end)
+        if _means_another(old, asked, said.low(value), part, no=True):
+            continue
         meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
-        repair = _reread(said, value, old, meant=meant, firm=True, denied=True)
+        repair = _reread(said, value, old, part, meant=meant, firm=True, denied=True)
         if repair and repair.heard[-1].text != old.text and not _spoken_of(old.key, since):
             return repair
     return None
@@ -308,6 +335,64 @@ def _named_at(said: Sentence, at: int, old: SelfStatement) -> int | None:
     while end < len(said) and said.low(end) in own and (end == at or not said.gap(end)):
         end += 1
     return end if end > at else None
+
+
+def _denial(said: Sentence, at: int, old: SelfStatement) -> tuple[int, int] | None:
+    """The word "not" behind the one at `at` that denies `old`, or a part of a name, and where that ends."""
+    words = tuple(old.text.lower().split())
+    for place in range(at + 1, min(len(said) - 1, at + _AHEAD)):
+        if said.low(place) != "not":
+            continue
+        end = place + 1 + len(words)
+        if tuple(said.low(index) for index in range(place + 1, end)) == words:
+            return place, end
+        part = _named_at(said, place + 1, old) if _holds_name(old.key) else None
+        if part is not None:
+            return place, part
+    return None
+
+
+def _holds_name(key: str) -> bool:
+    """Whether what is stored under `key` is the name of a person or an animal."""
+    slot = key.partition(":")[0]
+    return slot.endswith("_name") or slot in {"child", "pet"}
+
+
+def _means_another(
+    old: SelfStatement, asked: str, new: str, part: str, *, no: bool, certain: bool = False
+) -> bool:
+    """Whether `new` instead of `part` is somebody else than `old` names: "Tom needs the booster then", "not
+    Tom, Ruby".
+
+    So it may be where the agent said more than the name about whoever has it. It is not if both names sound
+    or look alike ("I'll add Jan to the policy", "it's Jane, not Jan"), or if the caller is `certain` and only
+    one has such a name. To a question, "no" is an answer. `no`: whether it is said.
+    """
+    about = (
+        [said.question for said in sentences(asked) if _tells_of(old, said)] if _holds_name(old.key) else []
+    )
+    if any(about):
+        return no or old.key == "user_name" or not _similar(new, part)
+    return bool(about) and not (certain or _similar(new, part))
+
+
+def _tells_of(old: SelfStatement, said: Sentence) -> bool:
+    """Whether the agent says more than the name about whom `old` names.
+
+    A caller is also called by their name: "Paul, which doctor do you see?" says nothing of Paul. Nor does
+    what is put down under it: "shall I book it under Newman?"
+    """
+    name = frozenset(fold(old.text).split())
+    kind = fold(f"{old.key} {old.sentence}".replace("_", " "))
+    known = _REPEATING | name | frozenset(re.findall(r"\w+", kind))
+    spelled = next((at for at in range(len(said)) if said.match(_SPELLED, at)), len(said))
+    lows = [token.low.removesuffix("'s") for token in said.tokens[:spelled]]
+    apart = [at for at in range(1, len(lows)) if said.gap(at)]
+    cuts = [] if said.question and old.key != "user_name" else apart
+    if old.key == "user_name" and any(low in _UNDER and then in name for low, then in pairwise(lows)):
+        return False
+    parts = (frozenset(lows[start:end]) for start, end in pairwise([0, *cuts, len(lows)]))
+    return any(part & name and not part <= known for part in parts)
 
 
 def _named_anew(said: Sentence, at: int, old: SelfStatement) -> bool:
@@ -456,17 +541,17 @@ def given_up(said: Sentence, at: int) -> bool:
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
     """The candidates for a correction: the value denied by name ("not Jon"), else the latest one."""
     stated = [old for old in previous[-_REACH:] if not old.retracts or old.key in SLOTS]
-    ahead = said.line[said.starts[at] : said.starts[at] + 200]
-    denied = [old for old in stated if f"not {old.text.lower()} " in ahead]
+    denied = [old for old in stated if _denial(said, at, old)]
     return denied[-1:] or stated[-1:] + [old for old in stated[-2:-1] if old.key == "user_name"]
 
 
 def _reread(
-    said: Sentence, at: int, old: SelfStatement, *, meant: bool, firm: bool, denied: bool = False
+    said: Sentence, at: int, old: SelfStatement, part: str, *, meant: bool, firm: bool, denied: bool = False
 ) -> Repair | None:
     """The value at `at` read as `old`'s kind. A `firm` mark corrects of items only a name or an allergy.
 
-    `denied`: `old` was denied before: "not codeine, it's tramadol that …".
+    `part` is the value of `old`, or the part of it that is denied. `denied`: it was denied before: "not
+    codeine, it's tramadol that …".
     """
     said = _before_relative(said, at) if denied else said
     slot, _, item = old.key.partition(":")
@@ -481,13 +566,28 @@ def _reread(
         found = _last_digits(said, at, old.text)
     if found and slot == "birthday" and not old.retracts:
         found = _in_same_year(found, old.text)
-    if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, old, slot)):
+    like = replace(old, text=part) if slot.endswith("_name") else old
+    if found is None or not _ends(said, found.end) or not (meant or _akin(found.text, like, slot)):
         return None
-    if slot in SLOTS:
-        right = hear(slot, found.text)
-    else:
-        right = hear_of(slot.removesuffix("_name").replace("_", " "), found.text)
+    text = _in_place(found.text, part, old.text) if slot.endswith("_name") else found.text
+    whose = slot.removesuffix("_name").replace("_", " ")
+    right = hear(slot, text) if slot in SLOTS else hear_of(whose, text)
     return Repair((replace(right, instead=old.text),), found.end)
+
+
+def _in_place(new: str, part: str, name: str) -> str:
+    """`name` with `new` in place of `part`, if that is a part of it: "Paul Newman" is then "Paul Nguyen"."""
+    words, wrong, right = fold(name).split(), fold(part).split(), fold(new).split()
+    size = len(wrong)
+    if size < len(words) and words[: len(right)] == right:
+        return name  # "it's Mary Ann, not Mary"
+    at = next((at for at in range(len(words) - size + 1) if words[at : at + size] == wrong), None)
+    rest = words if at is None else words[:at] + words[at + size :]
+    whole = len(right) > 1 and (right[0] in GIVEN or not set(right).isdisjoint(rest))
+    if at is None or whole:
+        return new
+    said = name.split()
+    return " ".join([*said[:at], new, *said[at + size :]])
 
 
 def _akin(new: str, old: SelfStatement, slot: str) -> bool:
@@ -578,19 +678,6 @@ def _ends(said: Sentence, end: int) -> bool:
         return True
     again = said.match(_CORRECTING, end)
     return again is not None and _FIRM.search(again["marks"]) is not None
-
-
-def _denies(said: Sentence, end: int, old: SelfStatement) -> bool:
-    return old.retracts or (
-        end < len(said) and said.line.startswith(f"not {old.text.lower()} ", said.starts[end])
-    )
-
-
-def _past_denial(said: Sentence, end: int, old: SelfStatement) -> int:
-    words = f"not {old.text.lower()} "
-    if end < len(said) and said.line.startswith(words, said.starts[end]):
-        return said.at.get(said.starts[end] + len(words), end)
-    return end
 
 
 def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:

@@ -320,7 +320,7 @@ _OPENINGS: Final = tuple(
 _OTHERS: Final = pattern("answers.others")
 # Those of them whom a bare answer would be about.
 _ANOTHER: Final = pattern("answers.another")
-_ADDRESSED: Final = re.compile(r"\byou(?:r|rs|'re|'ve|'d)?\b")
+_ADDRESSED: Final = re.compile(r"\byou(?:r|rs|'re|'ve|'d|rself)?\b")
 # Whom a question asks for what it is about: "Where does your wife work?" does not.
 _ADDRESSEE: Final = re.compile(r"\b(?:you|you're|you've|you'd|yours)(?= )")
 # Words by which a sentence says of whom it is.
@@ -329,6 +329,18 @@ _WHOSE: Final = re.compile(
 )
 # What the answer is for, which says nothing about whose it is.
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
+# Answers that are about whoever is spoken of. A number to ring, an address or a name is asked of the caller.
+_OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
+# Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
+_FOR_ANOTHER: Final = pattern("answers.for_another")
+_OF_ANOTHER: Final = re.compile(r"\b(?:s?he(?:'[a-z]+)?|him|his|hers?) ")
+_OF_SELF: Final = pattern("answers.of_self")
+# Where an agent asks what patients are asked, or for whom it is: "Is this for your child?", "Yes".
+_ASKED_OF_PATIENT: Final = pattern("answers.of_patient")
+_FOR_YOURS: Final = pattern("answers.for_yours")
+_CONFIRMING: Final = pattern("answers.confirming")
+# Every text with which the talk turns to somebody else has one; others need not be cut into sentences.
+_MAY_TURN: Final = re.compile(f"{_ASKED_OF_PATIENT.pattern}|\\b{source('answers.dear')}")
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
@@ -351,14 +363,15 @@ _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
 
-def completed(question: str, answer: str) -> str:
+def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     """`answer` with its first sentence turned into a statement by the last sentence of the agent's
     `question`.
 
-    Unchanged if the question gives it no meaning, or is about somebody else.
+    Unchanged if the question gives it no meaning, or is about somebody else. `of_another`: somebody else was
+    spoken of before, see `speaks_of_another`.
     """
     asked, said = sentences(question), sentences(answer)
-    opening = _opening(asked)[0] if asked else ""
+    opening = _opening(asked, of_another=of_another)[0] if asked else ""
     if not (opening and said):
         return answer
     if opening == "my name is" and said[1:] and _says_more(said[0], said[1]):
@@ -391,13 +404,42 @@ def asked_for(question: str) -> str:
     Empty if the question gives an answer no meaning, or is about somebody else.
     """
     asked = sentences(question)
-    return _opening(asked)[0] if asked else ""
+    return _opening(asked, of_another=False)[0] if asked else ""
 
 
-def asks_about_another(question: str) -> bool:
-    """Whether the last sentence of the agent's `question` asks about somebody else than the user."""
+def asks_about_another(question: str, *, of_another: bool = False) -> bool:
+    """Whether the last sentence of the agent's `question` asks about somebody else than the user.
+
+    `of_another`: as in `completed`.
+    """
     asked = sentences(question)
-    return bool(asked) and _opening(asked)[1]
+    return bool(asked) and _opening(asked, of_another=of_another)[1]
+
+
+def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
+    """Whether the talk is about somebody else once `text` was said; `of_another`: whether it was before.
+
+    "Any allergies?" then means him or her. It begins with what the caller wants for somebody, be it that the
+    agent `asked` so, or with a question about their health; "she's out in the car" and "Is your wife coming?"
+    do not change whom the talk is about.
+    """
+    if not of_another and not _MAY_TURN.search(f"{asked} {text}".casefold()):
+        return False
+    said = sentences(text)
+    if by_agent and said:
+        opening, asks = _opening(said, of_another=of_another)
+        asks = asks and _ASKED_OF_PATIENT.search(said[-1].line) is not None
+        return asks or (of_another and opening not in _OF_PATIENT)
+    if said and _CONFIRMING.search(said[0].line):
+        before = sentences(asked)
+        of_another = of_another or (bool(before) and _FOR_YOURS.search(before[-1].line) is not None)
+    for one in said:
+        begins, goes_on, own = (
+            max((found.end() for found in each.finditer(one.line)), default=0)
+            for each in (_FOR_ANOTHER, _OF_ANOTHER, _OF_SELF)
+        )
+        of_another = own <= max(begins, goes_on) and (of_another or begins > 0)
+    return of_another
 
 
 def says_whose(clause: str) -> bool:
@@ -405,12 +447,14 @@ def says_whose(clause: str) -> bool:
     return _WHOSE.search(clause) is not None
 
 
-def _opening(asked: Sequence[Sentence]) -> tuple[str, bool]:
+def _opening(asked: Sequence[Sentence], *, of_another: bool) -> tuple[str, bool]:
     """The words that an answer completes, and whether it is about somebody else."""
     line = asked[-1].line[-_QUESTION:]
     for found, begun in _OPENINGS:
         if match := found.search(line):
             named = match.groupdict()
+            if of_another and begun in _OF_PATIENT and not _ADDRESSED.search(line):
+                return "", True
             about = _PURPOSE.sub("", line)
             if not (named or _ADDRESSED.search(line)):
                 # "And the date of birth?" may be about whom the sentence before names

@@ -88,7 +88,7 @@ def told(
     ordered = in_time(hits, spans)
     if not own_phrases:
         ordered = worth_telling(ordered, question)
-    return _unsigned(_without(ordered[:limit], left_out), scope)
+    return _unsigned(_without(tuple(map(_as_found, ordered[:limit])), left_out), scope)
 
 
 def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
@@ -97,7 +97,11 @@ def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> li
     return [
         one
         if (origin := origins[one.place]) is None
-        else one._replace(row=int(origin[one.row]), beside=tuple(int(origin[row]) for row in one.beside))
+        else one._replace(
+            row=int(origin[one.row]),
+            beside=tuple(int(origin[row]) for row in one.beside),
+            outdated=tuple(int(origin[row]) for row in one.outdated),
+        )
         for one in found
     ]
 
@@ -203,6 +207,44 @@ def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
     return tuple(ordered)
 
 
+def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]]) -> tuple[Hit, ...]:
+    """`hits`, best first, with a turn that says what no longer holds directly behind what replaced it.
+
+    `outdated` are, by hit, the memories that its turn says and that no longer hold. A turn stays as it was
+    said, so it answers a question no worse than the sentence that corrects it. What replaced a value is what
+    now holds under its key, whatever did in between; and without a key, what names it or is named by it.
+    """
+    replaced = {memory.id: memory.superseded_by for ended in outdated for memory in ended}
+    if not replaced:
+        return tuple(hits)
+    places: dict[object, int] = {}
+    for place, hit in enumerate(hits):
+        for memory in hit.memories:
+            for name in (memory.id, memory.supersedes, _key(hit, memory)):
+                places.setdefault(name, place)
+    behind: list[tuple[int, bool, int]] = []
+    for place, ended in enumerate(outdated):
+        names = [name for m in ended for name in (_last(m.id, replaced), _key(hits[place], m)) if name]
+        first = min((places[name] for name in names if name in places), default=place)
+        behind.append((first, True, place) if first > place else (place, False, place))
+    return tuple(hits[place] for *_, place in sorted(behind))
+
+
+def _key(hit: Hit, memory: Memory) -> object:
+    return (hit.scope, memory.author, memory.key) if memory.key else None
+
+
+def _last(name: str, replaced: Mapping[str, str | None]) -> str:
+    """The id of the memory that replaced the one named in the end, as far as `replaced` tells.
+
+    That of the one named itself if nothing did: what supersedes it may name it.
+    """
+    last = name
+    for _ in replaced:  # never more steps than there are: two may replace each other
+        last = replaced.get(last) or last
+    return last
+
+
 def _order(hit: Hit, spans: Spans) -> tuple[int, int]:
     memory = hit.memory
     assert memory is not None
@@ -278,6 +320,18 @@ def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     return len(asked & said) >= _SAME * len(asked) and (text.endswith("?") or said <= asked)
 
 
+def _as_found(hit: Hit) -> Hit:
+    """`hit` without its memories, if its turn answers by other words than theirs.
+
+    After "She's called Brenda. I'm a nurse", "What is my mother-in-law called?" is not answered by the memory
+    of the nurse.
+    """
+    memory, turn = hit.memory, hit.turn
+    if memory is None or turn is None or hit.text == memory.text or hit.text != turn.heard_text:
+        return hit
+    return replace(hit, memory=None, also=())
+
+
 def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
     """`hits` without the memories, turns and turns of conversations with the ids `names`."""
     if not names:
@@ -299,7 +353,7 @@ def _with_versions(
 ) -> list[RankedRow]:
     """The first `limit`, and of the rest only possible versions of them, because reading takes time."""
     first, rest = list(found[:limit]), found[limit:]
-    if not rest or not any(_is_memory(one, partitions) for one in first):
+    if not rest or not any(one.outdated or _is_memory(one, partitions) for one in first):
         return first
     return first + [one for one in rest if _is_memory(one, partitions)]
 
@@ -319,8 +373,9 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
     memories = [memory_of(record) for record in records if record.kind == MEMORY]
     turns = [_as_heard(recalled_turn(record)) for record in records if record.kind != MEMORY]
     turn = turns[0] if turns else None
+    by_turn = turn is not None and (not memories or (found.by_turn and not _is_most(memories[0], turn)))
     return Hit(
-        text=memories[0].text if memories else turn.heard_text if turn else "",
+        text=turn.heard_text if turn and by_turn else memories[0].text if memories else "",
         score=found.score,
         relevance=found.relevance,
         ranks=found.ranks,
@@ -329,6 +384,12 @@ def hit_of(scope: Scope, records: Sequence[Record], found: RankedRow) -> Hit:
         turn=turn,
         also=tuple(memories[1:]),
     )
+
+
+def _is_most(memory: Memory, turn: Turn) -> bool:
+    """Whether `memory` has most words of `turn`, which then answers by no others."""
+    said = content_stems(turn.heard_text)
+    return 2 * len(said & content_stems(memory.text)) > len(said)
 
 
 def _unsigned(hits: Sequence[Hit], scope: Scope) -> tuple[Hit, ...]:

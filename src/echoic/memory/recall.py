@@ -20,8 +20,8 @@ from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
 from echoic.memory.guarded_store import HomeLoop
-from echoic.memory.hits import as_stored, chosen, hit_of, relevant, rooted, told
-from echoic.memory.records import CONVERSATION, scan_all
+from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, relevant, rooted, told
+from echoic.memory.records import CONVERSATION, memory_of, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
@@ -29,7 +29,7 @@ from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, 
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
-from echoic.types import Cut, Hit, Outcome, Recall, Scope, checked_name
+from echoic.types import Cut, Hit, Memory, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.assurance import Visibility
@@ -47,6 +47,8 @@ _NARROWED = 200
 """Rows that each search in a database returns for a scope too large to load."""
 _INLINE_ROWS = 4_000
 """Up to this many rows ranking runs on the loop, above it in a thread: agents' audio runs on the loop."""
+_LEAST_ROOM = 5
+"""Rows ranked at least. Those beyond the limit are only used where they may replace one of the others."""
 _ON_THEIR_WAY = 32
 """Rows without a vector that are not reported: new ones get it within milliseconds. More are a backlog, as
 after an import, a change of model or an outage of the embedder."""
@@ -530,10 +532,12 @@ class Recaller:
         if visible is not None:  # the floor is that of what may be told
             limit, least = max(limit, _LOOKED_THROUGH), 0.0
         # past versions rank far behind current ones: leave room until they are reordered
-        room = limit + 20 if spans.past else limit
+        room = limit + 20 if spans.past else max(limit, _LEAST_ROOM)
         found, waiting = await self._rank(query, partitions, room, without=without)
         if found and found[0].among_people and await self._are_calls(known):
             found, _ = await self._rank(query, partitions, room, without=without, calls=True)
+        if not (spans.past or any(one.outdated for one in found[:limit])):
+            found = found[:limit]
         rows = chosen(
             found,
             query,
@@ -544,11 +548,15 @@ class Recaller:
             without=without,
         )
         if visible is None:
-            return await self._read(scopes, rows), waiting, False
-        floor, hits, shown = found[0].floor if found else SILENCE, list[Hit](), list[Hit]()
+            return behind_successors(*await self._read(scopes, rows)), waiting, False
+        floor, hits, shown = found[0].floor if found else SILENCE, tuple[Hit, ...](), list[Hit]()
+        read, ended = list[Hit](), list[Sequence[Memory]]()
         while rows and len(shown) < asked.looked_at:
-            hits += await self._read(scopes, rows[: asked.looked_at])
-            rows = rows[asked.looked_at :]
+            # what replaces a turn is in no earlier batch than the turn, and may be in a later one
+            size = max(asked.looked_at, _LEAST_ROOM) if any(one.outdated for one in rows) else asked.looked_at
+            more, gone = await self._read(scopes, rows[:size])
+            read, ended, rows = [*read, *more], [*ended, *gone], rows[size:]
+            hits = behind_successors(read, ended)
             shown = [part for hit in hits for part in visible.shown(hit)]
         best = relevant(hits[: asked.looked_at], asked.min_relevance, floor)
         withheld = any([*visible.shown(hit)] != [hit] for hit in best)
@@ -622,18 +630,28 @@ class Recaller:
             return await asyncio.to_thread(search)
         return search()
 
-    async def _read(self, scopes: Sequence[Scope], found: Sequence[RankedRow]) -> tuple[Hit, ...]:
-        """The records of the rows, without those erased meanwhile."""
+    async def _read(
+        self, scopes: Sequence[Scope], found: Sequence[RankedRow]
+    ) -> tuple[list[Hit], list[Sequence[Memory]]]:
+        """The hits of the rows, without those erased meanwhile, and by hit what its turn says and no longer
+        holds.
+        """
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
-            rows = [row for f in found if f.place == place for row in (f.row, *f.beside)]
+            rows = [row for f in found if f.place == place for row in (f.row, *f.beside, *f.outdated)]
             if rows:
                 records |= {(place, r.seq): r for r in await self._store.rows(scope, rows)}
         there = [
             (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
             for f in found
         ]
-        return tuple(hit_of(scopes[f.place], rows, f) for f, rows in there if rows)
+        there = [(f, rows) for f, rows in there if rows]
+        ended: list[Sequence[Memory]] = [()] * len(there)
+        for number, (f, _) in enumerate(there):
+            if f.outdated:
+                at = [(f.place, row) for row in f.outdated]
+                ended[number] = [memory_of(records[name]) for name in at if name in records]
+        return [hit_of(scopes[f.place], rows, f) for f, rows in there], ended
 
 
 def checked_relevance(value: object) -> None:

@@ -80,8 +80,7 @@ def entry_of_memory(memory: Memory) -> Entry:
         words = (*words, (key_facet(content_words(key)), 0))
     if author not in {"", USER, AGENT}:
         words = (*words, (speaker_facet(author), 0))
-    if memory.current:
-        words = (*words, *((source_facet(name), 0) for name in dict.fromkeys(memory.source)))
+    words = (*words, *((source_facet(name), 0) for name in dict.fromkeys(memory.source)))
     return Entry(
         text=text,
         kind=MEMORY,

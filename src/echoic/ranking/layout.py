@@ -41,9 +41,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.memories)
 
-    def among(self, rows: NDArray[np.bool_]) -> Pairs:
-        """The pairs of which both rows are among `rows`."""
-        both = rows[self.memories] & rows[self.turns]
+    def among(self, memories: NDArray[np.bool_], turns: NDArray[np.bool_]) -> Pairs:
+        """The pairs of which the rows are among `memories` and `turns`."""
+        both = memories[self.memories] & turns[self.turns]
         return Pairs(self.memories[both], self.turns[both])
 
 
@@ -273,6 +273,8 @@ class Layout:
     pairs: WindowProducts
     sources: Pairs
     """Current memories, and the turns here that they were learned from."""
+    outdated: Pairs
+    """The same of memories that no longer hold."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -285,10 +287,7 @@ class Layout:
 
     def without(self, eligible: Eligible, left_out: Mask) -> Eligible:
         """`eligible` without the rows where `left_out` [rows] is true."""
-        own = None
-        if eligible.counted is not None:
-            own = np.ones(len(left_out), np.bool_)
-            own[self.sources.memories] = False
+        own = None if eligible.counted is None else _by_themselves(self.sources, len(left_out))
         by_row = self.row_lengths, self.window_lengths.take(self.slot_of)
         indexed = eligible.rows | (not eligible.all)
         return _eligible(eligible.rows & ~left_out, indexed, self.flags, by_row, own)
@@ -324,7 +323,7 @@ class Layout:
         )
         by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
-        by_row += self.sources.memories.nbytes + self.sources.turns.nbytes
+        by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
 
@@ -350,11 +349,9 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     if head:
         window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
-    sources = Sources.of(partition).among(findable & ~past)
-    own = None
-    if len(sources):  # words of a turn and its memory count once
-        own = np.ones(len(rows), np.bool_)
-        own[sources.memories] = False
+    holding, learned = findable & ~past, Sources.of(partition)
+    sources = learned.among(holding, holding)
+    own = _by_themselves(sources, len(rows))
     asked = turns[flags[turns] & Flag.QUESTION != 0]
     answered = row_at[slot_of[asked] + 1]  # a gap follows each session
     memories = rows["kind"] == MEMORY
@@ -387,7 +384,17 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         fullness=_fullness(rows, memories),
         pairs=pairs,
         sources=sources,
+        outdated=learned.among(findable & past, holding),
     )
+
+
+def _by_themselves(sources: Pairs, size: int) -> Mask | None:
+    """[rows] Those that no other row represents, None for all: words of a turn and its memory count once."""
+    if not len(sources):
+        return None
+    own = np.ones(size, np.bool_)
+    own[sources.memories] = False
+    return own
 
 
 def _fullness(rows: NDArray[np.void], memories: Mask) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from echoic.ranking.bm25 import Postings
 from echoic.ranking.channels import Channels, Coarse, Scored
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
 from echoic.ranking.fuzzy import Lexicon
-from echoic.ranking.layout import Candidates, Floats, Layout
+from echoic.ranking.layout import Candidates, Floats, Layout, Rows
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, kind_of, relevance
 from echoic.types import Rank
@@ -110,6 +110,11 @@ class RankedRow(NamedTuple):
     """If the best hit has less, nothing is known."""
     among_people: bool = False
     """Whether everything searched was said between people who are called by their names."""
+    outdated: tuple[int, ...] = ()
+    """Rows of the same partition: what this turn says about the question and no longer holds. Empty if the
+    past is asked for."""
+    by_turn: bool = False
+    """Whether it is the turn that answers, by other words than those of the memories that share its place."""
 
 
 def rank(
@@ -183,6 +188,42 @@ def unembedded(partitions: Sequence[Partition]) -> int:
     return count
 
 
+_MEANT: Final = 0.5
+"""The share of its turn's cosine from which a memory that no longer holds may be what a question means."""
+
+
+def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
+    """By hit, which `rows` begin: see `RankedRow.outdated`."""
+    query = channels.query
+    if query.vector is None or query.include_past or query.spans:
+        return {}
+    found: dict[int, tuple[int, ...]] = {}
+    for start, place in zip(channels.starts.tolist(), channels.places, strict=False):
+        pairs, vectors = place.layout.outdated, place.partition.vectors
+        if not len(pairs) or not vectors.shape[1]:
+            continue
+        hits = [
+            (lead - start, *(row - start for row in others))
+            for lead, others in zip(rows.tolist(), beside, strict=True)
+        ]
+        hit_of = {row: hit for hit, each in enumerate(hits) for row in each if 0 <= row < len(vectors)}
+        last = max((hit for row, hit in hit_of.items() if place.layout.memories[row]), default=0)
+        if not last:
+            continue  # what replaces a turn is a memory behind it
+        here = np.isin(pairs.turns, list(hit_of))
+        memories, turns = pairs.memories[here].tolist(), pairs.turns[here].tolist()
+        if not any(hit_of[turn] < last for turn in turns):
+            continue
+        wanted = [*memories, *(row for turn in turns for row in hits[hit_of[turn]])]
+        like = dict(zip(wanted, (vectors[wanted] @ query.vector).tolist(), strict=True))
+        for memory, turn in zip(memories, turns, strict=True):
+            lead, *_ = shared = hits[hit_of[turn]]
+            rest = (like[row] for row in shared if row != turn)
+            if like[memory] >= max(_MEANT * like[turn], 0.0, *rest):
+                found[lead + start] = (*found.get(lead + start, ()), memory)
+    return found
+
+
 def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) -> list[RankedRow]:
     order = fusion.fuse(channels, limit)
     scores = order.scores
@@ -191,11 +232,12 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
     explained = Explained(channels.scored(fusion.finding), order.rows)
-    likely = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
+    likely, by_turn = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
     places = starts.searchsorted(order.rows, "right") - 1
     beside = order.beside or ((),) * len(places)
+    outdated = _outdated(channels, order.rows, beside)
     firsts = starts[places].tolist()
     return [
         RankedRow(
@@ -207,8 +249,10 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
             likely,
             silence,
             channels.among_people,
+            outdated.get(row, ()),
+            alone,
         )
-        for hit, (place, row, first, score, others, likely) in enumerate(
+        for hit, (place, row, first, score, others, likely, alone) in enumerate(
             zip(
                 places.tolist(),
                 order.rows.tolist(),
@@ -216,6 +260,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
                 order.scores.tolist(),
                 beside,
                 likely.tolist(),
+                by_turn.tolist(),
                 strict=True,
             )
         )

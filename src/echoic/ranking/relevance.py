@@ -162,17 +162,23 @@ def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
     return Hits(np.concatenate([rows, more[:, 0]]), np.concatenate([np.arange(len(rows)), more[:, 1]]))
 
 
+TURN_ANSWERS = 0.5
+"""The share of a turn's relevance below which the memories learned from it are of another part of the turn.
+Chosen on whole calls: where they do hold the answer, the turn says it as well."""
+
+
 def relevance(
     channels: Channels, rows: Rows, beside: Sequence[Sequence[int]], *, semantic: bool, best_score: float
-) -> Floats:
-    """[hits] How likely each answers.
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """[hits] How likely each answers, and whether it is its turn that does, by other words than those that
+    were learned from it: `TURN_ANSWERS`.
 
     `rows` are those of the hits, best first, numbered over all partitions; `beside` has, by hit, the other
     rows that share its place. If vectors do not represent meaning (`semantic`), words alone count.
     `best_score` is that of the first hit in `blend`.
     """
     if not len(rows):
-        return np.zeros(0, np.float32)
+        return np.zeros(0, np.float32), np.zeros(0, np.bool_)
     hits = hits_of(rows, beside)
     kind = kind_of(channels, semantic=semantic)
     known = features(channels, hits, kind, best_score)
@@ -183,9 +189,12 @@ def relevance(
         by_words = _modelled("words", features(channels, hits, "words", best_score), len(hits.rows))
         found = np.where(blind, by_words, found)
     found = _exceptions(channels, hits.rows, known, found)
-    best = np.zeros(len(rows), np.float32)
-    np.maximum.at(best, hits.places, found.astype(np.float32))
-    return best
+    best = np.zeros((2, len(rows)), np.float32)
+    learned = known["memory"].astype(np.intp)
+    np.maximum.at(best, (learned, hits.places), found.astype(np.float32))
+    shared = np.zeros(len(rows), np.bool_)
+    shared[hits.places[len(rows) :]] = True
+    return best.max(axis=0), shared & (best[1] < TURN_ANSWERS * best[0])
 
 
 def kind_of(channels: Channels, *, semantic: bool) -> str:

@@ -341,6 +341,7 @@ class ModelReader:
             context=stretch.shown(stretch.context, hushed),
             known=known.nearest(turns),
             withheld=hushed,
+            of_another=stretch.of_another,
         )
         async with asyncio.timeout(self.extractor.timeout_s):
             proposed = await self.extractor.extract(reading)

@@ -95,6 +95,8 @@ class Reading:
     """Current memories of the user that the turns may repeat, correct or take back."""
     withheld: frozenset[str] = field(default_factory=frozenset)
     """Ids of turns that the user asked not to keep."""
+    of_another: bool = False
+    """Whether the talk was about somebody else before `context`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -37,6 +37,8 @@ from echoic.memory.extraction.turns import (
     CONTEXT,
     RECENT,
     affirmed,
+    answers_about_another,
+    asked_in,
     conversation_record,
     marked,
     of_user,
@@ -77,9 +79,11 @@ class RuleExtractor:
         recent: _Recent = deque(maxlen=RECENT)
         changes: list[Change] = []
         every = [*reading.context, *reading.turns]
+        of_another, _ = answers_about_another(every, of_another=reading.of_another)
         for place in range(max(0, len(reading.context) - CONTEXT), len(every)):
             turn, before = every[place], every[place - 1] if place else None
-            heard = _hear(_told(before, turn), recent, _asked(before))
+            told = _told(before, turn, of_another=turn.id in of_another)
+            heard = _hear(told, recent, asked_in(before))
             whole, begun = _dictated(every[: place + 1], reading.withheld)
             heard += whole  # the next turn may correct it, too
             if place < len(reading.context):
@@ -96,25 +100,26 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 """The user's last utterances, and what was extracted from each."""
 
 
-def told_by_user(turns: Sequence[Turn]) -> dict[str, str]:
+def told_by_user(turns: Sequence[Turn], of_another: Collection[str]) -> dict[str, str]:
     """The user's words in each of `turns`, by id: a bare answer as a statement, a secret or what was taken
     back as a word.
+
+    `of_another`: ids of those that are about somebody else, see `answers_about_another`.
     """
-    told = ((turn.id, _told(before, turn)) for before, turn in itertools.pairwise([None, *turns]) if turn)
+    told = (
+        (turn.id, _told(before, turn, of_another=turn.id in of_another))
+        for before, turn in itertools.pairwise([None, *turns])
+        if turn
+    )
     return {name: text for name, text in told if text is not None}
 
 
-def _told(before: Turn | None, turn: Turn) -> str | None:
+def _told(before: Turn | None, turn: Turn, *, of_another: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
     heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
-    return completed(_asked(before), heard)
-
-
-def _asked(before: Turn | None) -> str:
-    """What the agent said directly before a turn, as heard."""
-    return before.heard_text if before and before.speaker == "agent" else ""
+    return completed(asked_in(before), heard, of_another=of_another)
 
 
 def _hear(said: str | None, recent: _Recent, asked: str) -> list[SelfStatement]:
@@ -186,7 +191,7 @@ def _dictated(said: Sequence[Turn], withheld: frozenset[str]) -> tuple[list[Self
     words = _WORDS.findall(fold(said[-1].heard_text))
     if not WHOLE_PHONE.fullmatch(number) and of_user(said[-3]) and _DENYING.isdisjoint(words[:1]):
         parts = _parts(said[:-2], withheld)
-        read = _RUN.findall(in_figures(_asked(said[-2])))
+        read = _RUN.findall(in_figures(asked_in(said[-2])))
         number = next((run for run in map(_digits, read) if _says_all(run, parts)), "")
     if len(parts) < 2 or not WHOLE_PHONE.fullmatch(number):
         return [], ()
@@ -274,6 +279,7 @@ class RuleReader:
                 await self._store.write(scope, [mark])
             return None
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
+        # whom the talk was about is found again in the earlier turns
         reading = Reading(turns=stretch.turns, context=stretch.earlier, withheld=hushed)
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)

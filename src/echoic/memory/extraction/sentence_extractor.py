@@ -35,7 +35,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.listener import asks_to_remember
 from echoic.english.phrases import PHONE_DIGITS, digits
-from echoic.english.sentences import Sentence, Token, asks_about_another, says_whose, sentences
+from echoic.english.sentences import Sentence, Token, says_whose, sentences
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -50,6 +50,7 @@ from echoic.memory.extraction.grounding import MOST_CHANGES, instructs
 from echoic.memory.extraction.known_facts import statement_of
 from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Reading, Retract, Supersede
 from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.memory.extraction.turns import answers_about_another
 from echoic.text import content_stems, content_words
 from echoic.types import Memory, Turn
 
@@ -293,6 +294,8 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
+_REASONS = frozenset("because cause cos cuz since as so".split())
+"""Words that begin a reason: "not the ninth, the tenth, because I'm away"."""
 _MEANING = frozenset("mean meant".split())
 _SMALL = FUNCTION | _MEANING
 """Words around the values of a correction."""
@@ -363,13 +366,9 @@ class SentenceExtractor:
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
-        turns = [*reading.context[-1:], *reading.turns]
-        told = told_by_user(turns)
-        of_another = {
-            turn.id
-            for before, turn in itertools.pairwise(turns)
-            if before.speaker == "agent" and asks_about_another(before.heard_text)
-        }
+        turns = [*reading.context, *reading.turns]
+        of_another, _ = answers_about_another(turns, of_another=reading.of_another)
+        told = told_by_user(turns, of_another)
         said = [
             one
             for turn in reading.turns
@@ -499,7 +498,8 @@ def _changes(
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
-        gone = [held for held in known if _gives_way(held, one, statement, vector)]
+        able = (held for held in known if not (contrast and _is_keyed(held)))
+        gone = [held for held in able if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
         # what is corrected before it was stored is never stored
@@ -520,6 +520,9 @@ def _changes(
 def _contrast(clause: Clause) -> _Contrast | None:
     """The two values of a clause that names nothing else: "not the ninth, the tenth"."""
     said = next(iter(sentences(clause.text)), None)
+    if said is not None:
+        reason = next((at for at in range(1, len(said)) if said.low(at) in _REASONS), len(said))
+        said = replace(said, tokens=said.tokens[:reason])
     if said is None or (said.low(0) == "i" and said.low(1) not in _MEANING):
         return None
     runs: list[tuple[str, int, int]] = []
@@ -556,9 +559,8 @@ def _put_right(
     for held in reversed(known):
         what = held.what
         text = what.text if isinstance(what, Memory) else what.fact.text
-        keyed = isinstance(what, Memory) and what.key is not None  # rules correct those
         again = _has(contrast.right, held, here) or len(_standing(contrast.wrong).findall(text)) != 1
-        if keyed or again or not _has(contrast.wrong, held, here):
+        if _is_keyed(held) or again or not _has(contrast.wrong, held, here):
             continue
         text = _standing(contrast.wrong).sub(lambda _: contrast.right, text)
         if isinstance(what, Memory):
@@ -568,6 +570,11 @@ def _put_right(
             put = replace(what, fact=replace(what.fact, text=text), source=(*what.source, turn.id))
         return [(held, put)]
     return []
+
+
+def _is_keyed(held: _Held) -> bool:
+    """Whether it fills a slot, so that rules correct it: they know whose name the agent spoke of."""
+    return isinstance(held.what, Memory) and held.what.key is not None
 
 
 def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
@@ -600,8 +607,11 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
     memory = held.what if isinstance(held.what, Memory) else None
     if memory is None and held.what.source == (one.turn.id,):
         statement = replace(statement, beside=())  # a neighbouring clause is not replaced
-        if _DENIED.search(one.clause.text) and not _about(statement.words) & _about(held.statement.words):
+        about, denied = _about(statement.words), _DENIED.search(one.clause.text)
+        if denied and not about & _about(held.statement.words):
             return False  # "we've bought in Whitby, we don't rent any more"
+        if about and about < _about(held.statement.words) and not denied:
+            return False  # "I'm coming on the tenth, I'm coming after all"
     # a rule supersedes memories with a slot
     if memory and (one.turn.id in memory.source or (one.heard and memory.key)):
         return False

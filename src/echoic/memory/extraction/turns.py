@@ -16,7 +16,15 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.listener import hushed
-from echoic.english.sentences import gives_back, hands_over, is_back, sentences, takes_over
+from echoic.english.sentences import (
+    asks_about_another,
+    gives_back,
+    hands_over,
+    is_back,
+    sentences,
+    speaks_of_another,
+    takes_over,
+)
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -155,6 +163,31 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     return frozenset(ids)
 
 
+def asked_in(before: Turn | None) -> str:
+    """What the agent said directly before a turn, as heard."""
+    return before.heard_text if before and before.speaker == "agent" else ""
+
+
+def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) -> tuple[frozenset[str], bool]:
+    """Ids of the user's turns that answer a question about somebody else, and whether the talk then is.
+
+    `of_another`: whether it was before `turns`.
+    """
+    ids: set[str] = set()
+    before: Turn | None = None
+    for turn in turns:
+        asked = asked_in(before)
+        if of_user(turn) and asks_about_another(asked, of_another=of_another):
+            ids.add(turn.id)
+        if turn.speaker in {"user", "agent"}:
+            agent = turn.speaker == "agent"
+            of_another = speaks_of_another(
+                turn.heard_text, of_another=of_another, by_agent=agent, asked=asked
+            )
+        before = turn
+    return frozenset(ids), of_another
+
+
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
 _EARLIER: Final = 40
@@ -174,6 +207,8 @@ class Stretch:
     """Ids of turns, here or before, that nothing is learned from: forgotten, or not the user's own."""
     recalled: Mapping[str, Turn] = field(default_factory=dict)
     """By id, the turns, here or before, with words that were taken back, without those words."""
+    of_another: bool = False
+    """Whether the talk was about somebody else before `context`."""
 
     @property
     def context(self) -> tuple[Turn, ...]:
@@ -220,6 +255,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         earlier=earlier,
         unlearned=forgotten | of_another_voice((*earlier, *turns)),
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
+        of_another=answers_about_another(earlier[:-CONTEXT])[1],
     )
 
 
