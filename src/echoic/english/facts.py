@@ -43,13 +43,6 @@ def reached(spot: Spot) -> RuleReading | None:
     return number or one(phrases.email(spot.said, spot.at), lambda text: hear("email", text))
 
 
-def mine(spot: Spot) -> RuleReading | None:
-    """After "mine's": a number that can be no other than a telephone number."""
-    found = phrases.phone(spot.said, spot.at)
-    whole = found if found and phrases.WHOLE_PHONE.fullmatch(found.text) else None
-    return one(whole, lambda text: hear("phone", text))
-
-
 def reference(spot: Spot) -> RuleReading | None:
     """After "my order number is": one key for each kind of number."""
     thing = f"{spot.group('thing')} number"
@@ -381,24 +374,6 @@ def kin_beside(spot: Spot) -> RuleReading | None:
     return one(found, lambda text: hear_of(_relation(spot), text))
 
 
-def kin_after(spot: Spot) -> RuleReading | None:
-    """A name that begins the sentence, before the relation: "Ana is my sister", not "next to Ana is …"."""
-    said, end = spot.said, spot.said.at[spot.match.start()]
-    start = next((at for at in range(end) if said.low(at) not in CONNECTING), end)
-    found = names.known_or_capital(said, start)
-    if found is None or found.end != end or not closed(said, spot.at):
-        return None
-    return RuleReading((_related(spot, found.text),), spot.at)
-
-
-def _related(spot: Spot, name: str) -> SelfStatement:
-    kin = spot.group("kin")
-    return _child(name, kin.split()[-1]) if _CHILDREN.fullmatch(kin) else hear_of(relation(kin), name)
-
-
-_CHILDREN: Final = pattern("facts.child")
-
-
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
@@ -512,10 +487,6 @@ PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
 )
 """Words for people in the speaker's life."""
-
-
-MEN: Final = words("facts.men")
-WOMEN: Final = words("facts.women")
 
 
 def _spoken_age(said: Sentence, at: int) -> Value | None:

@@ -20,7 +20,7 @@ from typing import Final
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
-from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, wordlike, words
+from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS, names_allergy
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
 from echoic.english.slots import (
@@ -119,21 +119,6 @@ _TIMELESS: Final = tuple(
 )
 
 
-# "My mother-in-law might. She's called Brenda."
-_CALLED: Final = re.compile(
-    r"\b(?:(?P<she>she)|he)(?:'s| is) (?:called|named) |\b(?:(?P<her>her)|his) (?:name's|name is|names) "
-)
-_MY_RELATIVE: Final = re.compile(
-    rf"\b(?:my|our) (?P<kin>{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})"
-    r"(?:'?s(?= birthday ))?(?= )(?! in law)"
-)
-# Words beside which "she" may be somebody else: "my mum spoke to someone in your office".
-_ELSE: Final = frozenset("a an the this that some someone somebody another your his her their who".split())
-_SOMEBODY: Final = frozenset(word for known in PEOPLE for word in known.split()[-1:]) | frozenset(
-    f"{source('facts.pet')}|guest|client|customer|man|woman|boy|girl|lady|lad".split("|")
-)
-
-
 def listen(
     text: str, previous: Sequence[SelfStatement] = (), since: str = "", asked: str = ""
 ) -> list[SelfStatement]:
@@ -163,11 +148,7 @@ def listen(
 
 
 def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
-    """`spoken` with what is meant by the pronouns of "she's called Ann", and with "I'm allergic to them" as a
-    part of the sentence before it, which names that.
-    """
-    lines = ["", *(one.line for one in spoken)]
-    spoken = [_with_relative(said, before) for before, said in zip(lines, spoken, strict=False)]
+    """`spoken` with "I'm allergic to them" as a part of the sentence before it, which names what is meant."""
     joined = list(spoken[:1])
     for before, said in pairwise(spoken):
         if names_allergy(said, 0) and not (said.question or before.question or names_allergy(before, 0)):
@@ -176,30 +157,6 @@ def _joined(spoken: Sequence[Sentence]) -> list[Sentence]:
         else:
             joined.append(said)
     return joined
-
-
-def _with_relative(said: Sentence, before: str) -> Sentence:
-    """`said` with "my sister is called Ann" for "she's called Ann", if it and the sentence `before` speak of
-    one relative and of nothing else that may have a name.
-    """
-    found = _CALLED.search(said.line)
-    at, end = (said.at.get(found.start()), said.at.get(found.end())) if found else (None, None)
-    if found is None or at is None or end is None:
-        return said
-    line = f"{before} {said.line[: found.start()]}"
-    whose = _MY_RELATIVE.search(line)
-    people = [word for word in line.split() if word.removesuffix("'s").removesuffix("s") in _SOMEBODY]
-    others = facts.MEN if found["she"] or found["her"] else facts.WOMEN
-    if (
-        whose is None
-        or len(people) > 1
-        or not _ELSE.isdisjoint(line.split())
-        or whose["kin"].split()[-1] in others
-    ):
-        return said
-    words = ["my", *whose["kin"].split(), "is", "called"]
-    tokens = [replace(said.tokens[at], text=word, low=word, gap=word == "my") for word in words]
-    return replace(said, tokens=(*said.tokens[:at], *tokens, *said.tokens[end:]))
 
 
 class _Hearing:
@@ -624,15 +581,11 @@ def _matches(pattern: re.Pattern[str], said: Sentence) -> list[re.Match[str]]:
 
 def _greeting(said: Sentence, *, greeted: bool) -> int:
     """The last word before which there is only a greeting; -1 without one."""
-    seen, called = greeted, False
+    seen = greeted
     for index, token in enumerate(said.tokens):
         seen = seen or token.low in GREETINGS
-        if token.low in CONNECTING:
-            continue
-        named = token.low in GIVEN or (said.cased and token.capital and not wordlike(token.low))
-        if called or not (index and seen and named and said.tokens[index - 1].low in GREETINGS):
+        if token.low not in CONNECTING:
             return index if seen else -1
-        called = True  # "Hiya Gemma, it's Ada Byron"
     return -1
 
 
@@ -646,7 +599,6 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         return asks
     takes_back = (
         said.match(_TAGS, end)
-        or (key.endswith(("phone", "email")) and _BELONGS.search(said.line, said.offset(end)))
         or said.match(_UNSAID, end)
         or (not denied and said.match(_ENDED, end))
         or (key.startswith(_PASSING_KEYS) and said.match(_PASSING, end))
@@ -654,14 +606,6 @@ def withdrawn(said: Sentence, end: int, key: str, *, denied: bool = False) -> bo
         or (not key.startswith(_TIMELESS) and said.match(_TAKEN_BACK, end))
     )
     return bool(takes_back) or (asks and not _asks_later(said, end))
-
-
-# Whose the number is: "that's my husband's", not "it's my husband's account".
-_BELONGS: Final = re.compile(
-    r"\b(?:that's|it's|its|that is|it is|which is|that'll be) (?:my|our|the|his|her) "
-    rf"(?:{source('facts.kin')}|{source('facts.child')}|{source('facts.others')})'?s "
-    r"(?:number |mobile |phone )?$"
-)
 
 
 def _asks_later(said: Sentence, end: int) -> bool:

@@ -441,7 +441,6 @@ def _wordlike_start(said: Sentence, index: int) -> bool:
 
 # -- places
 
-_FLATS: Final = frozenset("flat apartment apt unit".split())
 _WITH_ARTICLE: Final = words("places.with_article")
 _REGIONS: Final = words("places.regions")
 _LETTERED_PLACES: Final = words("places.lettered_places")
@@ -486,23 +485,19 @@ def origin(said: Sentence, at: int) -> Value | None:
 
 
 def street(said: Sentence, at: int) -> Value | None:
-    """A street address that starts with its number, or that of a flat, to the end of the clause."""
-    flat = at + (said.low(at) in _FLATS)
-    house = number(said, flat)
-    digits = re.fullmatch(r"[0-9]{1,5}[a-z]?", said.low(flat)) is not None
+    """A street address that starts with its number, to the end of the clause."""
+    house = number(said, at)
+    digits = re.fullmatch(r"[0-9]{1,5}[a-z]?", said.low(at)) is not None
     if house is None and not digits:
         return None
-    start = flat + 1 if digits or house is None else house.end
+    start = at + 1 if digits or house is None else house.end
     index = start
     while index < min(len(said), at + 10) and not _street_ends(said, index):
         index += 1
     if index - start not in range(2, 9):
         return None
     words = said.text(start, index)
-    lead = said.tokens[flat].text if digits or house is None else str(house.value)
-    if flat > at:
-        lead = f"Flat {lead}" if not said.cased else said.text(at, start)
-        lead += "," * said.gap(start)
+    lead = said.tokens[at].text if digits or house is None else str(house.value)
     return Value(f"{lead} {words if said.cased else titled(said.tokens[start:index])}", index)
 
 

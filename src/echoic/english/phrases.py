@@ -39,9 +39,6 @@ from echoic.temporal.rules import A_DAY, number_of_day
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a telephone number: at most 15 (E.164); under six it is an extension or a code."""
 
-WHOLE_PHONE: Final = re.compile(r"(?:0|[+]?44)[0-9]{10}|[2-9][0-9]{9}")
-"""A telephone number with all of its digits: British, or American."""
-
 CODE_LENGTH: Final = range(3, 21)
 """Letters and digits of a reference."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, expanded, pattern, source, table, wordlike, words
+from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
 from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
@@ -26,14 +26,6 @@ _CONTRACTIONS: Final = table("sentences.contractions")
 # Abbreviations, whose full stop does not end a sentence.
 _TITLES: Final = words("sentences.titles")
 _ABBREVIATIONS = _TITLES | frozenset("sr jr vs etc approx ave apt inc corp ltd".split())
-_HOLDERS: Final = frozenset(["my", "our", "the"])
-_ONLY_ONE: Final = frozenset(
-    "mum mom mam dad mother father wife husband missus partner girlfriend boyfriend fiance fiancee".split()
-)
-"""Relatives of whom one speaks in the singular."""
-_ONE: Final = _ONLY_ONE | frozenset(f"{source('facts.kin')}|{source('facts.child')}".split("|"))
-_AFTER_ONE: Final = frozenset("a an got been allergic on in not gone having taking".split())
-"""Words before which "my daughters" is one daughter."""
 _CLIPPED = ("'cause", "'cos", "'em", "'til", "'bout", "'n")
 
 _OPENING = "\"“„«‘'([{¿¡*_"
@@ -135,8 +127,6 @@ def sentences(text: str) -> list[Sentence]:
     found: list[Sentence] = []
     for raw, ending in _split(text):
         tokens = _mended(raw)
-        if not cased:
-            tokens = _with_apostrophes(tokens)
         if tokens:
             found.append(Sentence(tuple(tokens), cased, question="?" in ending))
     return found
@@ -249,19 +239,6 @@ def _mended(raw: list[Token]) -> list[Token]:
     return tokens
 
 
-def _with_apostrophes(tokens: list[Token]) -> list[Token]:
-    """`tokens` with "my mums a nurse" read as "my mum's a nurse": some recognisers write no apostrophes."""
-    read = list(tokens)
-    for at in range(1, len(tokens) - 1):
-        low, behind = tokens[at].low, tokens[at + 1].low
-        one = low.removesuffix("s")
-        if one == low or one not in _ONE or tokens[at - 1].low not in _HOLDERS:
-            continue
-        if one in _ONLY_ONE or behind in _AFTER_ONE or behind.endswith("ing"):
-            read[at] = replace(tokens[at], low=f"{one}'s")
-    return read
-
-
 def _is_you_know(raw: list[Token], index: int) -> bool:
     """Whether the "you" at `index` begins a "you know" that means nothing."""
     behind = [token.low for token in raw[index + 1 : index + 3]]
@@ -313,9 +290,7 @@ MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
 _QUESTION: Final = 400
 """Characters of a question that are read, from its end; keeps matching linear."""
-_OPENINGS: Final = tuple(
-    (re.compile(expanded(asked, "answers")), words) for asked, words in table("answers.openings").items()
-)
+_OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
 # Somebody or something else that a question may be about.
 _OTHERS: Final = pattern("answers.others")
 # Those of them whom a bare answer would be about.
@@ -344,19 +319,13 @@ _MAY_TURN: Final = re.compile(f"{_ASKED_OF_PATIENT.pattern}|\\b{source('answers.
 _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venue|shop|team)s?\b")
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
-_THEY_ARE: Final = re.compile(
-    r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) |(?:his|her) name(?:'s| is) "
-)
+_THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
 _EMAIL: Final = re.compile(r"@| at | dot ")
 # Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
 _RELATED: Final = pattern("answers.related")
 _FIGURES: Final = pattern("answers.figures")
 # How a telephone number begins; a number that was not called one may be a meter's or a policy's.
 _ANY_NUMBER: Final = pattern("answers.any_number")
-# "Who's calling?", "Mrs Rowe is out"
-_NAMED_ELSE: Final = re.compile(r"(?:[^ ]{1,40} ){1,3}(?:is|isn't|was|has) ")
-_CODE: Final = re.compile(r"[0-9]|\b(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|nine)\b")
-_DIGIT: Final = re.compile(r"[0-9]")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
 # Not an answer: a refusal, a question, or a complete statement.
@@ -372,39 +341,11 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     """
     asked, said = sentences(question), sentences(answer)
     opening = _opening(asked, of_another=of_another)[0] if asked else ""
-    if not (opening and said):
+    statement = _stated(opening, said[0]) if opening and said else ""
+    if not statement:
         return answer
-    if opening == "my name is" and said[1:] and _says_more(said[0], said[1]):
-        said = said[1:]
-    stated = [_stated(opening, said[0]), *(_own(opening, one) for one in said[1:])]
-    if not any(stated):
-        return answer
-    return " ".join(
-        (line or one.text(0, len(one))) + ("?" if one.question else ".")
-        for line, one in zip(stated, said, strict=True)
-    )
-
-
-def _says_more(first: Sentence, then: Sentence) -> bool:
-    """Whether `then` gives in full the name that `first` begins: "Byron.", "Mrs Ada Byron."."""
-    begun, whole = ({token.low for token in one.tokens} for one in (first, then))
-    return len(first) <= 2 and begun < whole and len(then) <= len(first) + 3
-
-
-def _own(opening: str, said: Sentence) -> str:
-    """A later sentence of an answer that gives the speaker's own: "that's Frank's", "mine's the ninth"."""
-    start = 1 if said.low(0) == "mine's" else 2 if (said.low(0), said.low(1)) == ("mine", "is") else 0
-    own = 0 < start < len(said) <= MOST_WORDS and opening.startswith("my ") and not _OTHERS.search(opening)
-    return f"{opening} {said.text(start, len(said))}" if own else ""
-
-
-def asked_for(question: str) -> str:
-    """The words that an answer to the agent's `question` completes, as "my phone number is".
-
-    Empty if the question gives an answer no meaning, or is about somebody else.
-    """
-    asked = sentences(question)
-    return _opening(asked, of_another=False)[0] if asked else ""
+    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    return " ".join([statement + ".", *rest])
 
 
 def asks_about_another(question: str, *, of_another: bool = False) -> bool:
@@ -473,8 +414,7 @@ def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
-    theirs = opening.endswith((" is", " called")) and _OTHERS.search(opening) is not None
-    if theirs and (named := said.match(_THEY_ARE, start)):
+    if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
     related = said.match(_RELATED, start) if opening == "my name is" else None
     start = said.at.get(related.end(), start) if related else start
@@ -486,27 +426,13 @@ def _stated(opening: str, said: Sentence) -> str:
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
     line = said.line[said.offset(start) : said.offset(end)]
-    if opening == "my name is" and _NAMED_ELSE.match(line):
-        return ""
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
         opening in _LEAST_FIGURES and not _is_number(opening, line)
     ):
         return ""
-    if opening.endswith(" number is") and opening not in _LEAST_FIGURES and not _is_code(opening, line):
-        return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
-
-
-def _is_code(opening: str, line: str) -> bool:
-    """Whether `line` has figures, and not only the first ones of a registration."""
-    said = [
-        len(word) if _DIGIT.search(word) else 1
-        for word in line.split()
-        if len(word) == 1 or _CODE.search(word)
-    ]
-    return _CODE.search(line) is not None and sum(said) >= (5 if "registration" in opening else 1)
 
 
 def _is_number(opening: str, line: str) -> bool:
@@ -522,9 +448,6 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
-_RETURNS: Final = re.compile(
-    r"\b(?:i'?ll|i|i will|let me)(?: just)? (?:give|hand|pass|put) you back (?:on |now |over )?$"
-)
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
@@ -547,11 +470,6 @@ def takes_over(text: str) -> bool:
     A greeting alone may be the same caller's, who tells that she is busy.
     """
     return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
-
-
-def gives_back(text: str) -> bool:
-    """Whether `text` says "I'll give you back", as who was given the telephone says."""
-    return any(_RETURNS.search(said.line) for said in sentences(text))
 
 
 def is_back(text: str) -> bool:

@@ -61,7 +61,6 @@ _ASIDE: Final = ("by", "the", "way")
 _ALONE: Final = frozenset(["i", "we"])
 _AMONG: Final = frozenset(["i", "i've", "i'd", "i'll"])
 _HOLDERS: Final = frozenset(["my", "our"])
-_HAS: Final = frozenset("a an got been allergic on called".split())
 _STANDING: Final = frozenset("me it them mine that".split())
 """Pronouns that a clause may end with."""
 _TELLING: Final = frozenset(
@@ -90,8 +89,6 @@ _SIGNS: Final = {
 }
 """Classes of words used as features."""
 _TWICE: Final = frozenset("double treble triple".split())
-_LEADING: Final = frozenset("it's its it is that's that mine's a landline mobile number".split())
-"""Words before a number that is given in parts."""
 _MEASURES: Final = (
     NUMBERS
     | DAYS
@@ -312,8 +309,7 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
 
 def _bare(words: Sequence[str]) -> bool:
     """Whether they are only letters, figures or a time, which say of nothing that it is so."""
-    said = words[next((at for at, word in enumerate(words) if word not in _LEADING), len(words)) :]
-    return _measures(said) or all(len(word) <= 1 or word in _TWICE for word in said)
+    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
 
 
 def _measures(words: Sequence[str]) -> bool:
@@ -372,10 +368,6 @@ def _runs_on(said: Sentence, at: int) -> bool:
         return False
     if _asks_at(said, at) and said.low(at + 1) in {"you", "there"}:
         return True
-    if said.low(at) in _HOLDERS:  # "… in it my daughter's got asthma"
-        return (
-            said.low(at + 1).endswith("'s") and said.low(at + 1)[:-2] in PEOPLE and said.low(at + 2) in _HAS
-        )
     if "'" in said.low(at):
         return True
     # "the tablets I take": the clause belongs to the noun before it

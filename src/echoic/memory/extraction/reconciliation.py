@@ -129,8 +129,6 @@ class Add:
     fact: Fact
     source: tuple[str, ...]
     """Ids of the turns that say it."""
-    begun: tuple[str, ...] = ()
-    """Ids of earlier turns that say a part of it, which may be among those read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +291,6 @@ class Reconciler:
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
-        self._withheld = withheld
         self._before = {turn.id: turn for turn in (*context, *turns)}
         self._known = known
         self._past = past
@@ -335,8 +332,7 @@ class Reconciler:
             return
         last = max(cited, key=lambda turn: turn.said_at)
         if isinstance(change, Add):
-            begun = [turn for name in change.begun if (turn := self._begun(name))]
-            await self._add(change.fact, [*begun, *cited], last)
+            await self._add(change.fact, cited, last)
         elif isinstance(change, Supersede):
             await self._supersede(change, cited, last)
         elif isinstance(change, Confirm):
@@ -351,10 +347,6 @@ class Reconciler:
     def _cited(self, name: str, *, ends: bool) -> Turn | None:
         turn = self._all.get(name) if ends else self._turns.get(name)
         return turn if turn and of_user(turn) else None
-
-    def _begun(self, name: str) -> Turn | None:
-        turn = self._before.get(name)
-        return turn if turn and of_user(turn) and name not in self._withheld else None
 
     async def _add(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> None:
         memory = await self._memory(fact, cited, last)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.facts import PEOPLE
-from echoic.english.phrases import WHOLE_PHONE
-from echoic.english.sentences import asked_for, completed
+from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.known_facts import KnownMemories, known_of
@@ -34,7 +31,6 @@ from echoic.memory.extraction.reconciliation import (
     Unlearn,
 )
 from echoic.memory.extraction.turns import (
-    CONTEXT,
     RECENT,
     affirmed,
     answers_about_another,
@@ -50,8 +46,7 @@ from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_
 from echoic.memory.retraction import hide_taken_back
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
-from echoic.text import TAKEN_BACK, fold
-from echoic.text.spoken_numbers import in_figures
+from echoic.text import TAKEN_BACK
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
@@ -78,18 +73,16 @@ class RuleExtractor:
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
         changes: list[Change] = []
-        every = [*reading.context, *reading.turns]
-        of_another, _ = answers_about_another(every, of_another=reading.of_another)
-        for place in range(max(0, len(reading.context) - CONTEXT), len(every)):
-            turn, before = every[place], every[place - 1] if place else None
+        turns = [*reading.context, *reading.turns]
+        of_another, _ = answers_about_another(turns, of_another=reading.of_another)
+        for place, (before, turn) in enumerate(itertools.pairwise([None, *turns])):
+            assert turn is not None
             told = _told(before, turn, of_another=turn.id in of_another)
             heard = _hear(told, recent, asked_in(before))
-            whole, begun = _dictated(every[: place + 1], reading.withheld)
-            heard += whole  # the next turn may correct it, too
             if place < len(reading.context):
                 continue
             for item in heard:
-                changes += _changes(item, turn, begun if item in whole else ())
+                changes += _changes(item, turn)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
             await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio runs on this loop
@@ -143,7 +136,7 @@ def _since(recent: _Recent) -> str:
     return "\n".join(behind)
 
 
-def _changes(item: SelfStatement, turn: Turn, begun: tuple[str, ...] = ()) -> list[Change]:
+def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
     source = (turn.id,)
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
@@ -158,82 +151,7 @@ def _changes(item: SelfStatement, turn: Turn, begun: tuple[str, ...] = ()) -> li
         tentative=item.key == "home" and item.confidence <= INFERRED,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
-    return [*gone, Add(fact=fact, source=source, begun=begun)]
-
-
-_PHONE: Final = frozenset(["my phone number is", "my number is"])
-_RUN: Final = re.compile(r"[0-9]+(?:[ .,-]{1,3}[0-9]+)*")
-_WORDS: Final = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_WAITING: Final = frozenset(
-    """yes yeah yep ok okay mm mhm uh um huh right sure go on carry please and then next the rest last
-    bit""".split()
-)
-"""Words with which one waits for the next part of a number."""
-_THEIRS: Final = PEOPLE | frozenset(
-    """he he's hes she she's shes his her hers him they they're their theirs them mam nan gran grandad
-    grandson granddaughter ex office agency""".split()
-)
-_NO_OWNERS: Final = frozenset(
-    "it's that's there's here's what's mine's number's mobile's landline's let's".split()
-)
-_DENYING: Final = frozenset("no nope nah not sorry wait nearly almost wrong hang hold".split())
-
-
-def _dictated(said: Sequence[Turn], withheld: frozenset[str]) -> tuple[list[SelfStatement], tuple[str, ...]]:
-    """The telephone number that the last of `said` makes whole, or lets pass as the agent reads it back.
-
-    With the ids of the turns that say the parts before it.
-    """
-    if len(said) < 4 or not of_user(said[-1]) or said[-1].id in withheld:
-        return [], ()
-    parts = _parts(said, withheld)
-    number = "".join(run for _, runs in parts for run in runs)
-    words = _WORDS.findall(fold(said[-1].heard_text))
-    if not WHOLE_PHONE.fullmatch(number) and of_user(said[-3]) and _DENYING.isdisjoint(words[:1]):
-        parts = _parts(said[:-2], withheld)
-        read = _RUN.findall(in_figures(asked_in(said[-2])))
-        number = next((run for run in map(_digits, read) if _says_all(run, parts)), "")
-    if len(parts) < 2 or not WHOLE_PHONE.fullmatch(number):
-        return [], ()
-    return listen(f"my phone number is {number}"), tuple(turn.id for turn, _ in parts if turn is not said[-1])
-
-
-def _parts(said: Sequence[Turn], withheld: frozenset[str]) -> list[tuple[Turn, list[str]]]:
-    """The user's turns since the agent's question, with the figures in each; none if they say more."""
-    parts: list[tuple[Turn, list[str]]] = []
-    for turn in reversed(said):
-        text = fold(in_figures(turn.heard_text))
-        words, runs = _WORDS.findall(text), [_digits(run) for run in _RUN.findall(text)]
-        if turn.speaker == "agent" and parts and (opening := asked_for(turn.heard_text)):
-            begins = "0" if opening == "my number is" else ""  # it may be a meter's
-            fits = opening in _PHONE and parts[0][1][0].startswith(begins)
-            return parts if fits else []
-        if of_user(turn) and runs and turn.id not in withheld and not any(map(_of_another, words)):
-            parts.insert(0, (turn, runs))
-        elif not parts or not (_WAITING.issuperset(words) or (runs and turn.speaker == "agent")):
-            return []
-    return []
-
-
-def _digits(run: str) -> str:
-    return re.sub("[^0-9]", "", run)
-
-
-def _says_all(number: str, parts: Sequence[tuple[Turn, list[str]]]) -> bool:
-    """Whether `number` begins and ends as the `parts` do, with something of each: one may be corrected."""
-    every = [runs for _, runs in parts]
-    return (
-        bool(every)
-        and number.startswith(every[0][-1])
-        and number.endswith(every[-1][-1])
-        and all(any(run in number for run in runs) for runs in every)
-    )
-
-
-def _of_another(word: str) -> bool:
-    """Whether `word` says that a number is somebody else's: "hers", "dads", "Tom's"."""
-    holder = word.removesuffix("'s").removesuffix("s")
-    return word in _THEIRS or holder in _THEIRS or (word.endswith("'s") and word not in _NO_OWNERS)
+    return [*gone, Add(fact=fact, source=source)]
 
 
 def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
@@ -279,14 +197,15 @@ class RuleReader:
                 await self._store.write(scope, [mark])
             return None
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
-        # whom the talk was about is found again in the earlier turns
-        reading = Reading(turns=stretch.turns, context=stretch.earlier, withheld=hushed)
+        reading = Reading(
+            turns=stretch.turns, context=stretch.context, withheld=hushed, of_another=stretch.of_another
+        )
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
         known = await known_of(self._store, scope) if needed else KnownMemories()
         ledger = Ledger(self._store, scope)
-        rule, context = self._third_parties, stretch.earlier
+        rule, context = self._third_parties, stretch.context
         reconciler = Reconciler(
             ledger,
             stretch.turns,

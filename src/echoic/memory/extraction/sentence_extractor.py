@@ -419,7 +419,7 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
     text, numbers = _without_numbers(clause.text, heard)
-    words = (word for word in content_words(text) if word.text not in NUMBERS and len(word.text) > 1)
+    words = (word for word in content_words(text) if word.text not in NUMBERS)
     told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
     return len(told & known) + numbers >= _HEARD * (len(told) + numbers)

@@ -18,7 +18,6 @@ from echoic.english import SelfStatement, listen
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
     asks_about_another,
-    gives_back,
     hands_over,
     is_back,
     sentences,
@@ -158,7 +157,7 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
             away = not is_back(turn.heard_text)
         if away:
             ids.add(turn.id)
-        gives = hands_over(turn.heard_text) or (away and gives_back(turn.heard_text))
+        gives = hands_over(turn.heard_text)
         given, away = gives and not away, away and not gives
     return frozenset(ids)
 
@@ -190,8 +189,8 @@ def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) ->
 
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
-_EARLIER: Final = 40
-"""Turns before the cursor in which the telephone may have been given to somebody else, or a number begun."""
+_VOICES: Final = 40
+"""Turns before the cursor in which the telephone may have been given to somebody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,19 +200,13 @@ class Stretch:
     turns: tuple[Turn, ...]
     seqs: tuple[int, ...]
     """By turn, the cursor position after reading it."""
-    earlier: tuple[Turn, ...]
-    """The turns before, as far back as something said there may matter."""
+    context: tuple[Turn, ...]
     unlearned: frozenset[str] = frozenset()
     """Ids of turns, here or before, that nothing is learned from: forgotten, or not the user's own."""
     recalled: Mapping[str, Turn] = field(default_factory=dict)
     """By id, the turns, here or before, with words that were taken back, without those words."""
     of_another: bool = False
     """Whether the talk was about somebody else before `context`."""
-
-    @property
-    def context(self) -> tuple[Turn, ...]:
-        """The turns directly before, which are read again for references."""
-        return self.earlier[-CONTEXT:]
 
     @property
     def end(self) -> int:
@@ -242,9 +235,9 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     """The next turns after `cursor`, at most `limit`."""
     records = await store.scan(scope, TURN, key=conversation, after=cursor, limit=limit)
     if not records:
-        return Stretch(turns=(), seqs=(), earlier=())
+        return Stretch(turns=(), seqs=(), context=())
     before = await store.scan(
-        scope, TURN, key=conversation, after=cursor + 1, limit=_EARLIER, newest_first=True
+        scope, TURN, key=conversation, after=cursor + 1, limit=_VOICES, newest_first=True
     )
     turns = tuple(map(turn_of, records))
     earlier = tuple(turn_of(record) for record in reversed(before))
@@ -252,7 +245,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     return Stretch(
         turns=turns,
         seqs=tuple(record.seq for record in records),
-        earlier=earlier,
+        context=earlier[-CONTEXT:],
         unlearned=forgotten | of_another_voice((*earlier, *turns)),
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
