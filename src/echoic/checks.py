@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
@@ -119,12 +119,14 @@ _CLOCK_AHEAD: Final = timedelta(hours=14)
 """How far ahead a clock may seem to be: what sends its local time as UTC is ahead by up to 14 hours."""
 
 
-def not_ahead(said_at: datetime, now: datetime) -> datetime:
-    """`said_at`, or `now` if a clock that runs ahead gave it: until then nothing could correct what was said.
+def not_ahead(times: Sequence[datetime], now: datetime) -> list[datetime]:
+    """`times` as a clock gives them that is right: until they have come, nothing could correct what was said.
 
-    What lies farther ahead has times of its own, such as the calls of a simulation.
+    Those up to 14 hours ahead go back together, so that the last of them is `now`. What lies farther ahead
+    has times of its own, such as the calls of a simulation.
     """
-    return now if now < said_at <= now + _CLOCK_AHEAD else said_at
+    ahead = max((at - now for at in times if now < at <= now + _CLOCK_AHEAD), default=timedelta())
+    return [at - ahead if now < at <= now + ahead else at for at in times]
 
 
 def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:

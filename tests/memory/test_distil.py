@@ -340,6 +340,18 @@ class TestFacts:
                 ("Madrid", later(30), None),
             ]
 
+    async def test_what_a_clock_that_runs_ahead_gave_in_one_batch_keeps_its_order(self, memory):
+        ana, now = memory.user("ana"), datetime.now(UTC)
+        call = await ana.conversation("c")
+        kept = await call.append(
+            Turn(speaker="user", text="I've moved to York.", said_at=now + timedelta(hours=2)),
+            Turn(speaker="user", text="I live in Leeds.", said_at=now + timedelta(hours=1)),
+        )
+        assert kept[0].said_at - kept[1].said_at == timedelta(hours=1)
+        assert now <= kept[0].said_at <= datetime.now(UTC)
+        await memory.distil()
+        assert (await ana.get("home")).text == "York"
+
     async def test_a_relative_day_is_kept_with_the_day_it_meant(self, memory, later):
         ana = memory.user("ana")  # said on Monday, 4 May 2026
         call = await ana.conversation("c")

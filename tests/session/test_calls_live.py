@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from pydantic_ai import RunContext, ToolReturn
 
+import echoic
 from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession, turn_collector
 from echoic.session.agents import CallContext
@@ -56,6 +57,30 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
     assert "Pavel" in opening
     assert "Lisbon" in opening
     assert all(turn[2] is None for turn in await turns_of(memory, "first"))
+
+
+@BY_ONE_PROVIDER
+async def test_a_call_of_which_nothing_can_be_learned_is_kept_and_ended(
+    tmp_path, provider, serve, phone, eventually
+):
+    url, full = f"sqlite:///{tmp_path}/full.db", echoic.Quota(user_memories=1)
+    script = Script(
+        UserSays("my name is Anna Kovacs and I am allergic to penicillin", after_ms=300),
+        Says("noted"),
+        UserSays("I live in Leeds"),
+        Says("thank you"),
+    )
+    async with echoic.open(url, embedder="lexical", quota=full) as memory:
+        await memory.user("ana").set("pet", "a cat")
+        async with (
+            serve(provider, script) as (server, model),
+            VoiceSession(memory, user="ana", agents=[robin()], model=model, session_id="c") as session,
+            phone(session),
+        ):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            await eventually(lambda: session.recorder.kept == 4)
+        assert (await memory.user("ana").find_conversation("c")).status == "completed"
+        assert [turn[0] for turn in await turns_of(memory, "c")] == ["user", "agent", "user", "agent"]
 
 
 @BY_ONE_PROVIDER

@@ -289,8 +289,8 @@ def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
 
 
 def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
-    now = datetime.now(UTC)  # as in `append`
-    turns = [replace(turn, said_at=not_ahead(turn.said_at, now)) for turn in turns]
+    times = not_ahead([turn.said_at for turn in turns], datetime.now(UTC))  # as in `append`
+    turns = [replace(turn, said_at=at) for turn, at in zip(turns, times, strict=True)]
     for name in dict.fromkeys(turn.conversation for turn in turns):
         said = [turn for turn in turns if turn.conversation == name]
         yield {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 from uuid import uuid4
 
 from echoic.checks import AsDict, checked_name, checked_time
-from echoic.errors import EchoicError, InvalidInput, WriteConflict, brief
+from echoic.errors import EchoicError, InvalidInput, QuotaExceeded, WriteConflict, brief
 from echoic.memory.assurance import Sensitivity
 from echoic.memory.concurrency import Sweeper, until_written
 from echoic.memory.records import (
@@ -239,7 +239,10 @@ class AbandonedCalls(Sweeper):
 
         conversation = OpenConversation(self._parts, scope, checkpoint.conversation, None)
         await conversation.append(*checkpoint.unkept, learn=checkpoint.learns)
-        await conversation.learn()
+        try:
+            await conversation.learn()
+        except (InvalidInput, QuotaExceeded) as error:  # would be so each time, and the call never end
+            log.warning("nothing was learned from a call that broke off: %s", type(error).__name__)
         ends = [_ended(call, checkpoint) for call in await store.read(scope, CALL, [checkpoint.session])]
         if not await self._goes_on(scope, checkpoint):
             there = await store.read(scope, CONVERSATION, [checkpoint.conversation])

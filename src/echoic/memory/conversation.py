@@ -120,6 +120,8 @@ class OpenConversation:
             StoreUnavailable: none was stored; append them again.
         """
         new = [self._own(turn) for turn in turns]
+        times = not_ahead([turn.said_at for turn in new], self._parts.clock())
+        new = [replace(turn, said_at=at) for turn, at in zip(new, times, strict=True)]
         self._note_others(new)
         while True:
             await self._hear_answers(new)
@@ -480,8 +482,7 @@ class OpenConversation:
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
                 f"not to {brief(self.id)}"
             )
-        said_at = not_ahead(turn.said_at, self._parts.clock())
-        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=said_at)
+        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
         """Log once that nothing is learned from speakers other than the user, which you may not intend."""

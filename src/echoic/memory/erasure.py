@@ -462,7 +462,8 @@ def _something(meant: Targets) -> Targets:
     if meant.nothing:
         raise InvalidInput(
             "the turn is not stored, or asks to forget nothing that is found: ask the user what they mean, "
-            "or give a key or an id; without arguments all of the user is forgotten"
+            "or give a key or an id; without arguments all of the user is forgotten",
+            field="asked",
         )
     return meant
 

@@ -99,7 +99,7 @@ class KeyedMemories:
             category=checked_category(category),
             context=context if context is None else checked_text(context, "context"),
             author=self._user,
-            valid_from=now if said_at is None else not_ahead(checked_time(said_at, "said_at"), now),
+            valid_from=now if said_at is None else not_ahead([checked_time(said_at, "said_at")], now)[0],
         )
         self._parts.write_filter.refuse_instructions("text", memory.text, context)
         self._parts.write_filter.refuse_third_parties("text", memory.text, context, key=None)

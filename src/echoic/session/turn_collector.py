@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.realtime import RealtimeError
 
 from echoic.checks import storable
-from echoic.errors import EchoicError, NotOpen, WriteConflict
+from echoic.errors import EchoicError, NotOpen, StoreUnavailable, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S
 from echoic.memory.extraction.turns import THRESHOLD, affirms, delicate, is_sure, mentions
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
@@ -308,7 +308,7 @@ class TurnCollector:
             return
         self._drop_providers()
         if self._unlearned and live.recorder.words and live.settings.memory:
-            await self._learn()
+            await self._learn_if_possible()
 
     def _is_anothers(self) -> bool:
         """Whether the host now serves somebody else."""
@@ -412,6 +412,16 @@ class TurnCollector:
             unheard=unheard,
             id=turn.id,
         )
+
+    async def _learn_if_possible(self) -> None:
+        try:
+            await self._learn()
+        except (StoreUnavailable, WriteConflict):
+            raise  # learned from in the next cycle
+        except Exception as error:  # noqa: BLE001 - the rest of the call would be neither kept nor ended
+            self._unlearned = False
+            log.warning("nothing was learned from a turn: %s", type(error).__name__)
+            self._live.hooks.tell(self._live.provider.setup.context, "error", kind=type(error).__name__)
 
     async def _learn(self) -> None:
         """Apply the rules to what the caller said, and tell the model before its next response."""

@@ -22,7 +22,7 @@ T = TypeVar("T")
 NEEDLE_BYTES = 40
 TELLING_BYTES = 8
 """Shorter texts occur in any file by chance."""
-_SAID = ("text", "heard", "statement", "value")
+_SAID = ("text", "heard", "statement", "context", "value", "summary")
 """What was said or stored; a time or an id beside it is often longer, but proves nothing."""
 
 
