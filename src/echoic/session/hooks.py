@@ -120,6 +120,14 @@ Captions = Callable[[Caption], None]
 """Called with each caption; must not wait."""
 
 
+def show(captions: Captions, caption: Caption) -> None:
+    """Call `captions`; whatever it raises, the call goes on."""
+    try:
+        captions(caption)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - somebody else's code
+        log.warning("captions failed: %s", type(error).__name__)
+
+
 def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
     """The caption of an event, once `provider` has processed it; None if the event adds no words."""
     if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
