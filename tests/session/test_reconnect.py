@@ -11,7 +11,7 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic_loopback.realtime import Calls, Drop, Pause, Reply, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Drop, Pause, Refusal, Reply, Says, Script, ToolCall, UserSays
 
 ASKED = UserSays("what is my dog called", after_ms=300)
 LONG = "one two three four five six seven eight nine ten eleven twelve"
@@ -36,6 +36,7 @@ def test_what_tells_that_a_reply_was_asked_for_again_is_still_there():
     for connection, name in (
         (OpenAIRealtimeConnection, "_response_active"),
         (GoogleRealtimeConnection, "_uncovered_typed_turns"),
+        (GoogleRealtimeConnection, "self._dial("),
     ):
         assert name in Path(inspect.getfile(connection)).read_text("utf-8")
 
@@ -95,6 +96,34 @@ async def test_a_question_survives_several_lines_that_break_in_a_row(
         "it is called Rex",
     ]
     assert asked_for_replies(last) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_question_survives_a_provider_that_refuses_the_next_line_at_first(
+    memory, provider, serve, phone, eventually, status
+):
+    refused = [Script(refuse=Refusal(status=status, message="no"))] * 2
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Drop()),
+        *refused,
+        Script(Says("it is called Rex"), open_ended=True),
+    )
+    assert turns == [("user", "what is my dog called"), ("agent", "it is called Rex")]
+    assert asked_for_replies(last) == 1
+
+
+async def test_a_provider_that_no_longer_takes_the_key_ends_the_call(memory, serve, phone):
+    refused = Script(refuse=Refusal(status=401, message="no"))
+    async with serve("gemini", Script(ASKED, Drop()), refused) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[VoiceAgent(name="robin")], model=model)
+        async with asyncio.timeout(30), session, phone(session):
+            assert await session.wait_closed() == "lost"
+        assert len(server.requests) == 2
 
 
 async def test_what_was_answered_before_the_line_broke_is_not_answered_again(

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -117,7 +118,7 @@ class ProviderConnections:
         self, agent: VoiceAgent, context: CallContext, history: Sequence[ModelMessage], playback: Playback
     ) -> ProviderSetup:
         session, call = self._session, self.call
-        model = with_confidence(agent.model, self._confidences) if agent.model else self._model
+        model = steadied(with_confidence(agent.model, self._confidences) if agent.model else self._model)
         profile = ProviderProfile.of(model)
         if call is not None:
             assert isinstance(playback, RemotePlayback)
@@ -367,3 +368,47 @@ class _SureModel(OpenAIRealtimeModel):
             return mapped
 
         return type("SureConnection", (base,), {"_map_event": _map_event})
+
+
+# -- Gemini
+#
+# PydanticAI reconnects to Gemini after a network failure, but not after a handshake that is refused, as
+# providers under load do for seconds. The connection here reports such a refusal as a network failure.
+# `tests/session/test_reconnect.py` fails when an upgrade moves what it overrides.
+
+_FOR_NOW: Final = frozenset({408, 425, 429})
+"""HTTP errors below 500 that a later attempt may not get."""
+
+
+def steadied(model: RealtimeModel) -> RealtimeModel:
+    """`model`, which reconnects to Gemini even if a handshake is refused for now; others do by themselves."""
+    if not model.system.startswith("google"):
+        return model
+    connect = model.connect
+
+    @contextlib.asynccontextmanager
+    async def connected(**named: Any) -> AsyncIterator[Any]:
+        connection: Any
+        async with connect(**named) as connection:
+            if connection._dial is not None:  # noqa: SLF001 - see above
+                connection._dial = _retried(connection._dial)  # noqa: SLF001
+            yield connection
+
+    steady: Any = copy.copy(model)
+    steady.connect = connected
+    return steady  # type: ignore[no-any-return]
+
+
+def _retried(dial: Callable[..., Any]) -> Callable[..., Any]:
+    from websockets.exceptions import WebSocketException
+
+    async def dialled(*given: Any, **named: Any) -> Any:
+        try:
+            return await dial(*given, **named)
+        except WebSocketException as error:
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            if status is not None and status < 500 and status not in _FOR_NOW:
+                raise
+            raise ConnectionError("the provider refused a connection for now") from error
+
+    return dialled
