@@ -292,6 +292,22 @@ async def test_an_error_while_an_event_is_handled_skips_it_alone(
     assert "zanzibar" not in caplog.text
 
 
+async def test_a_listener_may_be_a_plain_function(memory, serve, caplog):
+    told = []
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(
+            memory,
+            user="ana",
+            agents=[robin()],
+            model=model,
+            listener=lambda _context, event: told.append(event.what),
+        )
+        async with session:
+            pass
+    assert told == ["state", "session_start", "session_end"]
+    assert "a hook failed" not in caplog.text
+
+
 @BY_ONE_PROVIDER
 async def test_what_a_hook_plans_while_nobody_speaks_is_done_at_once(
     memory, provider, serve, phone, eventually
