@@ -109,7 +109,7 @@ async def test_a_caller_can_have_a_kept_call_destroyed_with_what_was_learned_fro
     assert not any(name in exported for name in PLANTED)
 
 
-async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line):
+async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line, caplog):
     phone = await line(lambda said, _given: f"You said {said}")
     call = await phone.call()
     await call.say("My name is Quillhilda and I live in Wexcombe.")
@@ -122,6 +122,7 @@ async def test_a_call_that_must_not_be_kept_goes_on_and_leaves_nothing(line):
     again = await phone.call()
     assert "Wexcombe" in await again.say("I live in Wexcombe.")
     await again.hang_up()
+    assert "is not kept" not in caplog.text
     exported = str(await phone.memory().export())
     assert not any(name in exported for name in PLANTED)
 

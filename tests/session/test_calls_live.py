@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partialmethod
 
 import pytest
 from pydantic_ai import RunContext, ToolReturn
@@ -11,6 +12,7 @@ import echoic
 from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
 from echoic.session import CallLimits, SessionSettings, VoiceAgent, VoiceSession, turn_collector
 from echoic.session.agents import CallContext
+from echoic.session.event_handler import EventHandler
 from echoic.session.provider_connections import ProviderConnections
 from echoic_loopback.realtime import Calls, ClientSends, Pause, Says, Script, ToolCall, UserSays
 from session.conftest import BY_ONE_PROVIDER, Stored
@@ -270,6 +272,65 @@ async def test_what_waits_in_hooks_and_tools_for_something_that_was_cancelled_ca
     ]
     assert told.count("turn") == 2
     assert told[-1] == "session_end"
+
+
+@pytest.mark.parametrize("fails", ["captions", "the handling of an event"])
+async def test_an_error_while_an_event_is_handled_skips_it_alone(
+    memory, provider, serve, phone, eventually, monkeypatch, caplog, fails
+):
+    calls, told = 0, []
+
+    def failing(*given, then=lambda *_: None):
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise ValueError("zanzibar")
+        return then(*given)
+
+    async def listener(_context, event):
+        told.append((event.what, event.details.get("kind")))
+
+    if fails != "captions":
+        heard_more = EventHandler._heard_more
+        monkeypatch.setattr(EventHandler, "_heard_more", partialmethod(failing, then=heard_more))
+    script = Script(Says("hello there"), UserSays("I live in Lisbon", after_ms=5000), Says("how lovely"))
+    async with serve(provider, script) as (server, model):
+        session = VoiceSession(
+            memory,
+            user="ana",
+            agents=[robin(greeting="Greet the caller.")],
+            model=model,
+            captions=failing,
+            listener=listener,
+        )
+        async with asyncio.timeout(40), session, phone(session):
+            await eventually(lambda: server.sessions and server.sessions[0].script_over)
+            await eventually(lambda: session.live.playback.idle and session.recorder.kept == 3)
+    assert [turn[1] for turn in await turns_of(memory, session.conversation_id)] == [
+        "hello there",
+        "I live in Lisbon",
+        "how lovely",
+    ]
+    assert calls > 3
+    assert (("error", "ValueError") in told) == (fails != "captions")
+    assert "ValueError" in caplog.text
+    assert "zanzibar" not in caplog.text
+
+
+async def test_a_listener_may_be_a_plain_function(memory, serve, caplog):
+    told = []
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        session = VoiceSession(
+            memory,
+            user="ana",
+            agents=[robin()],
+            model=model,
+            listener=lambda _context, event: told.append(event.what),
+        )
+        async with session:
+            pass
+    assert told == ["state", "session_start", "session_end"]
+    assert "a hook failed" not in caplog.text
 
 
 @BY_ONE_PROVIDER

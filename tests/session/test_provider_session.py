@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import inspect
 
 import pytest
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.realtime import RealtimeError, RealtimeSession
 
 from echoic.session import VoiceAgent, VoiceSession
@@ -119,3 +121,14 @@ async def test_a_line_that_a_sender_finds_broken_first_is_left_to_the_reader_to_
 async def test_any_other_failure_of_a_line_ends_it():
     with pytest.raises(RealtimeError, match="refused"):
         await leg_of_nobody()._iterate(Broken("refused"))
+
+
+async def test_an_iterator_that_something_else_holds_ends_the_session_and_is_not_tried_for_ever(
+    memory, serve
+):
+    async with serve("openai", Script(open_ended=True)) as (_, model):
+        agents = [VoiceAgent(name="robin")]
+        async with VoiceSession(memory, user="ana", agents=agents, model=model) as session:
+            await asyncio.sleep(0)  # the call itself iterates now
+            with pytest.raises(UserError, match="already being iterated"):
+                await leg_of_nobody()._iterate(session.live.provider.session)

@@ -11,7 +11,18 @@ from pydantic_ai.realtime.google import GoogleRealtimeConnection
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic_loopback.realtime import Calls, Drop, Pause, Reply, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import (
+    Calls,
+    Drop,
+    Pause,
+    Refusal,
+    Reply,
+    Says,
+    Script,
+    SendsRaw,
+    ToolCall,
+    UserSays,
+)
 
 ASKED = UserSays("what is my dog called", after_ms=300)
 LONG = "one two three four five six seven eight nine ten eleven twelve"
@@ -36,6 +47,9 @@ def test_what_tells_that_a_reply_was_asked_for_again_is_still_there():
     for connection, name in (
         (OpenAIRealtimeConnection, "_response_active"),
         (GoogleRealtimeConnection, "_uncovered_typed_turns"),
+        (GoogleRealtimeConnection, "self._dial("),
+        (GoogleRealtimeConnection, "self._session.receive()"),
+        (GoogleRealtimeConnection, "self._map_message(message)"),
     ):
         assert name in Path(inspect.getfile(connection)).read_text("utf-8")
 
@@ -94,6 +108,74 @@ async def test_a_question_survives_several_lines_that_break_in_a_row(
         "what is my dog called",
         "it is called Rex",
     ]
+    assert asked_for_replies(last) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_question_survives_a_provider_that_refuses_the_next_line_at_first(
+    memory, provider, serve, phone, eventually, status
+):
+    refused = [Script(refuse=Refusal(status=status, message="no"))] * 2
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, Drop()),
+        *refused,
+        Script(Says("it is called Rex"), open_ended=True),
+    )
+    assert turns == [("user", "what is my dog called"), ("agent", "it is called Rex")]
+    assert asked_for_replies(last) == 1
+
+
+async def test_a_provider_that_no_longer_takes_the_key_ends_the_call(memory, serve, phone):
+    refused = Script(refuse=Refusal(status=401, message="no"))
+    async with serve("gemini", Script(ASKED, Drop()), refused) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=[VoiceAgent(name="robin")], model=model)
+        async with asyncio.timeout(30), session, phone(session):
+            assert await session.wait_closed() == "lost"
+        assert len(server.requests) == 2
+
+
+NO_BASE64 = {"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": "!"}}
+UNREADABLE = {
+    "gemini": [
+        "this is not json",
+        {"somethingNew": {"x": 1}},
+        {"serverContent": {"modelTurn": {"parts": [NO_BASE64]}}},
+    ],
+    "openai": ["this is not json", {"type": "response.output_audio.delta", "delta": "!"}],
+}
+
+
+async def test_a_message_that_cannot_be_read_is_skipped(memory, provider, serve, phone, eventually, caplog):
+    unreadable = [SendsRaw(body) for body in UNREADABLE[provider]]
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        provider,
+        Script(ASKED, *unreadable, Says("it is called Rex"), open_ended=True),
+    )
+    assert turns == [("user", "what is my dog called"), ("agent", "it is called Rex")]
+    assert asked_for_replies(last) == (provider == "openai")
+    assert "not json" not in caplog.text
+
+
+async def test_a_line_on_which_nothing_can_be_read_is_dialled_anew(memory, serve, phone, eventually):
+    turns, last = await call(
+        memory,
+        serve,
+        phone,
+        eventually,
+        "gemini",
+        Script(ASKED, *[SendsRaw("this is not json")] * 9, open_ended=True),
+        Script(Says("it is called Rex"), open_ended=True),
+    )
+    assert turns == [("user", "what is my dog called"), ("agent", "it is called Rex")]
     assert asked_for_replies(last) == 1
 
 

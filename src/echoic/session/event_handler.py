@@ -35,7 +35,7 @@ from echoic.prompt.block import framed, quoted
 from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
-from echoic.session.hooks import Captions, caption_of
+from echoic.session.hooks import Captions, caption_of, show
 from echoic.session.provider import CallerUtterance, Note, ProviderSession
 from echoic.session.provider_connections import GO_ON
 
@@ -111,7 +111,7 @@ class EventHandler:
         if self._captions is not None and (caption := caption_of(provider, event)) is not None:
             if caption.speaker == "user":
                 caption = replace(caption, text=self._live.masked(caption.text))
-            self._captions(caption)
+            show(self._captions, caption)
 
     def _follow(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):

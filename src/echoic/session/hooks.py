@@ -6,6 +6,7 @@ Hooks run beside the call and cannot break it.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -53,7 +54,8 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Listener = Callable[["CallContext", Event], Awaitable[None]]
+Listener = Callable[["CallContext", Event], Awaitable[None] | None]
+"""Called with each event: an async function, or a plain one, which must not wait."""
 
 
 class CallHooks:
@@ -87,7 +89,9 @@ class CallHooks:
         while True:
             context, event = await self._waiting.get()
             try:
-                await listener(context, event)
+                told = listener(context, event)
+                if inspect.isawaitable(told):
+                    await told
             except (Exception, asyncio.CancelledError) as error:  # the last frame of somebody else's code
                 if cancelled_here(error):
                     raise
@@ -118,6 +122,14 @@ class Caption:
 
 Captions = Callable[[Caption], None]
 """Called with each caption; must not wait."""
+
+
+def show(captions: Captions, caption: Caption) -> None:
+    """Call `captions`; whatever it raises, the call goes on."""
+    try:
+        captions(caption)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - somebody else's code
+        log.warning("captions failed: %s", type(error).__name__)
 
 
 def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:

@@ -35,6 +35,7 @@ from pydantic_ai.realtime import (
     RealtimeModelProfile,
     RealtimeModelSettings,
     RealtimeSession,
+    RealtimeSessionErrorEvent,
     RealtimeSessionReconnectEvent,
     RealtimeTurnCompleteEvent,
     ReconnectPolicy,
@@ -142,6 +143,8 @@ _PATIENCE_S: Final = 1.0
 _STOP_S: Final = 3.0
 _WHILE_SENDING: Final = "connection failed while sending"
 """PydanticAI's message when a background task finds the connection broken before its reader does."""
+_REFUSED: Final = "already being iterated"
+"""PydanticAI's message when something else iterates over the session: it does not end by trying again."""
 
 
 Note = str | SystemPromptPart
@@ -380,8 +383,7 @@ class ProviderSession:
             try:
                 async for event in session:
                     if not self.silent:
-                        self._take(event)
-                        self._on_event(self, event)
+                        self._handle(event)
             except RealtimeError as error:
                 # the reader notices a failed send too, and reconnects
                 if _WHILE_SENDING not in str(error) or self._is_over(session):
@@ -392,10 +394,24 @@ class ProviderSession:
                     return
                 log.warning("on a call: %s", type(error).__name__)
                 self.error = error
-                if _is_exhausted(session):
+                if _is_exhausted(session) or _REFUSED in str(error):
                     raise
+                await asyncio.sleep(0)  # an iterator that fails at once would let nothing else run
             else:
                 return
+
+    def _handle(self, event: RealtimeEvent) -> None:
+        """Process one event. One that cannot be processed is skipped, since an exception would leave
+        PydanticAI's iterator open, which no second one may follow.
+        """
+        try:
+            self._take(event)
+            self._on_event(self, event)
+        except Exception as error:  # noqa: BLE001 - the events that follow do not depend on it
+            kind = type(error).__name__
+            log.warning("an event of a call could not be handled: %s", kind)
+            with contextlib.suppress(Exception):
+                self._on_event(self, RealtimeSessionErrorEvent(message="", type=kind, recoverable=True))
 
     @property
     def may_return(self) -> bool:

@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
-from pydantic_ai.realtime import RealtimeError, RealtimeEvent, RealtimeModel, WebRTCSession
+from pydantic_ai.realtime import (
+    RealtimeError,
+    RealtimeEvent,
+    RealtimeModel,
+    RealtimeSessionErrorEvent,
+    WebRTCSession,
+)
 from pydantic_ai.realtime.codec import RealtimeCodecEvent
 from pydantic_ai.realtime.openai import OpenAIRealtimeConnection, OpenAIRealtimeModel
 from pydantic_ai.usage import UsageLimits
@@ -117,7 +124,7 @@ class ProviderConnections:
         self, agent: VoiceAgent, context: CallContext, history: Sequence[ModelMessage], playback: Playback
     ) -> ProviderSetup:
         session, call = self._session, self.call
-        model = with_confidence(agent.model, self._confidences) if agent.model else self._model
+        model = steadied(with_confidence(agent.model, self._confidences) if agent.model else self._model)
         profile = ProviderProfile.of(model)
         if call is not None:
             assert isinstance(playback, RemotePlayback)
@@ -367,3 +374,87 @@ class _SureModel(OpenAIRealtimeModel):
             return mapped
 
         return type("SureConnection", (base,), {"_map_event": _map_event})
+
+
+# -- Gemini
+#
+# PydanticAI reconnects to Gemini after a network failure, but not after a handshake that is refused, as
+# providers under load do for seconds. The connection here reports such a refusal as a network failure. A
+# message that Google's client cannot read, which would end the session, becomes an error event, as on OpenAI.
+# `tests/session/test_reconnect.py` fails when an upgrade moves what it overrides.
+
+_FOR_NOW: Final = frozenset({408, 425, 429})
+"""HTTP errors below 500 that a later attempt may not get."""
+_UNREADABLE: Final = 5
+"""How many messages in a row may be unreadable before the session reconnects."""
+
+
+def steadied(model: RealtimeModel) -> RealtimeModel:
+    """`model`, whose calls on Gemini survive a handshake refused for now and unreadable messages; other
+    providers' do by themselves.
+    """
+    if not model.system.startswith("google"):
+        return model
+    connect = model.connect
+
+    @contextlib.asynccontextmanager
+    async def connected(**named: Any) -> AsyncIterator[Any]:
+        connection: Any
+        async with connect(**named) as connection:
+            _legible(connection._session)  # noqa: SLF001 - see above
+            connection._map_message = _mapped(connection._map_message)  # noqa: SLF001
+            if connection._dial is not None:  # noqa: SLF001
+                connection._dial = _retried(connection._dial)  # noqa: SLF001
+            yield connection
+
+    steady: Any = copy.copy(model)
+    steady.connect = connected
+    return steady  # type: ignore[no-any-return]
+
+
+def _retried(dial: Callable[..., Any]) -> Callable[..., Any]:
+    from websockets.exceptions import WebSocketException
+
+    async def dialled(*given: Any, **named: Any) -> Any:
+        try:
+            return _legible(await dial(*given, **named))
+        except WebSocketException as error:
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            if status is not None and status < 500 and status not in _FOR_NOW:
+                raise
+            raise ConnectionError("the provider refused a connection for now") from error
+
+    return dialled
+
+
+def _legible(session: Any) -> Any:
+    """Have a session of Google's client yield the error of a message it cannot read, and go on reading."""
+    receive = session.receive
+
+    async def legible() -> AsyncIterator[Any]:
+        unread = 0
+        while True:
+            try:
+                async for message in receive():
+                    unread = 0
+                    yield message
+            except (TypeError, ValueError) as error:
+                if (unread := unread + 1) > _UNREADABLE:
+                    raise ConnectionError("the provider's messages cannot be read") from error
+                log.warning("a message of the provider could not be read: %s", type(error).__name__)
+                yield error
+            else:
+                return
+
+    session.receive = legible
+    return session
+
+
+def _mapped(map_message: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def mapped(message: Any) -> Any:
+        if isinstance(message, Exception):
+            kind = type(message).__name__
+            return [RealtimeSessionErrorEvent(message="unreadable message", type=kind, recoverable=True)]
+        return map_message(message)
+
+    return mapped

@@ -174,7 +174,8 @@ class CallRecorder:
 
     async def add_result(self, name: str, result: dict[str, Any]) -> None:
         """Store `result` with the call, if any of the call is stored."""
-        if not self.durable:
+        silent = self.opened is not None and self.opened.silent
+        if not self.durable or silent or self.lost == "forgotten":
             return
         try:
             await self.memory.add_result(self._conversation, name, result, id=f"{self.name}:{name}")

@@ -31,7 +31,7 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
 from echoic.session.history import trimmed
-from echoic.session.hooks import CallTasks, Caption, Captions
+from echoic.session.hooks import CallTasks, Caption, Captions, show
 from echoic.session.playback import SpokenReply, TextPlayback
 from echoic.session.recorder import CallOver, CallRecorder, turn_of
 from echoic.session.text_runner import TextRunner
@@ -534,7 +534,9 @@ class TextCall(CallTasks):
 
     def _caption(self, speaker: Literal["user", "agent"], turn: str, text: str, *, final: bool) -> None:
         if self._captions is not None and text.strip():
-            self._captions(Caption(id=turn, speaker=speaker, agent=self.talk.current, text=text, final=final))
+            agent = self.talk.current
+            caption = Caption(id=turn, speaker=speaker, agent=agent, text=text, final=final)
+            show(self._captions, caption)
 
     def _save_soon(self) -> None:
         """Save a checkpoint beside the call; once more when what is being said was spoken."""
