@@ -25,6 +25,33 @@ def test_a_key_is_found_as_it_was_heard(spoken):
     assert meant_by(spoken, stored("tax return", "dinner menu")).conversation.recall_key == "dinner menu"
 
 
+@pytest.mark.parametrize(
+    ("spoken", "key"),
+    [
+        ("alpha 7", "alpha seven"),
+        ("alpha 11", "alpha eleven"),
+        ("room twelve", "room 12"),
+        ("order 4711", "order forty seven eleven"),
+        ("order four seven one one", "order 47-11"),
+        ("flat 12a", "flat twelve a"),
+        ("gate b twelve", "gate B12"),
+        ("agent double oh seven", "agent 007"),
+        ("number four hundred and twelve", "number 412"),
+        ("alfa 7", "alpha seven"),
+        ("alpha won", "alpha one"),
+        ("oh, the one about the dinner menu", "dinner menu"),
+        ("too late for tea", "too late for tea"),
+    ],
+)
+def test_a_number_is_found_in_words_and_in_digits(spoken, key):
+    assert meant_by(spoken, stored("tax return", key)).conversation.recall_key == key
+
+
+def test_of_two_with_the_same_number_in_words_and_in_digits_the_newer_is_meant():
+    assert meant_by("alpha 7", stored("alpha seven", "alpha 7")).conversation.id == "1"
+    assert sound_alike("alpha seven", "alpha 7")
+
+
 def test_two_keys_that_sound_alike_are_asked_back():
     meant = meant_by("dinner menu", stored("diner menu", "tax return", "dinner menu"))
     assert meant.conversation is None

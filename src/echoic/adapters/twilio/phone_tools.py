@@ -18,12 +18,12 @@ from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
-from echoic.memory.conversation import match_keys
+from echoic.memory.conversation import in_digits, match_keys, spelled
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.recorder import CallRecorder
-from echoic.text import STOP, content_words, cut, sound
+from echoic.text import content_words, sound
 from echoic.types import Conversation, Turn
 
 CLOSE: Final = 0.05
@@ -46,7 +46,7 @@ def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
     """Which of `stored`, oldest first, `spoken` refers to. Of two with the same words, the newer."""
     newest: dict[tuple[str, ...], Conversation] = {}
     for conversation in stored:
-        newest[tuple(_words(conversation.recall_key or ""))] = conversation
+        newest[tuple(in_digits(conversation.recall_key or ""))] = conversation
     keys = {c.id: c.recall_key or "" for c in reversed(newest.values())}
     by_id = {c.id: c for c in newest.values()}
     matches = match_keys(spoken, keys)
@@ -66,15 +66,12 @@ def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
 
 def sound_alike(a: str, b: str) -> bool:
     """Whether two keys sound the same, word by word."""
-    first, second = _words(a), _words(b)
+    if in_digits(a) == in_digits(b):
+        return True
+    first, second = spelled(a), spelled(b)
     if len(first) != len(second):
         return False
     return all(x == y or bool(set(sound(x)) & set(sound(y))) for x, y in zip(first, second, strict=True))
-
-
-def _words(key: str) -> list[str]:
-    words = cut(key)
-    return [word for word in words if word not in STOP] or words
 
 
 def passages(
