@@ -570,15 +570,32 @@ ENOUGH = 0.6
 """The share of the shorter key's words that the other must have, by spelling or sound."""
 
 
-def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1)."""
+def match_keys(
+    spoken: str, keys: Mapping[str, str], *, other_numbers: bool = False
+) -> list[tuple[str, float]]:
+    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1).
+
+    A key is not meant by words with a number that is not in it. With `other_numbers` it is found too: to ask
+    the caller, and never to answer from it.
+    """
     said = spelled(spoken), in_digits(spoken)
     scored = [
         # a misheard number word is like the word, not like its digits
         (name, max(map(_likeness, said, (spelled(key), in_digits(key)))))
         for name, key in keys.items()
+        if other_numbers or _same_numbers(said[1], in_digits(key))
     ]
     return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])
+
+
+def _same_numbers(said: list[str], key: list[str]) -> bool:
+    """Whether the numbers and single letters of `said`, if any, are in `key`.
+
+    The "one" of "the one about the garden" and an initial count only where the key has such a part.
+    """
+    codes = {part for part in said if len(part) == 1 or part.isdigit()}
+    known = {part for part in key if len(part) == 1 or part.isdigit()}
+    return codes <= known if known else not any(part.isdigit() and part != "1" for part in codes)
 
 
 _PARTS = re.compile(r"[0-9]+|[^0-9\s]+")

@@ -39,7 +39,7 @@ class Meant:
     conversation: Conversation | None = None
     likeness: float = 0.0
     choices: tuple[Conversation, ...] = ()
-    """The candidates, if there are several: ask the caller which one."""
+    """The candidates, if there are several or one has another number: ask the caller which one."""
 
 
 def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
@@ -51,7 +51,8 @@ def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
     by_id = {c.id: c for c in newest.values()}
     matches = match_keys(spoken, keys)
     if not matches:
-        return Meant()
+        near = match_keys(spoken, keys, other_numbers=True)[:4]
+        return Meant(choices=tuple(by_id[name] for name, _ in near))
     name, likeness = matches[0]
     alike = [
         by_id[other]
@@ -448,8 +449,8 @@ class PhoneTools(MemoryTools):
 
 
 def _which(names: Sequence[str | None]) -> str:
-    said = [f"“{name}”" for name in names]
-    return f"Do you mean {', '.join(said[:-1])} or {said[-1]}?"
+    *said, last = [f"“{name}”" for name in names]
+    return f"Do you mean {', '.join(said)} or {last}?" if said else f"Do you mean {last}?"
 
 
 @dataclass(kw_only=True)
