@@ -31,6 +31,15 @@ async def test_two_keys_that_sound_alike_are_asked_back_and_the_answer_is_unders
     assert "Oslo" not in asked
 
 
+async def test_a_code_that_is_one_digit_off_opens_nothing_and_is_asked_back(line):
+    phone = await line(recalling)
+    await stored(phone.memory(), "order forty seven eleven", "a boiler that leaks")
+    call = await phone.call()
+    assert "Do you mean “order forty seven eleven”?" in await call.say("Bring up my order 4712.")
+    assert "said_by" not in "".join(phone.script.sent)  # none of its turns
+    assert "leaks" in await call.say("Then bring up my order 4711.")
+
+
 async def test_who_stores_under_a_key_that_sounds_like_another_is_told(line):
     def answer(said, given):
         if "store" in said and not given:

@@ -25,6 +25,71 @@ def test_a_key_is_found_as_it_was_heard(spoken):
     assert meant_by(spoken, stored("tax return", "dinner menu")).conversation.recall_key == "dinner menu"
 
 
+@pytest.mark.parametrize(
+    ("spoken", "key"),
+    [
+        ("alpha 7", "alpha seven"),
+        ("alpha 11", "alpha eleven"),
+        ("room twelve", "room 12"),
+        ("order 4711", "order forty seven eleven"),
+        ("order four seven one one", "order 47-11"),
+        ("flat 12a", "flat twelve a"),
+        ("gate b twelve", "gate B12"),
+        ("agent double oh seven", "agent 007"),
+        ("number four hundred and twelve", "number 412"),
+        ("alfa 7", "alpha seven"),
+        ("alpha won", "alpha one"),
+        ("oh, the one about the dinner menu", "dinner menu"),
+        ("too late for tea", "too late for tea"),
+    ],
+)
+def test_a_number_is_found_in_words_and_in_digits(spoken, key):
+    assert meant_by(spoken, stored("tax return", key)).conversation.recall_key == key
+
+
+@pytest.mark.parametrize(
+    ("spoken", "key"),
+    [
+        ("order 4712", "order 4711"),
+        ("order forty seven twelve", "order 4711"),
+        ("order 4711", "order"),
+        ("flat b7", "flat c seven"),
+        ("flat 12 b", "flat 12a"),
+        ("blue room one", "blue room two"),
+    ],
+)
+def test_another_number_is_asked_back(spoken, key):
+    meant = meant_by(spoken, stored("tax return", key))
+    assert meant.conversation is None
+    assert [c.recall_key for c in meant.choices] == [key]
+
+
+@pytest.mark.parametrize("spoken", ["order 4711", "my order", "the order forty seven eleven please"])
+def test_one_with_another_number_is_no_choice_beside_the_one_meant(spoken):
+    keys = ("order 4711", "garden 4712") if spoken == "my order" else ("order 4711", "order 4712")
+    assert meant_by(spoken, stored(*keys)).conversation.recall_key == "order 4711"
+
+
+@pytest.mark.parametrize(
+    ("spoken", "key"),
+    [
+        ("the one about the dinner menu", "dinner menu"),
+        ("that dinner menu one", "dinner menu"),
+        ("john f kennedy", "john kennedy"),
+        ("t shirt", "tshirt"),
+        ("flight 12", "flight 12 gate b"),
+        ("too late for tea", "late tea"),
+    ],
+)
+def test_a_word_that_can_be_a_number_is_no_other_number(spoken, key):
+    assert meant_by(spoken, stored(key)).conversation.recall_key == key
+
+
+def test_of_two_with_the_same_number_in_words_and_in_digits_the_newer_is_meant():
+    assert meant_by("alpha 7", stored("alpha seven", "alpha 7")).conversation.id == "1"
+    assert sound_alike("alpha seven", "alpha 7")
+
+
 def test_two_keys_that_sound_alike_are_asked_back():
     meant = meant_by("dinner menu", stored("diner menu", "tax return", "dinner menu"))
     assert meant.conversation is None

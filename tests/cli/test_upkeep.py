@@ -22,6 +22,20 @@ def test_reindex_changes_a_store_to_another_embedder(echoic, url):
     assert echoic("query", "anything", **old).code == 2
 
 
+@pytest.mark.parametrize("url", ["sqlite:///echoic.db", "files:///people"])
+def test_what_is_looked_up_needs_not_the_embedder_of_the_store(echoic, url, tmp_path):
+    there = {"ECHOIC_STORE": url}
+    echoic("set", "employer", "a hospital", **there)
+    other = {**LOCAL, "ECHOIC_STORE": url, "ECHOIC_WEIGHTS": str(tmp_path)}
+    for words in (["users"], ["list"], ["get", "employer"], ["history", "employer"], ["export"]):
+        told = echoic(*words, **other)
+        assert (told.code, told.out) == (0, echoic(*words, **there).out), words
+        assert told.err == ""
+    assert "no calls" in echoic("calls", "list", **other).err
+    assert echoic("set", "employer", "a school", **other).code == 2, "a write needs a vector"
+    assert "vector" in echoic("query", "employer", "--json", **there).json["data"][0]["ranks"]
+
+
 def test_reindex_drops_nothing_where_the_new_embedder_does_not_work(echoic, tmp_path):
     echoic("remember", "Plays the cello in a quartet")
     refused = echoic("reindex", ECHOIC_EMBEDDER="local", ECHOIC_WEIGHTS=str(tmp_path))

@@ -702,6 +702,12 @@ class TestConversations:
         assert await ana.recall_conversation("tax return") is None
         assert await memory.user("bob").recall_conversation(spoken) is None
 
+    async def test_a_conversation_is_not_recalled_by_another_number(self, memory):
+        ana = memory.user("ana")
+        await (await ana.conversation("call")).store(key="order 4711")
+        assert await ana.recall_conversation("order 4712") is None
+        assert (await ana.recall_conversation("order forty seven eleven")).conversation.id == "call"
+
     async def test_a_turn_of_another_conversation_is_refused(self, memory):
         call = await memory.user("ana").conversation("one")
         with pytest.raises(InvalidInput, match="belongs to"):

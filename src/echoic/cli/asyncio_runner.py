@@ -22,12 +22,13 @@ from echoic.checks import MAX_TEXT_BYTES
 from echoic.cli.command import output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.settings import Settings, settings_of
-from echoic.errors import EmbedderError, EmbedderMissing, EmbedderUnavailable, InvalidInput
+from echoic.errors import EmbedderError, EmbedderMissing, EmbedderUnavailable, EmbeddingMismatch, InvalidInput
+from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors
+    from echoic.embedding.base import Embedded, Embedder, Kind, Vectors
     from echoic.memory.guarded_store import Quota
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
@@ -52,26 +53,42 @@ P = ParamSpec("P")
 Work = Callable[[Desk], Awaitable[CommandResult]]
 
 
-def run(ctx: click.Context, work: Work, *, model: str | None = None, one_user: bool = True) -> int:
+def run(
+    ctx: click.Context,
+    work: Work,
+    *,
+    model: str | None = None,
+    one_user: bool = True,
+    searches: bool = True,
+) -> int:
     """Do `work` with an open memory, print its result and return the exit code.
 
     `one_user`: whether it is for the user of the settings, whom a new store is then said to be for.
+    `searches`: whether it needs vectors, or writes what needs one; then the store must have the embedder's.
     """
     output = output_of(ctx)
     settings = settings_of(ctx)
     _act(ctx, settings)
-    return output.finish(_in_loop(settings, _with_memory(settings, output, work, model, one_user)))
+    done = _with_memory(settings, output, work, model, one_user=one_user, searches=searches)
+    return output.finish(_in_loop(settings, done))
 
 
-def with_memory(work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]]) -> Callable[P, int]:
-    """A command that does `work` with an open memory."""
+def with_memory(
+    work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]], *, searches: bool = True
+) -> Callable[P, int]:
+    """A command that does `work` with an open memory; see `run`."""
 
     @click.pass_context
     @wraps(work)
     def command(ctx: click.Context, /, *args: P.args, **kwargs: P.kwargs) -> int:
-        return run(ctx, lambda desk: work(desk, *args, **kwargs))
+        return run(ctx, lambda desk: work(desk, *args, **kwargs), searches=searches)
 
     return command
+
+
+def reading(work: Callable[Concatenate[Desk, P], Awaitable[CommandResult]]) -> Callable[P, int]:
+    """`with_memory` for a command that only looks up what is stored, whatever embedder made its vectors."""
+    return with_memory(work, searches=False)
 
 
 def run_apart(
@@ -124,6 +141,18 @@ def memory_at(
     )
 
 
+async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
+    """The open memory service, whatever embedder made its vectors."""
+    memory = memory_at(settings, embedder)
+    try:
+        return await memory.open()
+    except EmbeddingMismatch as error:
+        if error.model is None:
+            raise
+        embedder.claim(EmbeddingSpec(error.model, error.dimensions))
+    return await memory_at(settings, embedder).open()
+
+
 def embedder_at(settings: Settings) -> DeferredEmbedder:
     """The embedder of `settings`, not open yet; raises `InvalidInput`."""
     from echoic.embedding import embedder_from
@@ -174,12 +203,13 @@ def text_or_stdin(value: str) -> str:
 
 
 async def _with_memory(
-    settings: Settings, output: Output, work: Work, model: str | None, one_user: bool
+    settings: Settings, output: Output, work: Work, model: str | None, *, one_user: bool, searches: bool
 ) -> CommandResult:
     embedder = embedder_at(settings)
     path = store_path(settings)
     new = path is not None and not path.exists()
-    async with memory_at(settings, embedder, model) as memory:
+    of_any = not searches and await opened_as_embedded(settings, embedder)
+    async with of_any or memory_at(settings, embedder, model) as memory:
         if new:
             output.say(f"created a store at {path}" + (f", for {_whose(settings)}" if one_user else ""))
         desk = Desk(settings=settings, output=output, memory=memory, embedder=embedder)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, with_memory
+from echoic.cli.asyncio_runner import Desk, reading
 from echoic.cli.command import CommandGroup, command, output_of
 from echoic.cli.output import NOTHING_KNOWN, CommandResult, Output, columns_of, harmless, listing, moment
 from echoic.cli.server_process import OPERATOR_KEY, operator_key
@@ -37,7 +37,7 @@ def calls_group() -> None:
 
 @calls_group.command("list")
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=60, show_default=True)
-@with_memory
+@reading
 async def list_command(desk: Desk, limit: int) -> CommandResult:
     """Print the user's latest calls, oldest first; --limit says how many.
 
@@ -58,7 +58,7 @@ async def list_command(desk: Desk, limit: int) -> CommandResult:
 @calls_group.command("show")
 @click.argument("call_id", metavar="ID")
 @click.option("--given", is_flag=True, help="Also print what the model was given, as it was sent.")
-@with_memory
+@reading
 async def show_command(desk: Desk, call_id: str, given: bool) -> CommandResult:
     """Print a call turn by turn, with a waterfall of each turn's stages.
 
@@ -82,7 +82,7 @@ async def show_command(desk: Desk, call_id: str, given: bool) -> CommandResult:
 @command("why")
 @click.argument("turn")
 @click.argument("memory", required=False)
-@with_memory
+@reading
 async def why_command(desk: Desk, turn: str, memory: str | None) -> CommandResult:
     """Explain why MEMORY was, or was not, given to the model in TURN.
 

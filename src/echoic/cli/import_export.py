@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.checks import not_ahead
-from echoic.cli.asyncio_runner import Desk, run, run_apart, with_memory
+from echoic.cli.asyncio_runner import Desk, reading, run, run_apart
 from echoic.cli.command import command
 from echoic.cli.importers import (
     READERS,
@@ -416,7 +416,7 @@ STDOUT = "-"
     show_default=True,
     help="The format to write.",
 )
-@with_memory
+@reading
 async def export_command(desk: Desk, file: str, layout: str) -> CommandResult:
     """Export what is stored about the user, as JSON.
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import click
 
-from echoic.cli.asyncio_runner import Desk, run, text_or_stdin, with_memory, words_only
+from echoic.cli.asyncio_runner import Desk, reading, run, text_or_stdin, words_only
 from echoic.cli.command import command
 from echoic.cli.output import (
     COULD_NOT_LOOK,
@@ -77,7 +77,7 @@ def set_command(
 
 @command("get")
 @click.argument("key")
-@with_memory
+@reading
 async def get_command(desk: Desk, key: str) -> CommandResult:
     """Print the current value of KEY.
 
@@ -115,7 +115,7 @@ def delete_command(ctx: click.Context, key: str | None, name: str | None) -> int
 
 
 @command("list")
-@with_memory
+@reading
 async def list_command(desk: Desk) -> CommandResult:
     """Print every current memory, oldest first.
 
@@ -130,7 +130,7 @@ async def list_command(desk: Desk) -> CommandResult:
 
 @command("history")
 @click.argument("key")
-@with_memory
+@reading
 async def history_command(desk: Desk, key: str) -> CommandResult:
     """Print every version of KEY, oldest first.
 

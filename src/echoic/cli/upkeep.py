@@ -20,6 +20,8 @@ from echoic.cli.asyncio_runner import (
     embedder_at,
     log_warnings,
     memory_at,
+    opened_as_embedded,
+    reading,
     run_apart,
     store_path,
     with_memory,
@@ -39,11 +41,10 @@ from echoic.cli.output import (
     write_private,
 )
 from echoic.cli.settings import Settings, variable
-from echoic.errors import EmbeddingMismatch, InvalidInput, StoreUnavailable
+from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.types import Consent, EmbeddingSpec, Scope
 
 if TYPE_CHECKING:
-    from echoic.cli.asyncio_runner import DeferredEmbedder
     from echoic.memory.compliance import ChainedLog, Compliance
     from echoic.memory.export import CopiedMemory
     from echoic.memory.extraction.reconciliation import Distilled
@@ -171,7 +172,7 @@ def _told(distilled: Distilled) -> str:
 
 
 @command("users")
-@with_memory
+@reading
 async def users_command(desk: Desk) -> CommandResult:
     """Print the users of the deployment, one a line (operators)."""
     users = await desk.memory.users(desk.settings.deployment)
@@ -214,18 +215,6 @@ def _size(spec: EmbeddingSpec) -> str:
     from echoic.partition import AXES, MAX_BYTES  # imports numpy, which `--help` does not need
 
     return f"{vector}, and each of its word pieces {AXES} more, {MAX_BYTES:,} at most"
-
-
-async def opened_as_embedded(settings: Settings, embedder: DeferredEmbedder) -> MemoryService:
-    """The open memory service, whatever embedder made its vectors."""
-    memory = memory_at(settings, embedder)
-    try:
-        return await memory.open()
-    except EmbeddingMismatch as error:
-        if error.model is None:
-            raise
-        embedder.claim(EmbeddingSpec(error.model, error.dimensions))
-    return await memory_at(settings, embedder).open()
 
 
 async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -37,6 +38,7 @@ from echoic.memory.service_context import Parts
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.text import STOP, cut, sound
 from echoic.text.heard_words import heard_ends, share_ends
+from echoic.text.spoken_numbers import in_figures
 from echoic.types import Conversation, Receipt, Scope, Turn, checked_name, checked_text
 
 if TYPE_CHECKING:
@@ -569,16 +571,55 @@ ENOUGH = 0.6
 """The share of the shorter key's words that the other must have, by spelling or sound."""
 
 
-def match_keys(spoken: str, keys: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1)."""
-    said = _words(spoken)
-    scored = [(name, _likeness(said, _words(key))) for name, key in keys.items()]
+def match_keys(
+    spoken: str, keys: Mapping[str, str], *, other_numbers: bool = False
+) -> list[tuple[str, float]]:
+    """The ids of `keys` (id -> stored key) that `spoken` may mean, best first, with similarity (0 to 1).
+
+    A key is not meant by words with a number that is not in it. With `other_numbers` it is found too: to ask
+    the caller, and never to answer from it.
+    """
+    said = spelled(spoken), in_digits(spoken)
+    scored = [
+        # a misheard number word is like the word, not like its digits
+        (name, max(map(_likeness, said, (spelled(key), in_digits(key)))))
+        for name, key in keys.items()
+        if other_numbers or _same_numbers(said[1], in_digits(key))
+    ]
     return sorted(((n, s) for n, s in scored if s >= ENOUGH), key=lambda found: -found[1])
 
 
-def _words(key: str) -> list[str]:
-    words = cut(key)
+def _same_numbers(said: list[str], key: list[str]) -> bool:
+    """Whether the numbers and single letters of `said`, if any, are in `key`.
+
+    The "one" of "the one about the garden" and an initial count only where the key has such a part.
+    """
+    codes = {part for part in said if len(part) == 1 or part.isdigit()}
+    known = {part for part in key if len(part) == 1 or part.isdigit()}
+    return codes <= known if known else not any(part.isdigit() and part != "1" for part in codes)
+
+
+_PARTS = re.compile(r"[0-9]+|[^0-9\s]+")
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9]) (?=[0-9])")
+
+
+def spelled(key: str) -> list[str]:
+    """The words of a key as they are written, without stop words; digits are words of their own."""
+    words = _PARTS.findall(" ".join(cut(key)))
     return [word for word in words if word not in STOP] or words
+
+
+def in_digits(key: str) -> list[str]:
+    """The words of a key with its numbers in digits, however they were said or written: "order forty seven
+    eleven", "order 47-11" and "order 4711" are the same.
+    """
+    words = [word for word in cut(key) if word not in STOP or word in {"a", "oh"}]
+    if words[:1] == ["oh"]:
+        del words[0]  # surprise, and no zero
+    parts = _PARTS.findall(_BETWEEN_DIGITS.sub("", in_figures(" ".join(words))))
+    # "flat twelve a" is 12a; any other "a" is the article
+    kept = [part for before, part in itertools.pairwise(["", *parts]) if part != "a" or before.isdigit()]
+    return kept or spelled(key)
 
 
 def _likeness(said: list[str], key: list[str]) -> float:

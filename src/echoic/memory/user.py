@@ -483,7 +483,7 @@ class UserMemory:
 
     async def recall_conversation(self, key: str) -> Transcript | None:
         """The conversation stored under a key like `key`, in words, spelling or sound; None if no key is
-        similar.
+        similar, or what is similar has another number ("order 4712" does not find "order 4711").
 
         If two are stored under the same key, the newer is returned. Retracted words are left out of its
         turns.

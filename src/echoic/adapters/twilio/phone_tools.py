@@ -18,12 +18,12 @@ from echoic.adapters.twilio.caller_session import CallerSession
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
-from echoic.memory.conversation import match_keys
+from echoic.memory.conversation import in_digits, match_keys, spelled
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
 from echoic.session.recorder import CallRecorder
-from echoic.text import STOP, content_words, cut, sound
+from echoic.text import content_words, sound
 from echoic.types import Conversation, Turn
 
 CLOSE: Final = 0.05
@@ -39,19 +39,20 @@ class Meant:
     conversation: Conversation | None = None
     likeness: float = 0.0
     choices: tuple[Conversation, ...] = ()
-    """The candidates, if there are several: ask the caller which one."""
+    """The candidates, if there are several or one has another number: ask the caller which one."""
 
 
 def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
     """Which of `stored`, oldest first, `spoken` refers to. Of two with the same words, the newer."""
     newest: dict[tuple[str, ...], Conversation] = {}
     for conversation in stored:
-        newest[tuple(_words(conversation.recall_key or ""))] = conversation
+        newest[tuple(in_digits(conversation.recall_key or ""))] = conversation
     keys = {c.id: c.recall_key or "" for c in reversed(newest.values())}
     by_id = {c.id: c for c in newest.values()}
     matches = match_keys(spoken, keys)
     if not matches:
-        return Meant()
+        near = match_keys(spoken, keys, other_numbers=True)[:4]
+        return Meant(choices=tuple(by_id[name] for name, _ in near))
     name, likeness = matches[0]
     alike = [
         by_id[other]
@@ -66,15 +67,12 @@ def meant_by(spoken: str, stored: Sequence[Conversation]) -> Meant:
 
 def sound_alike(a: str, b: str) -> bool:
     """Whether two keys sound the same, word by word."""
-    first, second = _words(a), _words(b)
+    if in_digits(a) == in_digits(b):
+        return True
+    first, second = spelled(a), spelled(b)
     if len(first) != len(second):
         return False
     return all(x == y or bool(set(sound(x)) & set(sound(y))) for x, y in zip(first, second, strict=True))
-
-
-def _words(key: str) -> list[str]:
-    words = cut(key)
-    return [word for word in words if word not in STOP] or words
 
 
 def passages(
@@ -451,8 +449,8 @@ class PhoneTools(MemoryTools):
 
 
 def _which(names: Sequence[str | None]) -> str:
-    said = [f"“{name}”" for name in names]
-    return f"Do you mean {', '.join(said[:-1])} or {said[-1]}?"
+    *said, last = [f"“{name}”" for name in names]
+    return f"Do you mean {', '.join(said)} or {last}?" if said else f"Do you mean {last}?"
 
 
 @dataclass(kw_only=True)
