@@ -39,8 +39,10 @@ from echoic.memory.extraction.turns import (
     affirmed,
     conversation_record,
     marked,
+    meant_by_that,
     of_user,
     stretch_of,
+    takes_back,
     withheld,
 )
 from echoic.memory.forget_targets import obey
@@ -75,11 +77,16 @@ class RuleExtractor:
         """See `Extractor`; never fails."""
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
+        by_turn: dict[str, list[SelfStatement]] = {}
         changes: list[Change] = []
         every = [*reading.context, *reading.turns]
         for place in range(max(0, len(reading.context) - CONTEXT), len(every)):
             turn, before = every[place], every[place - 1] if place else None
-            heard = _hear(_told(before, turn), recent, _asked(before))
+            previous = [item for _, items in recent for item in items]
+            if of_user(turn) and takes_back(turn.heard_text):
+                meant = meant_by_that(turn, every[:place])
+                previous = [item for name in meant for item in by_turn.get(name, ())]
+            heard = by_turn[turn.id] = _hear(_told(before, turn), recent, previous, _asked(before))
             whole, begun = _dictated(every[: place + 1], reading.withheld)
             heard += whole  # the next turn may correct it, too
             if place < len(reading.context):
@@ -117,11 +124,13 @@ def _asked(before: Turn | None) -> str:
     return before.heard_text if before and before.speaker == "agent" else ""
 
 
-def _hear(said: str | None, recent: _Recent, asked: str) -> list[SelfStatement]:
+def _hear(
+    said: str | None, recent: _Recent, previous: Sequence[SelfStatement], asked: str
+) -> list[SelfStatement]:
     """The new statements of the user, without other speakers' and without secrets."""
     if said is None:
         return []
-    every = listen(said, [item for _, items in recent for item in items], _since(recent), asked)
+    every = listen(said, previous, _since(recent), asked)
     heard = [item for item in every if MASKED not in item.text.casefold()]
     recent.append((said, heard))
     return heard
