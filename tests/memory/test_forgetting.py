@@ -537,6 +537,8 @@ class TestTakenBackInSpeech:
             ("I drink two bottles of gin a day.", "Forget everything I said about gin."),
             ("I drink two bottles of gin a day. | Um, right. | Thanks, Robin.", "Forget that."),
             ("I drink two bottles of gin a day. | What time is it?", "Forget that."),
+            ("I drink two bottles of gin a day. | Oh, I see. | One moment.", "Forget that."),
+            ("She drinks gin.", "Forget that."),
             ("Gin.", "Forget that."),
             ("", "I drink gin. Forget that."),
             ("", "I drink two bottles of gin a day, forget that."),

@@ -140,7 +140,7 @@ EMPTY: Final = frozenset(
         "head memory know "
         "good also really just only even one two three first last time now today yesterday never ever "
         "let put go went "
-        "come came got well yes no nope nah okay er erm sorry thank thanks mine his hers theirs "
+        "come came got well yes no okay sorry thank thanks mine his hers theirs "
         "anybody nobody somebody anywhere "
         "january february march april may june july august september october november december week "
         "month year ago kind anything everything something nothing "
@@ -179,18 +179,24 @@ _AMOUNTS: Final = frozenset(
 )
 
 
-_CHATTER: Final = frozenset(stem_of(word)[:_PREFIX] for word in CHATTER)
+_ASSENT: Final = frozenset(
+    "oh er erm nope nah see think guess suppose hope agree understand deal bad fair enough appreciate".split()
+)
+_SOMEBODY: Final = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
+_CHATTER: Final = frozenset(stem_of(word)[:_PREFIX] for word in CHATTER | _ASSENT)
+"""Words that say nothing without others: "oh, I see"."""
 
 
 def tells(text: str) -> bool:
-    """Whether `text` makes a statement, or made one: two content words, one about the speaker, or one alone,
-    which answers a question.
+    """Whether `text` makes a statement, or made one: two content words, one about somebody, or one alone that
+    answers a question.
     """
     if FORGOTTEN in text:
         return True
-    words = stems_of(text) - EMPTY - _CHATTER
-    # "Gin.", not "Thanks, Robin." or "Robin?"
-    alone = len(cut_up(text)) == 1 and "?" not in text
+    # without the marks for figures: "oh" and "one moment" are none
+    words = {stem for stem in stems_of(text) - EMPTY - _CHATTER if not stem.startswith("#")}
+    # "Gin." and "He is ill.", not "Thanks, Robin." or "Robin?"
+    alone = "?" not in text and (len(cut_up(text)) == 1 or _SOMEBODY.search(text) is not None)
     return len(words) > 1 or (len(words) == 1 and (alone or OF_SELF.search(text) is not None))
 
 
