@@ -283,12 +283,13 @@ class TestConsistency:
             max_size=8,
         )
     )
-    def test_what_is_withheld_is_what_was_asked_and_what_came_just_before(self, texts):
+    def test_what_is_withheld_is_what_was_asked_and_what_was_told_last_before_it(self, texts):
         turns = [Turn(speaker="user", text=text, id=str(at)) for at, text in enumerate(texts)]
         expected = set()
         for at, text in enumerate(texts):
             if text in {"forget that", "don't save this"}:
-                expected |= {str(n) for n in range(max(0, at - 2), at + 1)}
+                told = [n for n in range(max(0, at - 3), at) if texts[n] == "I live in Rome"]
+                expected |= {str(n) for n in (*told[-1:], at)}
         assert withheld(turns) == expected
 
 

@@ -80,12 +80,13 @@ async def test_it_is_asked_for_alone(ana):
 
 
 TAKEN_BACK = [
+    ("I live in Bath. || I live in Leeds. | I live in York. | Forget all that.", {"home": "Bath"}),
     ("I live in Leeds. || I live in York. | Scratch that.", {"home": "Leeds"}),
     ("I live in Leeds. || I live in York. | No, forget that.", {"home": "Leeds"}),
-    ("I live in Bath. || I live in Leeds. | I live in York. | Forget that.", {"home": "Bath"}),
-    ("I live in Leeds. | I live in York. | Forget that.", {}),
+    ("I live in Bath. || I live in Leeds. | I live in York. | Forget that.", {"home": "Leeds"}),
+    ("I live in Leeds. | I live in York. | Forget that.", {"home": "Leeds"}),
     ("I'm vegetarian. || I'm vegan. | Forget that.", {"diet:vegetarian": "vegetarian"}),
-    ("I'm vegetarian. | I'm vegan. | Forget that.", {}),
+    ("I'm vegetarian. | I'm vegan. | Forget that.", {"diet:vegetarian": "vegetarian"}),
     ("I'm allergic to nuts. || I'm not allergic to nuts. | No, forget that.", {"allergy:nuts": "nuts"}),
     ("I live in Leeds. || Forget where I live. | Forget that.", {}),
     (

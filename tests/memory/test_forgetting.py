@@ -523,6 +523,45 @@ class TestTakenBackInSpeech:
         assert "Olga" not in found
         assert "weather" in str(await ana.query("weather"))
 
+    @pytest.mark.parametrize("each", [True, False], ids=["each turn", "each call"])
+    @pytest.mark.parametrize(
+        ("said", "request_"),
+        [
+            ("I drink two bottles of gin a day.", "Forget that."),
+            ("I drink two bottles of gin a day.", "Forget that, sorry."),
+            ("I drink two bottles of gin a day.", "Scrap that."),
+            ("i drink two bottles of gin a day", "please forget what i just said"),
+            ("I drink two bottles of gin a day.", "Forget what I said."),
+            ("I drink two bottles of gin a day.", "My mistake, forget that."),
+            ("I drink two bottles of gin a day.", "What I said about the gin, forget that."),
+            ("I drink two bottles of gin a day.", "Forget everything I said about gin."),
+            ("I drink two bottles of gin a day. | Um, right. | Thanks, Robin.", "Forget that."),
+            ("I drink two bottles of gin a day. | What time is it?", "Forget that."),
+            ("I drink two bottles of gin a day. | Oh, I see. | One moment.", "Forget that."),
+            ("She drinks gin.", "Forget that."),
+            ("Gin.", "Forget that."),
+            ("", "I drink gin. Forget that."),
+            ("", "I drink two bottles of gin a day, forget that."),
+            ("I drink two bottles of gin a day.", "Forget that. My mother lives in York."),
+        ],
+    )
+    async def test_forget_that_hides_what_was_said_last_and_keeps_the_facts_from_before_it(
+        self, memory, said, request_, each
+    ):
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        for text in ("I'm allergic to nuts.", *filter(None, said.split(" | ")), request_):
+            await call.append(Turn(speaker="user", text=text))
+            await call.append(
+                Turn(speaker="agent", text="Got it, gin." if "gin" in text.lower() else "Noted!")
+            )
+            if each:
+                await call.learn()
+        await call.learn()
+        assert (await ana.get("allergy:nuts")).text == "nuts"
+        assert "gin" not in str(await ana.query("how much gin do I drink", limit=50, min_relevance=0)).lower()
+        assert "nuts" in str(await ana.query("nuts"))
+
     async def test_off_the_record_is_not_recalled(self, memory):
         ana = memory.user("ana")
         await say(ana, "monday", "user: Off the record, I hate my landlord Henk.")

@@ -277,7 +277,7 @@ def corrected(
         value, denial = said.at[opening.end()], _denial(said, at, old)
         named, no = denial is not None, any(said.low(index) == "no" for index in range(value))
         part = said.text(denial[0] + 1, denial[1]) if denial else old.text
-        certain = named and firm and ":" not in old.key
+        certain = named and firm and ":" not in old.key and fold(part) == fold(old.text)
         if _means_another(old, asked, said.low(value), part, certain=certain, no=no):
             continue
         # "sorry, Kathryn" alone may call somebody

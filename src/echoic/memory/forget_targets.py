@@ -21,8 +21,25 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
-from echoic.memory.extraction.turns import Stretch, hushes, of_user, takes_back
-from echoic.memory.mentions import Span, cut_up, joined, stem_of
+from echoic.memory.extraction.turns import (
+    EMPTY,
+    OF_SELF,
+    PART,
+    REACH,
+    REASON,
+    SAID,
+    SLIP,
+    WHY,
+    Stretch,
+    hushes,
+    names_it,
+    of_user,
+    said_last,
+    stems_of,
+    takes_back,
+    told_beside,
+)
+from echoic.memory.mentions import Span, joined
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
@@ -31,7 +48,7 @@ from echoic.stores.base import Store
 from echoic.temporal import spans_of_phrase
 from echoic.temporal.expressions import find_expressions
 from echoic.temporal.rules import Calendar, milliseconds
-from echoic.text import FORGOTTEN, MARKER, fold, sound
+from echoic.text import MARKER, fold, sound
 from echoic.types import Memory, Scope, Turn
 
 MAX_TURNS: Final = 4
@@ -55,65 +72,18 @@ _SAME_TURN, _TURN_BEFORE = 0.5, 0.4
 _NEARBY: Final = 0.4
 """Weight of words around the request."""
 _NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][\w'’-]{3,}")
-_OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|our)\b", re.IGNORECASE)
-_PART: Final = re.compile(r"[.!?…;,\n—–]+|\s-\s")
-"""Boundaries of a part of an utterance that may be the request alone."""
-_REASON: Final = re.compile(
-    r"(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
-    r"i do not|i'd)\b",
-    re.IGNORECASE,
-)
-"""The beginning of a part that only gives the reason for the request."""
-_WHY: Final = re.compile(
-    r"(?:it|it's|that|that's|this|because|cause|since|if|thanks|i mean|i don't|i do not|i'd|i'm|i am|i was|"
-    r"i shouldn't|i should not|i regret|i wish)\b",
-    re.IGNORECASE,
-)
-"""The same beside a request for a call or a time: "forget this call, I was upset"."""
 _OF_TIME: Final = re.compile(r"\b(?:for|about|by|regarding|to|until|till|of)(?: the)? $", re.IGNORECASE)
 """Before a time that was spoken of: "what I said for Monday"."""
 _OF_WHAT: Final = re.compile(r"\b(?:about|regarding|to do with|as for|if|and) (?=\w)", re.IGNORECASE)
 """Before what of a call is meant, in words that may all be empty: "this call about the booking"."""
-_SLIP: Final = frozenset(
-    stem_of(word)[:6]
-    for word in "mistake wrong misspoke joke joking kidding lied lie slip confused changed mind fault".split()
-)
-"""Words of what only takes back: "my mistake, forget that"."""
-_SAID: Final = re.compile(
-    r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
-)
 _NOT_TO_KEEP: Final = re.compile(r"n['’]t\b|\b(?:not|never|no need|rather)\b", re.IGNORECASE)
 _ABOUT_IT: Final = re.compile(r"\b(?:about|of) (?:him|her|them|it|this|that)\b", re.IGNORECASE)
 _WORDS: Final = 2
 """Words of a request that a sentence must share, counting its turn and what it answers."""
-_RECENT: Final = 3
-"""The user's last utterances that a request may refer to by pointing."""
 _CLAUSE: Final = 4
 """Words before a request in the same sentence that make a statement of their own."""
 _ECHO_WITHIN: Final = 2
 """Turns after a target, and after the request, in which an agent may repeat it."""
-
-_EMPTY: Final = frozenset(
-    stem_of(word)[:6]
-    for word in (
-        "forget erase delete remove wipe scrub scrap scratch strike rub cross blot take throw lose drop "
-        "bin burn cancel "
-        "clear leave get rid keep kept store save remember record note write written wrote want like "
-        "wish rather should "
-        "could would please told tell said say spoke speak mention gave give given heard hear thing "
-        "things matter "
-        "business stuff bit part story whole all entire gone out off away file book record papers form "
-        "head memory know "
-        "good also really just only even one two three first last time now today yesterday never ever "
-        "let put go went "
-        "come came got well yes no okay sorry thank thanks mine his hers theirs anybody nobody somebody "
-        "anywhere "
-        "january february march april may june july august september october november december week "
-        "month year ago kind anything everything something nothing "
-        "thing person people man woman way matter forgive mean meant yet still stays right good morning "
-        "evening".split()
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +141,16 @@ class _Search:
         self._of_turn: dict[int, frozenset[str]] = {}
         for line in self._lines:
             self._of_turn[line.place] = self._of_turn.get(line.place, frozenset()) | line.stems
-        self._named = self._as_heard(_stems(" ".join(request.topic)) - _EMPTY)
+        self._named = self._as_heard(stems_of(" ".join(request.topic)) - EMPTY)
         self._topic = self._weights(request)
         self._known = sum(
             worth for stem, worth in self._topic.items() if stem in self._named and counts.get(stem)
         )
-        self._spared = _stems(request.spared) - _stems(" ".join(request.topic))
+        self._spared = stems_of(request.spared) - stems_of(" ".join(request.topic))
 
     def _as_heard(self, named: frozenset[str]) -> frozenset[str]:
         """`named`, with a name that was never said replaced by similar-sounding ones: "Catherine"."""
-        names = (_stems(name) for name in _NAME.findall(" ".join(self._request.topic)))
+        names = (stems_of(name) for name in _NAME.findall(" ".join(self._request.topic)))
         for stem in frozenset[str]().union(*names) & named:
             codes = set(sound(stem))
             alike = {known for known in self._counts if len(known) > 3 and codes & set(sound(known))}
@@ -247,7 +217,7 @@ class _Search:
             and self._turns[line.place].speaker == USER
             and (self._is_within(line, ranges) if ranges else self._turns[line.place].conversation == talk)
             and line.stems
-            and not line.stems & self._spared - _EMPTY
+            and not line.stems & self._spared - EMPTY
         ]
 
     def _beside(self) -> str | None:
@@ -255,10 +225,10 @@ class _Search:
         times. None if it names a subject.
         """
         calendar = Calendar(self._turns[self._place].said_at, self._zone)
-        every = [part.strip().partition(" because ") for part in _PART.split(self._request.beside)]
-        parts = [part for part, _, _ in every if not _WHY.match(part)]
-        reasons = [part for part, _, _ in every if _WHY.match(part)] + [tail for _, _, tail in every]
-        if any((_stems(reason) - _EMPTY) & self._counts.keys() for reason in reasons):
+        every = [part.strip().partition(" because ") for part in PART.split(self._request.beside)]
+        parts = [part for part, _, _ in every if not WHY.match(part)]
+        reasons = [part for part, _, _ in every if WHY.match(part)] + [tail for _, _, tail in every]
+        if any((stems_of(reason) - EMPTY) & self._counts.keys() for reason in reasons):
             return None  # "… because I got the peanuts wrong" says what is meant
         for part in parts:
             rest = part
@@ -266,7 +236,7 @@ class _Search:
                 if _OF_TIME.search(part[: time.start]):
                     return None
                 rest = f"{rest[: time.start]} {rest[time.end :]}"
-            if _stems(rest) - _EMPTY or _OF_WHAT.search(rest):
+            if stems_of(rest) - EMPTY or _OF_WHAT.search(rest):
                 return None
         return ". ".join(parts)
 
@@ -280,7 +250,7 @@ class _Search:
 
     def _weights(self, request: ForgetRequest) -> dict[str, float]:
         """The words that identify the target, with their weights."""
-        near = _stems(" ".join(request.nearby)) - _EMPTY - self._named
+        near = stems_of(" ".join(request.nearby)) - EMPTY - self._named
         nearby = _NEARBY if len(self._named) >= _WORDS else 1.0
         weights = {stem: self._rarity(stem) for stem in self._named}
         return weights | {stem: nearby * self._rarity(stem) for stem in near}
@@ -293,11 +263,13 @@ class _Search:
         """The target sentences of people, and whether the request is ambiguous."""
         if self._request.ahead:
             return self._said_next(), False
-        far = self._request.far and not (not self._named and _ABOUT_IT.search(" ".join(self._request.topic)))
+        that = _takes_back_that(self._turns[self._place])
+        of_it = not self._named and _ABOUT_IT.search(" ".join(self._request.topic))
+        far = self._request.far and not that and not of_it
         if not far:
             rare = {stem for stem in self._topic if self._counts.get(stem) and self._rarity(stem) > _RARE}
             near = (self._in_breath() or self._just_named()) + self._told_in_it()
-            points = self._request.points_back or self._request.far
+            points = self._request.points_back or self._request.far or that
             if not near and points and len(rare) < _WORDS:
                 near = self._last()
             if near:
@@ -325,13 +297,7 @@ class _Search:
         asked = self._turns[self._place].heard_text
         if not self._request.points_back and not hushes(asked):
             return []
-        for part in _PART.split(asked):
-            if hushes(part) or _REASON.match(part.strip()) or _SAID.search(part) or forget_request(part):
-                continue
-            words = len(_stems(part) - _EMPTY)
-            if words >= _CLAUSE or (words >= _WORDS and _OF_SELF.search(part)):
-                return [line for line in self._lines if line.place == self._place]
-        return []
+        return [line for line in self._lines if line.place == self._place and told_beside(asked)]
 
     def _anywhere(self, candidates: Sequence[_SentencePlace]) -> tuple[list[_SentencePlace], bool]:
         """The best matches among `candidates`, and whether there are too many."""
@@ -350,7 +316,7 @@ class _Search:
     def _in_breath(self) -> list[_SentencePlace]:
         """Sentences directly before the request, in the same turn, that have its words."""
         asking = [line for line in self._lines if line.place == self._place and self._asks(line)]
-        named = frozenset[str]().union(*(line.stems for line in asking)) - _EMPTY
+        named = frozenset[str]().union(*(line.stems for line in asking)) - EMPTY
         return [
             line
             for line in self._lines
@@ -377,7 +343,7 @@ class _Search:
         best = max(fits, key=lambda at: fits[at], default=None)
         if best is not None and fits[best]:
             return [
-                line for line in self._lines if line.place == best and not line.stems & self._spared - _EMPTY
+                line for line in self._lines if line.place == best and not line.stems & self._spared - EMPTY
             ]
         return []
 
@@ -422,29 +388,28 @@ class _Search:
     def _last(self) -> list[_SentencePlace]:
         """What was said last: earlier in the same turn, else in the user's previous turn."""
         own = [line for line in self._lines if line.place == self._place and self._is_before(line)]
-        if sum(len(line.stems - _EMPTY) for line in own) >= 2 * _CLAUSE:
+        if sum(len(line.stems - EMPTY) for line in own) >= 2 * _CLAUSE:
             return own
-        if sum(len(line.stems - _EMPTY) for line in own) < _CLAUSE:
-            own = [line for line in own if line.stems - _EMPTY - _SLIP]
+        if sum(len(line.stems - EMPTY) for line in own) < _CLAUSE:
+            own = [line for line in own if line.stems - EMPTY - SLIP]
             # "I have epilepsy. Forget that." means no earlier turn; "I was upset. Forget that." does
             if any(self._states(line) for line in own):
                 return own
-        says = [at for at in self._recent() if self._tells(at)][:1]
-        said = [line for line in self._lines if line.place in says and not line.stems & self._spared]
+        asked = self._turns[self._place]
+        here = [turn for turn in self._turns[: self._place] if turn.conversation == asked.conversation]
+        says = said_last(asked, here)
+        said = [
+            line
+            for line in self._lines
+            if self._turns[line.place].id in says and not line.stems & self._spared
+        ]
         return [*said, *own]
-
-    def _tells(self, at: int) -> bool:
-        """Whether a turn makes a statement, or made one: two content words, or one about the speaker."""
-        if FORGOTTEN in self._turns[at].heard_text:
-            return True
-        words = len(self._of_turn.get(at, frozenset()) - _EMPTY)
-        return words > 1 or (words == 1 and _OF_SELF.search(self._turns[at].heard_text) is not None)
 
     def _states(self, line: _SentencePlace) -> bool:
         """Whether a sentence says something of the speaker, which is no reason for the request."""
         said = self._turns[line.place].heard_text[slice(*line.span)].strip()
-        reason = _REASON.match(said) or _WHY.match(said) or _SAID.search(said)
-        return _OF_SELF.search(said) is not None and not reason
+        reason = REASON.match(said) or WHY.match(said) or SAID.search(said)
+        return OF_SELF.search(said) is not None and not reason
 
     def _recent(self) -> list[int]:
         """The user's previous turns, latest first."""
@@ -453,7 +418,7 @@ class _Search:
             at
             for at in range(self._place - 1, -1, -1)
             if self._turns[at].conversation == here and self._turns[at].speaker == USER
-        ][:_RECENT]
+        ][:REACH]
 
     def _is_before(self, line: _SentencePlace) -> bool:
         return any(line.span == before for before in self._request.before)
@@ -464,8 +429,8 @@ class _Search:
         """What agents repeated of it, directly after it or after the request, and paraphrases."""
         if not chosen:
             return []
-        told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY
-        topic = _stems(" ".join(self._request.topic)) - _EMPTY
+        told = frozenset[str]().union(*(line.stems for line in chosen)) - EMPTY
+        topic = stems_of(" ".join(self._request.topic)) - EMPTY
         places = {line.place for line in chosen} | {self._place}
         behind = {
             at
@@ -491,7 +456,7 @@ class _Search:
 
     def _own(self, chosen: Sequence[_SentencePlace]) -> list[_SentencePlace]:
         """The sentences of the request's turn that ask, or repeat the target."""
-        told = frozenset[str]().union(*(line.stems for line in chosen)) - _EMPTY if chosen else frozenset()
+        told = frozenset[str]().union(*(line.stems for line in chosen)) - EMPTY if chosen else frozenset()
         found = []
         for line in self._lines:
             if line.place != self._place:
@@ -514,56 +479,27 @@ class _Search:
             told[name] = told.get(name, frozenset()) | line.stems
         found = []
         for memory in memories:
-            said = _stems(memory.text)
+            said = stems_of(memory.text)
             behind = [told[name] for name in memory.source if name in told]
             if any(said & stems for stems in behind) or (not behind and self._says(memory)):
                 found.append(memory)
         return tuple(found)
 
     def _says(self, memory: Memory) -> bool:
-        about = _stems(
+        about = stems_of(
             f"{memory.key or ''} {memory.statement or memory.text}".replace("_", " ").replace(":", " ")
         )
-        own = _stems(" ".join(self._request.topic)) - _EMPTY
+        own = stems_of(" ".join(self._request.topic)) - EMPTY
         return bool(own) and own <= about
 
 
 def _lines(place: int, text: str) -> list[_SentencePlace]:
     visible = MARKER.sub(lambda found: " " * len(found.group()), text)
     return [
-        _SentencePlace(place, (found.start(), found.end()), _stems(found.group()))
+        _SentencePlace(place, (found.start(), found.end()), stems_of(found.group()))
         for found in SENTENCE.finditer(visible)
         if found.group().strip()
     ]
-
-
-def _stems(text: str) -> frozenset[str]:
-    """The stems of the content words of `text`, with marks for a telephone number or an amount."""
-    words = cut_up(text)
-    # "redundancy" and "made redundant" are about the same
-    stems = {word.stem[:_PREFIX] for word in words if not word.stop}
-    figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
-    kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
-    kinds |= {"#amount"} if (figures and figures < _NUMBER) or stems & _AMOUNTS else set()
-    return frozenset(stems | kinds)
-
-
-_PREFIX: Final = 6
-"""Letters of a stem that are compared."""
-_NUMBER: Final = 5
-"""Digits in a row that people call a number."""
-_FIGURES: Final = frozenset(
-    "oh zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen "
-    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
-    "million "
-    "double".split()
-)
-_NUMBERS: Final = frozenset(stem_of(word)[:_PREFIX] for word in "number phone telephone mobile".split())
-_AMOUNTS: Final = frozenset(
-    stem_of(word)[:_PREFIX]
-    for word in "price cost figure amount sum salary earn income wage rent money owe age weigh weight".split()
-)
 
 
 _BEHIND: Final = 3
@@ -581,7 +517,9 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
             continue
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
         memories = [*(memory_of(record) for record in await scan_all(store, scope, MEMORY)), *kept]
-        if _is_obeyed(asked, memories):
+        if _takes_back_that(asked):
+            memories = []  # the rules for "forget that" end them
+        elif _is_obeyed(asked, memories):
             continue
         found = _reached(turns, asked, memories, await _zone(store, scope, asked))
         if found is not None:
@@ -641,11 +579,12 @@ def said_by(found: Targets) -> list[Memory]:
     ]
 
 
+def _takes_back_that(asked: Turn) -> bool:
+    return takes_back(asked.heard_text) and not names_it(asked.heard_text)
+
+
 def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
-    """Whether the rules for slots ("my address") and "forget that" carry out the request in `asked`."""
-    request = forget_request(asked.heard_text)
-    if takes_back(asked.heard_text) and request is not None and not (request.far or request.named_before):
-        return True
+    """Whether the rules for slots ("my address") carry out the request in `asked`."""
     keys = {one.key for one in listen(asked.heard_text) if one.retracts}
     return any(memory.key in keys for memory in memories)
 

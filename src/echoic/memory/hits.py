@@ -88,7 +88,7 @@ def told(
     ordered = in_time(hits, spans)
     if not own_phrases:
         ordered = worth_telling(ordered, question)
-    return _unsigned(_without(tuple(map(_as_found, ordered[:limit])), left_out), scope)
+    return _unsigned(tuple(map(_as_found, _without(ordered[:limit], left_out))), scope)
 
 
 def as_stored(found: Sequence[RankedRow], partitions: Sequence[Partition]) -> list[RankedRow]:
@@ -207,6 +207,10 @@ def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
     return tuple(ordered)
 
 
+_SUCCEEDS: Final = 0.3
+"""Share of a turn's relevance that what replaced it must have to come before it."""
+
+
 def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]]) -> tuple[Hit, ...]:
     """`hits`, best first, with a turn that says what no longer holds directly behind what replaced it.
 
@@ -224,9 +228,13 @@ def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]])
                 places.setdefault(name, place)
     behind: list[tuple[int, bool, int]] = []
     for place, ended in enumerate(outdated):
-        names = [name for m in ended for name in (_last(m.id, replaced), _key(hits[place], m)) if name]
+        hit = hits[place]
+        names = [name for m in ended for name in (_last(m.id, replaced), _key(hit, m)) if name]
         first = min((places[name] for name in names if name in places), default=place)
-        behind.append((first, True, place) if first > place else (place, False, place))
+        # what else the turn says may be what is asked for: its fact that holds, or nothing of the change
+        holds = hit.memory is not None and hit.text == hit.memory.text
+        behind_it = first > place and not holds and hits[first].relevance >= _SUCCEEDS * hit.relevance
+        behind.append((first, True, place) if behind_it else (place, False, place))
     return tuple(hits[place] for *_, place in sorted(behind))
 
 
@@ -340,7 +348,9 @@ def _without(hits: Sequence[Hit], names: Collection[str]) -> tuple[Hit, ...]:
     for hit in hits:
         memories = [memory for memory in hit.memories if memory.id not in names]
         turn = None if hit.turn is None or {hit.turn.id, hit.turn.conversation} & set(names) else hit.turn
-        if memories:
+        if turn is hit.turn and len(memories) == len(hit.memories):
+            left.append(hit)
+        elif memories:
             text = memories[0].text
             left.append(replace(hit, text=text, memory=memories[0], also=tuple(memories[1:]), turn=turn))
         elif turn is not None:
@@ -353,7 +363,9 @@ def _with_versions(
 ) -> list[RankedRow]:
     """The first `limit`, and of the rest only possible versions of them, because reading takes time."""
     first, rest = list(found[:limit]), found[limit:]
-    if not rest or not any(one.outdated or _is_memory(one, partitions) for one in first):
+    if any(one.outdated for one in first):
+        return list(found)  # one of the rest may come to be among the first
+    if not rest or not any(_is_memory(one, partitions) for one in first):
         return first
     return first + [one for one in rest if _is_memory(one, partitions)]
 

@@ -17,7 +17,7 @@ from echoic.english import listen
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
 from echoic.memory.extraction.reconciliation import TakeBack
-from echoic.memory.extraction.turns import RECENT, Stretch, hushes, of_user, takes_back
+from echoic.memory.extraction.turns import Stretch, hushes, meant_by_that, of_user, takes_back
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
@@ -256,15 +256,14 @@ async def hide_taken_back(
 def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
     """Turns that must not be kept at all: "off the record", and what "forget that" refers to."""
     whole: set[str] = set()
-    learned = {name for memory in gone for name in memory.source}
     new, before = {turn.id for turn in turns}, list[Turn]()
     for turn in (*context, *turns):
         if not of_user(turn):
             continue
         if turn.id in new and takes_back(turn.heard_text):
-            recent = [one.id for one in before[-RECENT:]]
-            meant = [name for name in recent if name in learned] or recent[-1:]
-            whole |= {turn.id, *meant}
+            meant = {turn.id, *meant_by_that(turn, before)}
+            # a number may be given in several turns
+            whole |= meant.union(*(memory.source for memory in gone if not meant.isdisjoint(memory.source)))
         elif turn.id in new and hushes(turn.heard_text):
             whole.add(turn.id)
         before.append(turn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
@@ -192,10 +193,16 @@ _MEANT: Final = 0.5
 """The share of its turn's cosine from which a memory that no longer holds may be what a question means."""
 
 
+def _asks_back(query: Query) -> bool:
+    """Whether it asks what once was: "did I ever live in Leeds", "have I worked at Boots"."""
+    opening = " ".join(query.folded[:2])
+    return "ever" in query.folded or re.match(r"(?:did|was|were|had)\b|have (?:i|we)\b", opening) is not None
+
+
 def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
     """By hit, which `rows` begin: see `RankedRow.outdated`."""
     query = channels.query
-    if query.vector is None or query.include_past or query.spans:
+    if query.vector is None or query.include_past or query.spans or _asks_back(query):
         return {}
     found: dict[int, tuple[int, ...]] = {}
     for start, place in zip(channels.starts.tolist(), channels.places, strict=False):

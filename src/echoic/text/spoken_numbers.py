@@ -614,6 +614,12 @@ def _written_out(view: View, pieces: list[tuple[int, int]], swaps: dict[int, str
     return View("".join(text), starts, ends)
 
 
+def in_figures(text: str) -> str:
+    """`text` with its numbers in figures: "double oh, nine" as "00, 9"."""
+    plain = written(text)
+    return (_Reader(plain, tokens(plain.text), ENGLISH).read() or plain).text
+
+
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _LEADS = BETWEEN | frozenset(
     """it's its it is that's thats is the number my yeah yes sure okay of course so that would be here oh hi

@@ -37,8 +37,10 @@ from echoic.memory.extraction.turns import (
     asked_in,
     conversation_record,
     marked,
+    meant_by_that,
     of_user,
     stretch_of,
+    takes_back,
     withheld,
 )
 from echoic.memory.forget_targets import obey
@@ -72,13 +74,18 @@ class RuleExtractor:
         """See `Extractor`; never fails."""
         # "actually it's Paula" corrects what was just said, not what was said an hour ago
         recent: _Recent = deque(maxlen=RECENT)
+        by_turn: dict[str, list[SelfStatement]] = {}
         changes: list[Change] = []
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
         for place, (before, turn) in enumerate(itertools.pairwise([None, *turns])):
             assert turn is not None
+            previous = [item for _, items in recent for item in items]
+            if of_user(turn) and takes_back(turn.heard_text):
+                meant = meant_by_that(turn, turns[:place])
+                previous = [item for name in meant for item in by_turn.get(name, ())]
             told = _told(before, turn, of_another=turn.id in of_another)
-            heard = _hear(told, recent, asked_in(before))
+            heard = by_turn[turn.id] = _hear(told, recent, previous, asked_in(before))
             if place < len(reading.context):
                 continue
             for item in heard:
@@ -115,11 +122,13 @@ def _told(before: Turn | None, turn: Turn, *, of_another: bool) -> str | None:
     return completed(asked_in(before), heard, of_another=of_another)
 
 
-def _hear(said: str | None, recent: _Recent, asked: str) -> list[SelfStatement]:
+def _hear(
+    said: str | None, recent: _Recent, previous: Sequence[SelfStatement], asked: str
+) -> list[SelfStatement]:
     """The new statements of the user, without other speakers' and without secrets."""
     if said is None:
         return []
-    every = listen(said, [item for _, items in recent for item in items], _since(recent), asked)
+    every = listen(said, previous, _since(recent), asked)
     heard = [item for item in every if MASKED not in item.text.casefold()]
     recent.append((said, heard))
     return heard

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
+from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
     asks_about_another,
@@ -24,6 +24,7 @@ from echoic.english.sentences import (
     speaks_of_another,
     takes_over,
 )
+from echoic.memory.mentions import cut_up, stem_of
 from echoic.memory.records import (
     CONVERSATION,
     TURN,
@@ -35,8 +36,9 @@ from echoic.memory.records import (
     record_of_conversation,
     turn_of,
 )
+from echoic.ranking.relevance import CHATTER
 from echoic.stores.base import Put, Record, Store
-from echoic.text import fold, visible
+from echoic.text import FORGOTTEN, fold, visible
 from echoic.types import Memory, Scope, Turn
 
 THRESHOLD: Final = 0.7
@@ -90,7 +92,12 @@ def mentions(text: str, memory: Memory) -> bool:
 
 
 RECENT: Final = 2
-"""The user's last utterances that a correction or "forget that" may refer to."""
+"""The user's last utterances that a correction may refer to."""
+REACH: Final = 3
+"""The user's last utterances that a request to forget may refer to by pointing."""
+_SEVERAL: Final = re.compile(r"\b(?:all|everything)\b", re.IGNORECASE)
+_CLAUSE: Final = 4
+"""Content words beside a request that make a statement of their own."""
 
 # Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
@@ -103,6 +110,103 @@ _ANYTHING: Final = SelfStatement(
 )
 
 
+OF_SELF: Final = re.compile(r"\b(?:i|i'm|i’m|i've|i’ve|my|we|we're|we’re|our)\b", re.IGNORECASE)
+PART: Final = re.compile(r"[.!?…;,\n—–]+|\s-\s")
+"""Boundaries of a part of an utterance that may be the request alone."""
+REASON: Final = re.compile(
+    r"(?:it|that|this|because|cause|since|as|if|or|and it|ok|okay|please|thanks|you|right|i mean|i don't|"
+    r"i do not|i'd)\b",
+    re.IGNORECASE,
+)
+"""The beginning of a part that only gives the reason for the request."""
+WHY: Final = re.compile(
+    r"(?:it|it's|that|that's|this|because|cause|since|if|thanks|i mean|i don't|i do not|i'd|i'm|i am|i was|"
+    r"i shouldn't|i should not|i regret|i wish)\b",
+    re.IGNORECASE,
+)
+"""The same beside a request for a call or a time: "forget this call, I was upset"."""
+SAID: Final = re.compile(
+    r"\b(?:said|say|told|tell|mentioned|gave|spoke|about|regarding|as for)\b", re.IGNORECASE
+)
+SLIP: Final = frozenset(
+    stem_of(word)[:6]
+    for word in "mistake wrong misspoke joke joking kidding lied lie slip confused changed mind fault".split()
+)
+"""Words of what only takes back: "my mistake, forget that"."""
+
+EMPTY: Final = frozenset(
+    stem_of(word)[:6]
+    for word in (
+        "forget erase delete remove wipe scrub scrap scratch strike rub cross blot take throw lose drop "
+        "bin burn cancel "
+        "clear leave get rid keep kept store save remember record note write written wrote want like "
+        "wish rather should "
+        "could would please told tell said say spoke speak mention gave give given heard hear thing "
+        "things matter "
+        "business stuff bit part story whole all entire gone out off away file book record papers form "
+        "head memory know "
+        "good also really just only even one two three first last time now today yesterday never ever "
+        "let put go went "
+        "come came got well yes no okay sorry thank thanks mine his hers theirs "
+        "anybody nobody somebody anywhere "
+        "january february march april may june july august september october november december week "
+        "month year ago kind anything everything something nothing "
+        "thing person people man woman way matter forgive mean meant yet still stays right good morning "
+        "evening".split()
+    )
+)
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """The stems of the content words of `text`, with marks for a telephone number or an amount."""
+    words = cut_up(text)
+    # "redundancy" and "made redundant" are about the same
+    stems = {word.stem[:_PREFIX] for word in words if not word.stop}
+    figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
+    kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
+    kinds |= {"#amount"} if (figures and figures < _NUMBER) or stems & _AMOUNTS else set()
+    return frozenset(stems | kinds)
+
+
+_PREFIX: Final = 6
+"""Letters of a stem that are compared."""
+_NUMBER: Final = 5
+"""Digits in a row that people call a number."""
+_FIGURES: Final = frozenset(
+    "oh zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen "
+    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
+    "million "
+    "double".split()
+)
+_NUMBERS: Final = frozenset(stem_of(word)[:_PREFIX] for word in "number phone telephone mobile".split())
+_AMOUNTS: Final = frozenset(
+    stem_of(word)[:_PREFIX]
+    for word in "price cost figure amount sum salary earn income wage rent money owe age weigh weight".split()
+)
+
+
+_ASSENT: Final = frozenset(
+    "oh er erm nope nah see think guess suppose hope agree understand deal bad fair enough appreciate".split()
+)
+_SOMEBODY: Final = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
+_CHATTER: Final = frozenset(stem_of(word)[:_PREFIX] for word in CHATTER | _ASSENT)
+"""Words that say nothing without others: "oh, I see"."""
+
+
+def tells(text: str) -> bool:
+    """Whether `text` makes a statement, or made one: two content words, one about somebody, or one alone that
+    answers a question.
+    """
+    if FORGOTTEN in text:
+        return True
+    # without the marks for figures: "oh" and "one moment" are none
+    words = {stem for stem in stems_of(text) - EMPTY - _CHATTER if not stem.startswith("#")}
+    # "Gin." and "He is ill.", not "Thanks, Robin." or "Robin?"
+    alone = "?" not in text and (len(cut_up(text)) == 1 or _SOMEBODY.search(text) is not None)
+    return len(words) > 1 or (len(words) == 1 and (alone or OF_SELF.search(text) is not None))
+
+
 def may_ask(text: str) -> bool:
     """Whether `text` may ask to forget, or not to keep, something."""
     return bool(_MAY_ASK.search(fold(text)))
@@ -111,17 +215,12 @@ def may_ask(text: str) -> bool:
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     """Ids of the user's turns among `turns`, in order, that must not be learned from."""
     ids: set[str] = set()
-    recent: deque[str] = deque(maxlen=RECENT)
-    for turn in turns:
-        heard = turn.heard_text if turn.speaker == "user" else ""
-        if not heard:
-            continue
-        asks = may_ask(heard)
-        if asks and takes_back(heard):
-            ids.update(recent, [turn.id])
-        elif asks and hushes(heard):
+    said = [turn for turn in turns if of_user(turn)]
+    for place, turn in enumerate(said):
+        if takes_back(turn.heard_text):
+            ids |= {turn.id, *meant_by_that(turn, said[:place])}
+        elif hushes(turn.heard_text):
             ids.add(turn.id)
-        recent.append(turn.id)
     return frozenset(ids)
 
 
@@ -135,6 +234,48 @@ def takes_back(text: str) -> bool:
     if not may_ask(text):
         return False
     return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
+
+
+def meant_by_that(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
+    """The ids of the turns, among those `before` it, that `asked` takes back with "forget that"; none if it
+    says or names itself what it means.
+    """
+    named = names_it(asked.heard_text) or told_beside(asked.heard_text)
+    return () if named else said_last(asked, before)
+
+
+def names_it(text: str) -> bool:
+    """Whether a request to forget names its subject first: "what I said about my boss, forget that"."""
+    request = forget_request(text)
+    before = itertools.takewhile(lambda part: not takes_back(part), PART.split(text))
+    named = (stems_of(part) - EMPTY for part in before if SAID.search(part))
+    return (request is not None and request.named_before) or any(
+        words and words.isdisjoint(SLIP) for words in named
+    )
+
+
+def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
+    """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
+    "all that".
+    """
+    recent = [turn for turn in before if of_user(turn)][-REACH:]
+    said = tuple(turn.id for turn in recent if tells(turn.heard_text))
+    several = _SEVERAL.search(asked.heard_text) and takes_back(asked.heard_text)
+    return said[-RECENT:] if several else said[-1:]
+
+
+def told_beside(text: str) -> bool:
+    """Whether a request to forget also says what it means: "he is ill, don't note this"."""
+    for part in PART.split(text):
+        if takes_back(part) and not hushes(part):
+            return False  # what follows is said anew
+        words = stems_of(part) - EMPTY
+        if hushes(part) or REASON.match(part.strip()) or SAID.search(part) or words & SLIP:
+            continue
+        own = OF_SELF.search(part) and (len(words) > 1 or not WHY.match(part.strip()))
+        if len(words) >= (1 if own else _CLAUSE) and not forget_request(part):
+            return True
+    return False
 
 
 def hushes(text: str) -> bool:
