@@ -725,6 +725,8 @@ CHANGES = [
     ("I live in Leeds and my dog is called Rex.", "We've moved to York now."),
     ("I've got my scan on the ninth of June and I'm a nurse on nights so ring me late.",
      "They've moved my scan to the tenth."),
+    ("I take citalopram and the chemist is on Mill Street.", "They took me off citalopram, I take sertraline now."),
+    ("I live in Leeds.", "I live in York now."),
 ]  # fmt: skip
 
 
@@ -740,6 +742,9 @@ CHANGES = [
         (4, "When is my scan?", 1),
         (4, "When should you ring me?", 0),
         (4, "What is my job?", 0),
+        (5, "Which street is the chemist on?", 0),
+        (6, "Where do I live?", 1),
+        (6, "Have I ever lived in Leeds?", 0),
     ],
 )
 async def test_what_was_said_before_a_change_is_told_behind_it(change, question, first):

@@ -207,8 +207,11 @@ def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
     return tuple(ordered)
 
 
-_SUCCEEDS: Final = 0.3
-"""Share of a turn's relevance that what replaced it must have to come before it."""
+_SUCCEEDS, _SUCCEEDS_WHAT_HOLDS = 0.3, 0.5
+"""Share of a hit's relevance that what replaced a part of its turn must have to come before it, and before
+one that leads with a fact that holds."""
+_SAYS_MORE: Final = re.compile(r"[,;:.!?…]\s+\S|\b(?:and|but|so|because|while|whose|which)\b", re.IGNORECASE)
+"""A turn of more than one clause."""
 
 
 def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]]) -> tuple[Hit, ...]:
@@ -231,11 +234,20 @@ def behind_successors(hits: Sequence[Hit], outdated: Sequence[Sequence[Memory]])
         hit = hits[place]
         names = [name for m in ended for name in (_last(m.id, replaced), _key(hit, m)) if name]
         first = min((places[name] for name in names if name in places), default=place)
-        # what else the turn says may be what is asked for: its fact that holds, or nothing of the change
-        holds = hit.memory is not None and hit.text == hit.memory.text
-        behind_it = first > place and not holds and hits[first].relevance >= _SUCCEEDS * hit.relevance
-        behind.append((first, True, place) if behind_it else (place, False, place))
+        moves = first > place and _is_about(hit, hits[first].relevance)
+        behind.append((first, True, place) if moves else (place, False, place))
     return tuple(hits[place] for *_, place in sorted(behind))
+
+
+def _is_about(hit: Hit, relevance: float) -> bool:
+    """Whether `hit` was found for what no longer holds, whose successor has this `relevance`.
+
+    A turn of several clauses may say something else that is asked for.
+    """
+    if hit.turn is not None and not _SAYS_MORE.search(hit.turn.heard_text):
+        return True
+    holds = hit.memory is not None and hit.text == hit.memory.text
+    return relevance >= (_SUCCEEDS_WHAT_HOLDS if holds else _SUCCEEDS) * hit.relevance
 
 
 def _key(hit: Hit, memory: Memory) -> object:
