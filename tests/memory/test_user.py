@@ -1179,7 +1179,9 @@ class TestExport:
         write, times = memory._parts.store.write, itertools.count()
 
         async def full(scope, changes):
-            if scope == bea.scope and next(times) == 1:
+            # vectors are written whenever they are ready
+            puts = scope == bea.scope and any(isinstance(change, Put) for change in changes)
+            if puts and next(times) == 1:
                 raise StoreUnavailable("away for a moment")
             await write(scope, changes)
 
