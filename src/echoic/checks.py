@@ -122,11 +122,12 @@ _CLOCK_AHEAD: Final = timedelta(hours=14)
 def not_ahead(times: Sequence[datetime], now: datetime) -> list[datetime]:
     """`times` as a clock gives them that is right: until they have come, nothing could correct what was said.
 
-    Those up to 14 hours ahead go back together, so that the last of them is `now`. What lies farther ahead
-    has times of its own, such as the calls of a simulation.
+    Those up to 14 hours ahead go back together, so that the last of them is `now`, and none goes before what
+    is not ahead. What lies farther ahead has times of its own, such as the calls of a simulation.
     """
     ahead = max((at - now for at in times if now < at <= now + _CLOCK_AHEAD), default=timedelta())
-    return [at - ahead if now < at <= now + ahead else at for at in times]
+    before = max((at for at in times if at <= now), default=datetime.min.replace(tzinfo=UTC))
+    return [max(at - ahead, before) if now < at <= now + ahead else at for at in times]
 
 
 def checked_secrets(secrets: Mapping[str, str], address: str) -> list[str]:

@@ -40,6 +40,7 @@ def test_a_key_is_found_as_it_was_heard(spoken):
         ("alfa 7", "alpha seven"),
         ("alpha won", "alpha one"),
         ("oh, the one about the dinner menu", "dinner menu"),
+        ("oh two contract", "O2 contract"),
         ("too late for tea", "too late for tea"),
     ],
 )

@@ -113,6 +113,28 @@ async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, sai
         assert any(text in hit.text for hit in found.hits)
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("My number is 07700 900123. | Yes, that's my number. | Scrap that.", {}),
+        ("I'm allergic to penicillin. | Yes, I'm allergic. | Forget that.", {}),
+        (
+            "I'm allergic to nuts. | Can I cancel? | And delivery? | Strike that.",
+            {"allergy:nuts": "nuts"},
+        ),
+    ],
+)
+async def test_a_confirmation_is_taken_back_with_what_it_confirms_and_a_question_alone(memory, said, left):
+    user = memory.user("ana")
+    call = await user.conversation()
+    for text in said.split(" | "):
+        await call.append(
+            echoic.Turn(speaker="user", text=text), echoic.Turn(speaker="agent", text="All right.")
+        )
+        await call.learn()
+    assert {fact.key: fact.text for fact in await user.facts()} == left
+
+
 @pytest.mark.parametrize("denial", ["I don't live in Leeds any more.", "Forget that I live in Leeds."])
 async def test_a_denial_hides_nothing_that_an_earlier_call_said_of_another_value(memory, denial):
     user = memory.user("ana")

@@ -613,9 +613,10 @@ def in_digits(key: str) -> list[str]:
     """The words of a key with its numbers in digits, however they were said or written: "order forty seven
     eleven", "order 47-11" and "order 4711" are the same.
     """
-    words = [word for word in cut(key) if word not in STOP or word in {"a", "oh"}]
-    if words[:1] == ["oh"]:
+    words = cut(key)
+    if words[:1] == ["oh"] and not in_figures(" ".join(words[1:2])).isdigit():
         del words[0]  # surprise, and no zero
+    words = [word for word in words if word not in STOP or word in {"a", "oh"}]
     parts = _PARTS.findall(_BETWEEN_DIGITS.sub("", in_figures(" ".join(words))))
     # "flat twelve a" is 12a; any other "a" is the article
     kept = [part for before, part in itertools.pairwise(["", *parts]) if part != "a" or before.isdigit()]

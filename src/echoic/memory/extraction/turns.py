@@ -202,8 +202,9 @@ def tells(text: str) -> bool:
         return True
     # without the marks for figures: "oh" and "one moment" are none
     words = {stem for stem in stems_of(text) - EMPTY - _CHATTER if not stem.startswith("#")}
-    # "Gin." and "He is ill.", not "Thanks, Robin." or "Robin?"
-    alone = "?" not in text and (len(cut_up(text)) == 1 or _SOMEBODY.search(text) is not None)
+    # "Gin.", "He is ill." and "And delivery?", not "Thanks, Robin." or "Robin?"
+    single = len(cut_up(text)) == 1
+    alone = not single if "?" in text else single or _SOMEBODY.search(text) is not None
     return len(words) > 1 or (len(words) == 1 and (alone or OF_SELF.search(text) is not None))
 
 
@@ -256,12 +257,20 @@ def names_it(text: str) -> bool:
 
 def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
     """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
-    "all that".
+    "all that", or if the last one only confirms the other: "Yes, that's my number."
     """
-    recent = [turn for turn in before if of_user(turn)][-REACH:]
-    said = tuple(turn.id for turn in recent if tells(turn.heard_text))
+    said = [turn for turn in before if of_user(turn)][-REACH:]
+    said = [turn for turn in said if tells(turn.heard_text)]
     several = _SEVERAL.search(asked.heard_text) and takes_back(asked.heard_text)
-    return said[-RECENT:] if several else said[-1:]
+    if several or (len(said) > 1 and _only_confirms(said[-1].heard_text, said[-2].heard_text)):
+        return tuple(turn.id for turn in said[-RECENT:])
+    return tuple(turn.id for turn in said[-1:])
+
+
+def _only_confirms(text: str, earlier: str) -> bool:
+    """Whether `text` says yes, and hardly more than `earlier` did."""
+    new = stems_of(text) - stems_of(earlier) - EMPTY - _CHATTER
+    return affirms(text) and sum(not stem.startswith("#") for stem in new) <= 1
 
 
 def told_beside(text: str) -> bool:
