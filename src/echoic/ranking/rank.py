@@ -194,7 +194,7 @@ _MEANT: Final = 0.5
 
 
 def _asks_back(query: Query) -> bool:
-    """Whether it asks what once was: "did I ever live in Leeds", "have I worked at Boots"."""
+    """Whether `query` asks what once was: "did I ever live in Leeds", "have I worked at Boots"."""
     opening = " ".join(query.folded[:2])
     return "ever" in query.folded or re.match(r"(?:did|was|were|had)\b|have (?:i|we)\b", opening) is not None
 
