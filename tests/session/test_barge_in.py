@@ -163,3 +163,31 @@ async def test_a_device_that_buffers_all_of_it_says_how_much_was_played(memory, 
         playing.cancel()
     turn = (await memory.user("ana").task("browser")).turns[1]
     assert abs(len(turn.heard.split()) - 7) <= 1
+
+
+@pytest.mark.parametrize("pace", [0.0, 1.0], ids=["generated", "being generated"])
+@pytest.mark.parametrize("asks", ["types", "is prompted"])
+async def test_what_cuts_a_reply_off_is_answered(memory, provider, serve, phone, eventually, pace, asks):
+    said = Script(
+        UserSays("tell me", after_ms=300), Says(REPLY, pace=pace), Says("all right"), open_ended=True
+    )
+    async with (
+        serve(provider, said) as (server, model),
+        VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="typed") as session,
+    ):
+        line = phone(session)
+        line.paused_at = 600
+        async with line:
+            await eventually(lambda: len(line.heard) >= 600 * 48)
+            line.muted = True
+            if asks == "types":
+                await session.send_text("never mind")
+            else:
+                session.barge_in()
+                await session.prompt("Say that it is all right.")
+            line.paused_at = None
+            await eventually(lambda: server.sessions[0].script_over)
+            await eventually(lambda: session.recorder.kept == (4 if asks == "types" else 3))
+    turns = (await memory.user("ana").task("typed")).turns
+    assert turns[1].heard is not None
+    assert (turns[-1].text, turns[-1].heard) == ("all right", None)

@@ -147,9 +147,8 @@ class EventHandler:
         self._open.pop(provider.name, None)  # the reply is no longer wanted
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
-            position = each.cut(unplayed[each.name])
-            if each.setup.profile.can_cut and each.is_open:
-                live.spawn(_interrupted(each, position))
+            if (telling := each.cut(unplayed[each.name])) is not None:
+                each.interrupting = live.spawn(telling)
         live.log.stamp("barge_in")
         live.hooks.tell(provider.setup.context, "barge_in")
         live.dirty.set()
@@ -363,7 +362,7 @@ class EventHandler:
                 self._asked = True
                 if (last := self._said_last(provider)) is not None:
                     await _tell(provider, last)
-                await provider.session.send(request(GO_ON), respond=True)
+                await provider.ask(request(GO_ON))
         except Exception as error:  # noqa: BLE001 - broken again: asked after the next reconnect
             log.warning("a reply could not be asked for again: %s", type(error).__name__)
 
@@ -463,18 +462,11 @@ async def _send_typed(provider: ProviderSession) -> None:
     while provider.unsent:
         text = provider.unsent.pop(0)
         try:
-            await provider.session.send(text)
+            await provider.ask(text)
         except Exception as error:  # noqa: BLE001 - broken again: sent after the next reconnect
             provider.unsent.insert(0, text)
             log.warning("what was typed could not be sent: %s", type(error).__name__)
             return
-
-
-async def _interrupted(provider: ProviderSession, position: int) -> None:
-    try:
-        await provider.session.interrupt(played_bytes=max(0, position))
-    except Exception as error:  # noqa: BLE001 - the connection may be gone; the provider session reports why
-        log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
 
 
 async def _hooked(work: Awaitable[None]) -> None:

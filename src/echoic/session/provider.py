@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -242,7 +242,8 @@ class ProviderSession:
         self._stopping = False
         self.silent = False
         """Whether events are ignored, because another provider session follows the same call."""
-        self._interrupting: asyncio.Task[None] | None = None
+        self.interrupting: asyncio.Task[None] | None = None
+        """The last telling of an interruption, under way or over; see `ask`."""
 
     @property
     def session(self) -> RealtimeSession:
@@ -329,16 +330,30 @@ class ProviderSession:
                     answered.add(part.tool_call_id)
         return tuple(self._pending(call) for name, call in calls.items() if name not in answered)
 
-    def cut(self, unplayed: int) -> int:
-        """Mark what is still being said as cut off; returns the position of playback to tell the provider.
+    def cut(self, unplayed: int) -> Coroutine[Any, Any, None] | None:
+        """Mark what is still being said as cut off; returns how the provider is told, where it must be.
 
         `unplayed` is how many bytes of this session's audio were sent to the caller and not played.
         """
         for utterance in self.utterances.values():
             utterance.cut = utterance.cut or not utterance.ended
-        if not self.setup.profile.carries_audio and self.is_open:
-            self._interrupting = asyncio.create_task(self._interrupt())
-        return self._carried - unplayed
+        if not self.is_open:
+            return None
+        if not self.setup.profile.carries_audio:  # the provider knows where playback stopped
+            return self._interrupt()
+        if self.setup.profile.can_cut:
+            return self._interrupt(played_bytes=max(0, self._carried - unplayed))
+        return None
+
+    async def ask(self, content: str | Note) -> None:
+        """Send what the model replies to, once an interruption before it was told: that would end the reply.
+
+        Raises:
+            RealtimeError: the connection is lost.
+        """
+        if self.interrupting is not None:
+            await asyncio.wait({self.interrupting})
+        await self.session.send(content, respond=True)
 
     def unplayed(self) -> int:
         """Bytes that were sent to the caller, were not played, and may still be."""
@@ -491,10 +506,10 @@ class ProviderSession:
         utterance.ended = True
         self._playback.finished(utterance)
 
-    async def _interrupt(self) -> None:
-        """Tell the provider to stop playing, in case it did not notice the interruption itself."""
+    async def _interrupt(self, **played: int) -> None:
+        """Tell the provider of an interruption, in case it did not notice it itself."""
         try:
-            await self.session.interrupt()
+            await self.session.interrupt(**played)
         except Exception as error:  # noqa: BLE001 - the connection may be gone; its task reports why
             log.warning("the provider could not be told of an interruption: %s", type(error).__name__)
 

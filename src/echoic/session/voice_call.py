@@ -400,7 +400,7 @@ class VoiceSession:
         call.handler.barge_in(provider)
         call.handler.typed(provider, said)
         try:
-            await provider.session.send(said)
+            await provider.ask(said)
         except RealtimeError:
             if not provider.may_return:
                 raise
@@ -418,7 +418,7 @@ class VoiceSession:
         """Have the agent say something now."""
         call = self._at()
         call.handler.prompted()
-        await call.live.provider.session.send(marked(request), respond=True)
+        await call.live.provider.ask(marked(request))
 
     async def transfer(self, agent: str) -> None:
         """Transfer the call to another agent now; tools use `CallContext.transfer`.
