@@ -104,7 +104,7 @@ class EchoicMemoryService(BaseMemoryService):
         if not session_id:
             raise InvalidInput("session_id is empty: turns are stored in a conversation")
         cut, rewound = _cut_off(events), _rewound(events)
-        turns, gone = [], []
+        turns, gone = list[Turn](), list[Turn]()
         for event in events:
             said = _turns(event, session_id, is_cut=event.id in cut)
             (gone if event.id in rewound else turns).extend(said)
