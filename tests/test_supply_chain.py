@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -66,6 +67,27 @@ def test_the_notes_of_a_release_are_the_changelogs_section_of_its_version(releas
 
 def test_every_extra_that_the_documents_tell_people_to_install_exists(release):
     assert {"local,server", "livekit,local", "mongodb"} <= release.named_extras()
+
+
+def test_the_provenance_names_the_commit_and_the_bytes_of_each_package(release, tmp_path):
+    tree, dist = tmp_path / "tree", tmp_path / "dist"
+    (tree / "requirements").mkdir(parents=True)
+    (tree / "requirements/build.txt").write_text("hatchling==1.0\n")
+    dist.mkdir()
+    (dist / "echoic.whl").write_bytes(b"wheel")
+    (dist / "NOTES.md").write_text("no package")
+    git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    told = release.provenance(dist, tree)
+    assert told["subject"] == [
+        {"name": "echoic.whl", "digest": {"sha256": hashlib.sha256(b"wheel").hexdigest()}}
+    ]
+    built = told["predicate"]["buildDefinition"]
+    assert built["externalParameters"] == {"commit": head.stdout.strip(), "changes": False}
+    (tree / "requirements/build.txt").write_text("hatchling==2.0\n")
+    assert release.provenance(dist, tree)["predicate"]["buildDefinition"]["externalParameters"]["changes"]
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no OpenSSH")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +18,7 @@ from simulation.planted import PLANTED, outcome_of
 from simulation.world import KINDS, Outcome
 
 pytestmark = pytest.mark.histories
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +43,13 @@ def test_what_was_acknowledged_is_there_once_whatever_failed(
     assert lives > histories, "no process died"
     told = ", ".join(f"{faults[kind]} × {kind}" for kind in KINDS)
     tally(f"{histories} histories, {acknowledged} acknowledged, 0 lost; {told}")
+
+
+def test_the_table_of_faults_is_of_a_run_that_is_kept_and_no_kind_is_missing() -> None:
+    subprocess.run([sys.executable, "scripts/fault_table.py", "--check"], cwd=ROOT, check=True, timeout=60)
+    told = json.loads((ROOT / "benchmarks/results/faults.json").read_text())
+    assert [of["kind"] for of in told["kinds"]] == list(KINDS)
+    assert told["lost"] == 0
 
 
 def test_a_seed_replays_exactly(lived: Callable[..., Outcome]) -> None:

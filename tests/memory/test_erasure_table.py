@@ -236,6 +236,17 @@ async def test_a_person_is_in_no_place_after_erasure_nor_after_the_restore_of_a_
         assert memory.forgotten_again == 0  # once
 
 
+def test_the_table_in_the_documents_has_every_place():
+    page = (Path(__file__).parents[2] / "docs" / "forgetting.md").read_text()
+    rows = page.partition("<!-- places -->\n")[2].partition("<!-- end of places -->")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.split("|")[2:-1]] for row in rows]
+    named = [place.replace(" ", "_") for row in cells[:-1] for place in row[0].split(", ")]
+    assert sorted(named) == sorted(place.replace(" ", "_") for place in EVERYWHERE)
+    for names, *counts in cells:
+        of = str(len(names.split(", ")) if names else len(EVERYWHERE))
+        assert counts == [of, "0", of, "0", "0"]
+
+
 async def test_who_comes_back_after_being_erased_is_not_erased_when_the_store_is_opened_again(tmp_path: Path):
     for told in ("before", "after", "later"):
         async with opened(f"sqlite:///{tmp_path}/e.db", None) as memory:

@@ -311,6 +311,15 @@ async def test_a_lesson_needs_no_operator_where_the_deployment_lists_lessons(mem
         assert (await narrow.experience("films").seen_by(eva)).lessons == ()
 
 
+async def test_a_lesson_that_several_must_teach_waits_for_them():
+    kinds = {"global_writes": "auto", "global_kinds": "lesson=2"}
+    async with echoic.open("memory://", embedder="lexical", **kinds) as memory:
+        films, eva = memory.experience("films"), memory.user("eva").scope
+        for author, seen in (("ana", ()), ("ana", ()), ("bob", (LESSON,))):
+            await films.add("pitfall", LESSON, author=memory.user(author).scope)
+            assert (await films.seen_by(eva)).of("pitfall") == seen
+
+
 async def test_what_only_they_taught_goes_with_a_user_and_what_others_taught_too_stays(memory):
     films = memory.experience("films")
     ana, bob = memory.user("ana"), memory.user("bob")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import apsw
 import pytest
 
 from echoic import InvalidInput, NotAllowed
 from echoic.embedding import LexicalEmbedder
+from echoic.errors import StoreCorrupt
 from echoic.memory import erasure, retention
 from echoic.memory.retention import rules_from
 from echoic.memory.service import MemoryService
@@ -93,6 +95,25 @@ async def test_a_conversation_that_went_on_while_others_were_destroyed_stays(tmp
         monkeypatch.setattr(erasure.Erasing, "forget", slowly)
         assert await service.enforce_retention() == 1
         assert [c.id for c in await ana.conversations()] == ["second"]
+
+
+@pytest.mark.parametrize("damage", ['{"text":', "{}"], ids=["not JSON", "not a memory"])
+async def test_a_user_who_cannot_be_read_keeps_what_is_too_old_of_nobody_else(tmp_path, clock, damage):
+    async with service_at(tmp_path, clock, "memories=30") as service:
+        for name in ("ana", "bob", "cleo"):
+            await service.user(name).set("pet", "numbat")
+    connection = apsw.Connection(str(tmp_path / "echoic.db"))
+    bobs = "scope = (select id from scopes where user = 'bob') and kind = 'memory'"
+    connection.execute(f"update records set data = ? where {bobs}", (damage,))
+    connection.close()
+    async with service_at(tmp_path, clock, "memories=30") as service:
+        clock.days = 31
+        assert await service.enforce_retention() == 2
+        for name in ("ana", "cleo"):
+            assert await service.user(name).get("pet") is None
+        if damage != "{}":
+            with pytest.raises(StoreCorrupt):
+                await service.user("bob").get("pet")
 
 
 @pytest.mark.parametrize("days", ["inf", "1e6"])

@@ -46,6 +46,25 @@ async def test_an_approved_fact_is_withdrawn_and_nobody_is_told_it_again(memory)
         await memory.global_facts().withdraw(fact.id)
 
 
+@pytest.mark.parametrize("kinds", ["hours=3,location", ["location", "hours=3"]])
+async def test_a_fact_for_which_several_users_are_needed_is_global_once_they_said_the_same(url, kinds):
+    options = {"embedder": "lexical", "global_writes": "auto", "global_kinds": kinds}
+    async with echoic.open(url, **options) as memory:
+        said = [("ana", HOURS), ("bob", POISON), ("ana", HOURS), ("cleo", HOURS.lower() + " ")]
+        for user, text in said:
+            kept = await memory.user(user).set("opening_hours", text)
+            assert kept.visibility == "proposed", user
+        assert await memory.user("zoe").get("opening_hours") is None
+        await memory.user("ana").forget()  # whoever is gone counts no longer
+        assert (await memory.user("dora").set("opening_hours", HOURS)).visibility == "proposed"
+        assert (await memory.user("eve").set("opening_hours", HOURS)).visibility == "global"
+        assert (await memory.user("zoe").get("opening_hours")).text == HOURS
+        (fact,) = await memory.global_facts().list()
+        await memory.global_facts().withdraw(fact.id)
+        assert await memory.user("zoe").get("opening_hours") is None
+        assert (await memory.user("fay").set("opening_hours", HOURS)).visibility == "proposed"
+
+
 async def test_who_decided_what_is_kept_without_what_was_rejected(memory):
     fact = await approved(memory)
     await memory.user("ana").set("opening_hours", POISON)
@@ -164,6 +183,8 @@ async def test_the_deployment_says_what_needs_no_operator():
             {"global_writes": "auto", "global_kinds": ["hours", "gossip"]},
             "no global kind 'gossip': use some of",
         ),
+        ({"global_writes": "auto", "global_kinds": "hours=0"}, "number of users, 1 or more"),
+        ({"global_writes": "auto", "global_kinds": "hours=many"}, "number of users, 1 or more"),
         ({"global_kinds": ["hours"]}, "with global_writes='propose' nothing is"),
         ({"global_writes": "always"}, "must be 'auto' or 'propose'"),
     ],

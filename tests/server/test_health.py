@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from echoic.errors import EmbedderUnavailable, StoreCorrupt, StoreUnavailable
-from echoic.memory.records import index
+from echoic.memory.records import CONVERSATION, index
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import EmbeddingSpec, Turn
@@ -165,6 +165,32 @@ async def test_what_cannot_be_learned_from_is_counted_and_named_by_its_error_alo
         broken = False
         assert await memory.settle(5)
         assert (await health())["learningFailures"] == {}
+
+
+class OneDamaged(InMemoryStore):
+    """A store in which the conversations of one user cannot be read."""
+
+    async def scan(self, scope, kind, **options):
+        if scope.user == "bob" and kind == CONVERSATION:
+            raise StoreCorrupt("somebody wrote zanzibar into a file")
+        return await super().scan(scope, kind, **options)
+
+
+async def test_one_user_who_cannot_be_read_does_not_make_the_store_unavailable():
+    store = OneDamaged()
+    async with serving(MemoryService(store, FaultyEmbedder()), settings_of()) as server:
+        for name in ("ana", "bob", "cleo"):
+            call = await server.memory.user(name).conversation("call")
+            await call.append(Turn(speaker="user", text="I live in zanzibar."))
+        operator = {"Authorization": f"Bearer {OPERATOR_KEY}"}
+        told = (await server.client.get("/api/health", headers=operator)).json()
+        alarms = {alarm["what"]: alarm["severity"] for alarm in told["alarms"]}
+        assert told["store"] == "ok"
+        assert alarms["1 users cannot be read; everybody else can"] == "critical"
+        assert "zanzibar" not in str(told)
+        await store.aclose()
+        assert (await server.client.get("/api/health", headers=operator)).json()["store"] == "unavailable"
+        await store.open(FaultyEmbedder.spec, index)
 
 
 async def test_about_says_which_embedder_is_used_and_whether_it_knows_meaning(server):

@@ -250,6 +250,19 @@ async def test_a_parameter_that_a_route_does_not_have_is_refused(server, somebod
     assert (await somebody.ask("GET", "/keys/home"))["memory"]["text"] == "Oslo"
 
 
+async def test_without_a_credential_nothing_is_told_of_parameters(server, somebody):
+    schema = (await server.client.get("/openapi.json")).json()
+    routes = [(m, p) for p, methods in schema["paths"].items() if p.startswith("/v1/") for m in methods]
+    assert len(routes) > 20
+    for method, path in routes:
+        body = {} if method in {"post", "put"} else None
+        credential = AGENT_KEY if path == "/v1/tokens" else somebody.token
+        for sent, status in ((None, 401), ("nothing", 401), (credential, 422)):
+            headers = {} if sent is None else bearer(sent)
+            asked = await server.client.request(method, f"{path}?histroy=1", json=body, headers=headers)
+            assert asked.status_code == status, (method, path, sent, asked.text)
+
+
 async def test_the_parameters_that_a_route_has_are_taken(server, somebody):
     schema = (await server.client.get("/openapi.json")).json()
     values = {"history": "true", "state": "past", "limit": "3", "deploymentId": "default"}

@@ -199,6 +199,8 @@ class Checkup:
 
     async def _nothing_is_given_up(self) -> str:
         jobs = await self._service.jobs(self._settings.deployment)
+        if jobs.unreadable:
+            raise Unwell(f"the conversations of {jobs.unreadable} users cannot be read", _MEND)
         waiting = f"{jobs.waiting} conversations wait, {jobs.failing} wait for a retry of the model"
         if jobs.parked:
             names = ", ".join(

@@ -78,7 +78,7 @@ _WORDS: dict[str, tuple[str, str, str]] = {
     "global_kinds": (
         "--global-kinds",
         "KIND,…",
-        "The kinds --global-writes auto makes global; default hours,location. An unknown kind lists all.",
+        "The kinds --global-writes auto makes global, menu=3 if three users say so; default hours,location.",
     ),
     "fusion": (
         "--fusion",

@@ -73,6 +73,8 @@ class Jobs:
     failing: int = 0
     """Conversations a model failed on that will be retried."""
     parked: tuple[Parked, ...] = ()
+    unreadable: int = 0
+    """Users whose conversations cannot be read, as of a damaged record; they are in no other count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +309,7 @@ class Distiller:
                         failed = failed or error
             except StoreUnavailable as error:
                 failed = failed or error
-                await self._store.scopes(deployment)  # raises if it is the store that is away, not one user
+                await self._store.scopes(deployment)  # raises if it is the store that is away
             except EchoicError as error:
                 failed = failed or error
         if failed is not None:
@@ -332,11 +334,19 @@ class Distiller:
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
         """The pending, failing and parked conversations. Reads every conversation."""
-        jobs = [await self.jobs_of(scope) for scope in await self._store.scopes(deployment)]
+        jobs, unreadable = list[Jobs](), 0
+        for scope in await self._store.scopes(deployment):
+            try:
+                jobs.append(await self.jobs_of(scope))
+            except EchoicError as error:
+                unreadable += 1
+                if isinstance(error, StoreUnavailable):
+                    await self._store.scopes(deployment)  # raises if it is the store that is away
         return Jobs(
             waiting=sum(of.waiting for of in jobs),
             failing=sum(of.failing for of in jobs),
             parked=tuple(parked for of in jobs for parked in of.parked),
+            unreadable=unreadable,
         )
 
     async def jobs_of(self, scope: Scope) -> Jobs:

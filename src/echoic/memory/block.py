@@ -153,7 +153,7 @@ class BlockMaker:
             self._parts.store,
             everyone,
             agent,
-            by_itself=LESSON in self._parts.global_kinds,
+            teachers=self._parts.global_kinds.get(LESSON),
             clock=self._parts.clock,
         )
         return await learned.seen_by(self._user.scope)

@@ -209,7 +209,7 @@ class KeyedMemories:
         # a context is free text that the gate did not judge
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
         if not await is_global_by_itself(
-            self._parts.store, self._everyone, shareable, self._parts.global_kinds
+            self._parts.store, self._everyone, shareable, self._parts.global_kinds, self._user
         ):
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._everyone, [put_proposal(proposal)])

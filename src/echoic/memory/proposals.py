@@ -251,12 +251,36 @@ class Proposals:
 
 
 async def is_global_by_itself(
-    store: Store, everyone: Scope, shareable: Shareable, global_kinds: frozenset[str]
+    store: Store, everyone: Scope, shareable: Shareable, global_kinds: Mapping[str, int], author: str | None
 ) -> bool:
-    """Whether it states only permitted facts, and no operator decided under its key."""
-    if not shareable.states <= global_kinds:
+    """Whether it states only permitted facts, enough users said the same, and no operator decided under its
+    key.
+    """
+    if not shareable.states <= global_kinds.keys():
         return False
-    return shareable.key is None or not await is_decided(store, everyone, shareable.key)
+    if shareable.key is not None and await is_decided(store, everyone, shareable.key):
+        return False
+    needed = max((global_kinds[kind] for kind in shareable.states), default=1)
+    return needed == 1 or len({author, *await _authors(store, everyone, shareable)}) >= needed
+
+
+async def _authors(store: Store, everyone: Scope, shareable: Shareable) -> set[str]:
+    """The users of whom the same is global or proposed."""
+    records = [
+        *await scan_all(store, everyone, MEMORY, key=shareable.key),
+        *await scan_all(store, everyone, PROPOSAL, key=shareable.key),
+    ]
+    said = [memory_of(record) for record in records if DECIDED not in record.data]
+    return {
+        memory.author
+        for memory in said
+        if memory.author and memory.current and memory.key == shareable.key
+        if _plain(memory.text) == _plain(shareable.text)
+    }
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(" .!")
 
 
 async def still_proposed(store: Store, own: Scope, kept: Memory, name: str) -> Memory:
@@ -361,7 +385,7 @@ class Judge(Sweeper):
         store: Store,
         second: Classifier,
         *,
-        global_kinds: frozenset[str],
+        global_kinds: Mapping[str, int],
         clock: Callable[[], datetime],
         worker: str,
     ) -> None:
@@ -501,7 +525,9 @@ class Judge(Sweeper):
             source=(),
             reason=shareable.reason,
         )
-        if await is_global_by_itself(self._store, case.scope.everyone, shareable, self._global_kinds):
+        if await is_global_by_itself(
+            self._store, case.scope.everyone, shareable, self._global_kinds, case.scope.user
+        ):
             await self._publish(case, shared)
         else:
             await self._hand_in(case, shared)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from echoic.errors import EchoicError, InvalidInput, NotAllowed, brief
+from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import Sweeper
 from echoic.memory.records import (
     CONVERSATION,
@@ -114,7 +114,7 @@ class Retention(Sweeper):
                 continue
             try:
                 gone += await self._enforce(scope)
-            except EchoicError as error:  # an unreadable scope must not delay the others
+            except Exception as error:  # noqa: BLE001 - whatever a damaged record raises delays no other user
                 log.warning("what is too old is not destroyed yet: %s", type(error).__name__)
         return gone
 

@@ -56,7 +56,7 @@ class MemoryOptions(TypedDict, total=False):
         global_writes: "propose", the default, has an operator approve what callers would make global; "auto"
             makes `global_kinds` global at once.
         global_kinds: a subset of `echoic.memory.sharing.GLOBAL_KINDS`, also as "hours,location,menu". By
-            default opening hours and locations.
+            default opening hours and locations. "menu=3" becomes global once three users said the same.
         classifier: replaces the rules that decide what may be global; a model confirms it. Personal data is
             never global.
         shares: by deployment, others whose global memories it reads too, also as "acme=kb,more; shop=kb". A
@@ -443,7 +443,7 @@ class MemoryService:
             self._parts.store,
             everyone,
             agent,
-            by_itself=LESSON in self._parts.global_kinds,
+            teachers=self._parts.global_kinds.get(LESSON),
             words=words,
             clock=self._parts.clock,
         )
@@ -603,7 +603,7 @@ def _audit(compliance: Compliance | None) -> AuditLog:
 
 
 def _judge(
-    store: Store, classifier: Classifier | None, kinds: frozenset[str], clock: Callable[[], datetime]
+    store: Store, classifier: Classifier | None, kinds: Mapping[str, int], clock: Callable[[], datetime]
 ) -> Judge | None:
     """The background judge of what may be global; None without one."""
     if classifier is None:
@@ -613,17 +613,17 @@ def _judge(
     return Judge(store, classifier, global_kinds=kinds, clock=clock, worker=uuid4().hex)
 
 
-def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> frozenset[str]:
-    """The kinds of facts that become global without approval, or InvalidInput."""
+def _kinds(global_writes: GlobalWrites, given: str | Collection[str] | None) -> Mapping[str, int]:
+    """The kinds of facts that become global without approval, with how many users must say the same."""
     if global_writes not in {"auto", "propose"}:
         raise InvalidInput("global_writes must be 'auto' or 'propose'")
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",") if name.strip()] or None
     if global_writes == "auto":
-        return DEFAULT_GLOBAL_KINDS if given is None else checked_kinds(given)
+        return checked_kinds(DEFAULT_GLOBAL_KINDS if given is None else given)
     if given is not None:
         raise InvalidInput(
             "global_kinds says what is global by itself, and with global_writes='propose' nothing is: "
             "leave it out, or use global_writes='auto'"
         )
-    return frozenset()
+    return {}

@@ -48,8 +48,10 @@ class Parts:
     classifier: Classifier | None
     hooks: Hooks
     telemetry: Telemetry
-    global_kinds: frozenset[str]
-    """The kinds of facts that become global without approval; empty if everything is proposed."""
+    global_kinds: Mapping[str, int]
+    """The kinds of facts that become global without approval, and how many users must have said the same;
+    empty if everything is proposed.
+    """
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
     assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)

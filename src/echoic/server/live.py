@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from echoic.adapters.connections import Limits
 from echoic.errors import EchoicError
 from echoic.memory.assurance import Level
+from echoic.memory.background import Jobs
 from echoic.memory.block import HITS
 from echoic.memory.concurrency import noted
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Recalled, ToolUsed
@@ -242,6 +243,8 @@ class Health:
     waiting: int
     failing: int
     parked: int
+    unreadable: int
+    """Users whose conversations cannot be read."""
     minutes: tuple[Minute, ...]
     turns: Turns
     alarms: tuple[Alarm, ...]
@@ -291,15 +294,14 @@ class HealthWatch:
     async def health(self, deployment: str) -> Health:
         """The health of `deployment`."""
         store: Literal["ok", "unavailable"] = "ok"
-        waiting = failing = parked = 0
+        jobs = Jobs()
         turns = Turns()
         try:
             async with asyncio.timeout(_CHECK_S):
-                facts = await self._memory.check()
+                store = "ok" if await self._store_works() else "unavailable"
                 jobs = await self._memory.jobs(deployment)
-                turns = await self._turns(deployment)
-            waiting, failing, parked = jobs.waiting, jobs.failing, len(jobs.parked)
-            store = "ok" if facts.get("writable") else "unavailable"
+                with contextlib.suppress(EchoicError):  # of one user, not of the store
+                    turns = await self._turns(deployment)
         except (EchoicError, TimeoutError):
             store = "unavailable"
         now = Health(
@@ -309,9 +311,10 @@ class HealthWatch:
             embedding_failure=self._memory.embedding_failure,
             learning_failures=self._memory.learning_failures(deployment),
             audit=self._memory.audit is not None,
-            waiting=waiting,
-            failing=failing,
-            parked=parked,
+            waiting=jobs.waiting,
+            failing=jobs.failing,
+            parked=len(jobs.parked),
+            unreadable=jobs.unreadable,
             minutes=self._last_hour(deployment),
             turns=turns,
             alarms=(),
@@ -432,6 +435,12 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             "critical",
             f"Embedding fails ({now.embedding_failure}): recall uses words only",
             "Check the embedder's key and network with `echoic doctor`. Embedding is retried automatically.",
+        ),
+        (
+            now.unreadable > 0,
+            "critical",
+            f"{now.unreadable} users cannot be read; everybody else can",
+            "Run `echoic doctor`: it says what is damaged, and whether a backup has to be restored.",
         ),
         *_of_learning(now),
         (

@@ -493,8 +493,19 @@ async def anybody(shared: Shared, request: Request) -> None:
     await limited(shared, f"address:{address(request)}")
 
 
-async def only_known_parameters(request: Request) -> None:
-    """Refuse (422) a query parameter that the route does not have, as an unknown field of a body is."""
+async def known_to_users(_admitted: Annotated[RequestCaller, Depends(caller)], request: Request) -> None:
+    """Refuse (422) the holder of a user's token a query parameter that the route does not have, as an unknown
+    field of a body is. Whoever has no token is refused before it.
+    """
+    _only_known_parameters(request)
+
+
+async def known_to_keys(_admitted: Annotated[str, Depends(key_deployment)], request: Request) -> None:
+    """The same for the holder of a key."""
+    _only_known_parameters(request)
+
+
+def _only_known_parameters(request: Request) -> None:
     if not request.query_params:
         return
     known, waiting = set[str](), [request.scope["route"].dependant]
@@ -523,6 +534,7 @@ AsReader = Annotated[Viewer, Depends(reader)]
 AsOperator = Depends(operator)
 AsAuditor = Depends(auditor)
 AsAnybody = Depends(anybody)
-OnlyKnownParameters = Depends(only_known_parameters)
+KnownToUsers = Depends(known_to_users)
+KnownToKeys = Depends(known_to_keys)
 OperatedDeployment = Annotated[str, Depends(operated_deployment)]
 KeyDeployment = Annotated[str, Depends(key_deployment)]

@@ -95,8 +95,8 @@ class _StoredLesson:
 class AgentExperience:
     """The lessons of one agent in one deployment. Created by `MemoryService.experience`.
 
-    `by_itself` makes a lesson take effect without an operator: then any caller can teach the agent. `words`
-    are ordinary words of the deployment's trade that lessons may use.
+    `teachers` makes a lesson take effect without an operator once so many users taught it: then callers can
+    teach the agent. `words` are ordinary words of the deployment's trade that lessons may use.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class AgentExperience:
         everyone: Scope,
         agent: str,
         *,
-        by_itself: bool,
+        teachers: int | None,
         clock: Callable[[], datetime],
         words: Collection[str] = (),
     ) -> None:
@@ -113,7 +113,7 @@ class AgentExperience:
             raise InvalidInput("words must be several texts, not one: put it into a list")
         self._store = store
         self._everyone = everyone
-        self._by_itself = by_itself
+        self._teachers = teachers
         self._clock = clock
         self._words = frozenset(word for text in words for word in cut(text))
         self.agent = checked_name(agent, "agent")
@@ -280,7 +280,8 @@ class AgentExperience:
     def _state(self, kept: _StoredLesson) -> LessonState:
         if kept.withdrawn:
             return "withdrawn"
-        return "approved" if kept.adopted or self._by_itself else "waiting"
+        taught = self._teachers is not None and max(1, len(kept.taught_by)) >= self._teachers
+        return "approved" if kept.adopted or taught else "waiting"
 
     def _told(self, kept: _StoredLesson) -> Lesson:
         return replace(kept.lesson, state=self._state(kept))

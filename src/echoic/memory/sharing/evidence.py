@@ -8,6 +8,7 @@ whether a text is about a person.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -329,11 +330,20 @@ def _is_plain(word: JudgedWord) -> bool:
     return not word.stem or word.stem in _PLAIN or _NUMBER.fullmatch(word.text) is not None
 
 
-def checked_kinds(kinds: Collection[str]) -> frozenset[str]:
-    """`kinds` as a set; InvalidInput if one is not in `GLOBAL_KINDS`."""
-    unknown = [kind for kind in kinds if kind not in GLOBAL_KINDS]
-    if unknown:
-        raise InvalidInput(
-            f"there is no global kind {brief(unknown[0])}: use some of {', '.join(GLOBAL_KINDS)}"
-        )
-    return frozenset(kinds)
+def checked_kinds(kinds: Collection[str]) -> dict[str, int]:
+    """How many users must have said the same, by kind: 1 for "hours", 3 for "hours=3". InvalidInput if a kind
+    is not in `GLOBAL_KINDS`, or a number is not valid.
+    """
+    needed: dict[str, int] = {}
+    for kind, users in (given.partition("=")[::2] for given in kinds):
+        if kind not in GLOBAL_KINDS:
+            raise InvalidInput(
+                f"there is no global kind {brief(kind)}: use some of {', '.join(GLOBAL_KINDS)}"
+            )
+        with contextlib.suppress(ValueError):
+            needed[kind] = int(users or 1)
+        if needed.get(kind, 0) < 1:
+            raise InvalidInput(
+                f"global_kinds has {brief(users)} for {kind}: use a number of users, 1 or more"
+            )
+    return needed

@@ -15,6 +15,7 @@ from echoic.server.routes import (
 
 ROUTERS: tuple[APIRouter, ...] = (
     identity.router,
+    v1.for_keys,
     v1.router,
     memories.router,
     conversations.router,

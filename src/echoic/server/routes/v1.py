@@ -34,12 +34,13 @@ from echoic.server.models import (
     TurnView,
 )
 from echoic.server.problems import not_found, responses
-from echoic.server.request_callers import AsCaller, KeyDeployment, OnlyKnownParameters, Shared
+from echoic.server.request_callers import AsCaller, KeyDeployment, KnownToKeys, KnownToUsers, Shared
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
 from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn
 
-router = APIRouter(prefix="/v1", tags=["v1"], dependencies=[OnlyKnownParameters])
+for_keys = APIRouter(prefix="/v1", tags=["v1"], dependencies=[KnownToKeys])
+router = APIRouter(prefix="/v1", tags=["v1"], dependencies=[KnownToUsers])
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
 """The most frequent writes of a backend, which nobody waits for: recalls take precedence."""
@@ -86,7 +87,7 @@ class UserToken(ResponseModel):
     expires_at: AwareDatetime
 
 
-@router.post("/tokens", summary="Get a token for a user", responses=responses(401, 403, 404, 413, 422, 429))
+@for_keys.post("/tokens", summary="Get a token for a user", responses=responses(401, 403, 404, 413, 422, 429))
 async def give_token(shared: Shared, deployment: KeyDeployment, asked: TokenRequest) -> UserToken:
     """With an agent key you act for the users of its deployment, with the operator key for those of any
     deployment served here. The user need not exist. The token cannot be renewed: ask for another.

@@ -212,7 +212,7 @@ _RECORD = "select id, kind, name, key, version, data from records"
 def record_of(row: Sequence[Any]) -> Record:
     """The record in a row of `records`, as selected by `select_records`."""
     return Record(
-        id=row[2], kind=row[1], key=row[3], version=row[4], data=json.loads(row[5]), seq=row[0] & _SEQ_MASK
+        id=row[2], kind=row[1], key=row[3], version=row[4], data=_parsed(row[5]), seq=row[0] & _SEQ_MASK
     )
 
 
@@ -220,11 +220,19 @@ def select_records(connection: apsw.Connection, where: str, values: Sequence[Any
     """The records for which the SQL condition `where` holds."""
     rows: Sequence[Sequence[Any]] = connection.execute(f"{_RECORD} where {where}", values).fetchall()
     # parsed as one JSON document: for small records half the time is overhead
-    data = json.loads(f"[{','.join(row[5] for row in rows)}]")
+    data = _parsed(f"[{','.join(row[5] for row in rows)}]")
     return [
         Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & _SEQ_MASK)
         for row, said in zip(rows, data, strict=True)
     ]
+
+
+def _parsed(data: str) -> Any:
+    """The JSON in records; raises StoreCorrupt if it is none."""
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise StoreCorrupt("a record is damaged; it is left untouched: run `echoic doctor`") from error
 
 
 def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int, int] | None:
