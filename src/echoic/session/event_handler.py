@@ -144,7 +144,7 @@ class EventHandler:
             return
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
-        self._open.pop(provider.name, None)  # the reply is no longer wanted
+        self._closed(provider)  # the reply is no longer wanted
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             if (telling := each.cut(unplayed[each.name])) is not None:
@@ -188,6 +188,11 @@ class EventHandler:
         """The model was asked to say something: its next turn answers that."""
         self._asked = self._live.provider.reply_is_due = True
         self._open[self._live.provider.name] = None
+
+    def _closed(self, provider: ProviderSession) -> None:
+        """The model's turn is over or cut off: what it answered is open no longer, what was said since is."""
+        if not self._asked:
+            self._open.pop(provider.name, None)
 
     def _reply_begins(self) -> None:
         if not self._replying:
@@ -414,7 +419,7 @@ class EventHandler:
             if provider.owes_reply:  # it answered a tool without a word
                 provider.owes_reply = self._asked = False
             if not provider.pending_tools():
-                self._open.pop(provider.name, None)
+                self._closed(provider)
             self._replying, self._words_are_due = False, not self._explained
             provider.reply_is_due = self._asked
             notes, provider.notes = provider.notes, []
