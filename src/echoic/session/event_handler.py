@@ -95,6 +95,32 @@ class EventHandler:
         speaks = self._replying or self._asked or provider.speaking
         return not (waits or speaks or provider.owes_reply or provider.pending_tools())
 
+    def hears(self, provider: ProviderSession) -> bool:
+        """Whether the caller is speaking, or said something whose transcript is still to come.
+
+        Of a provider that does not report speech neither is known: False.
+        """
+        waits = provider.name in self._talking or self._untranscribed.get(provider.name)
+        if provider.setup.profile.reports_speech:
+            waits = waits or any(not said.final for said in provider.said.values())
+        return provider.is_open and bool(waits)
+
+    def owes(self, provider: ProviderSession) -> bool:
+        """Whether something the caller said has no complete reply."""
+        return self._open.get(provider.name) is not None
+
+    def follow(self, old: ProviderSession, new: ProviderSession) -> None:
+        """Have `new` hear the provider's call from here on, instead of `old`, and answer what that owes."""
+        old.silence()
+        new.before = old
+        self._live.providers.append(new)
+        for waiting in (self._untranscribed, self._owed, self._open):
+            if old.name in waiting:
+                waiting[new.name] = waiting.pop(old.name)
+        if old.name in self._talking:
+            self._talking.remove(old.name)
+            self._talking.add(new.name)
+
     def typed(self, provider: ProviderSession, text: str) -> None:
         """Record what the caller typed."""
         exchange = self._live.log.begin(provider.setup.agent.name)
@@ -299,6 +325,7 @@ class EventHandler:
         live = self._live
         live.log.stamp("recall_began", exchange)
         recalled = await live.recall.final(text)
+        provider = live.provider  # the call may have been transferred meanwhile
         live.log.touched(exchange).recall = recalled
         live.log.stamp("recalled", exchange)
         live.hooks.tell(
@@ -336,10 +363,14 @@ class EventHandler:
         While the caller goes on speaking, the turn is answered with what they say next.
         """
         self._forget_timer(provider)
+        if provider.silent:
+            provider = self._live.provider
         if provider.name in self._talking:
             return
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
+        if provider is not self._live.provider:
+            return  # the next agent is asked
         try:
             await provider.session.create_response()
         except Exception as error:  # noqa: BLE001 - the connection may be gone; its session reports why

@@ -108,6 +108,7 @@ class CallLifecycle:
             self._confidences,
             call,
             on_event=self._take,
+            handler=lambda: self.handler,
         )
         self._captions = captions
         self._on_closed = on_closed
