@@ -123,6 +123,7 @@ class EventHandler:
 
     def typed(self, provider: ProviderSession, text: str) -> None:
         """Record what the caller typed."""
+        self._live.cuts_in += 1
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
         said = provider.typed(text)
@@ -171,6 +172,7 @@ class EventHandler:
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
         self._closed(provider)  # the reply is no longer wanted
+        live.cuts_in += 1
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             if (telling := each.cut(unplayed[each.name])) is not None:
@@ -272,6 +274,7 @@ class EventHandler:
             self._live.sounds()
 
     def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:
+        self._live.cuts_in += 1
         self._caller_begins()
         self.barge_in(provider)
         exchange = self._live.log.begin(provider.setup.agent.name)
