@@ -242,6 +242,26 @@ async def test_a_reply_the_caller_cut_off_is_not_brought_back_by_a_broken_line(c
     assert asked_for_replies(last) == 0
 
 
+@pytest.mark.parametrize("how", ["types", "has the agent asked"])
+async def test_what_cut_a_reply_off_is_answered_though_the_line_takes_its_answer_along(call, eventually, how):
+    async def cut(session, server):
+        await eventually(
+            lambda: any(said.fed_bytes for said in session.live.provider.utterances.values()), 20
+        )
+        if how == "types":
+            await session.send_text("what is my cat called")
+        else:
+            session.barge_in()
+            await session.prompt("Ask what the cat is called.")
+
+    _, last = await call(
+        Script(ASKED, Says(LONG, word_ms=900, pace=0.2), Says(LONG).at(400, Drop())),
+        Script(Says("it is called Tom"), open_ended=True),
+        do=cut,
+    )
+    assert asked_for_replies(last) == 1
+
+
 async def test_a_typed_question_is_answered_once_as_well(call, eventually):
     async def type_and_drop(session, server):
         await session.send_text("what is my dog called")

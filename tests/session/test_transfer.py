@@ -356,3 +356,77 @@ async def test_an_agent_who_cannot_be_told_what_was_said_meanwhile_serves_all_th
             await session.transfer("billing")
             assert entered == ["billing"]
             assert session.current_agent == "billing"
+
+
+ASKS = "what is my dog called"
+
+
+@pytest.fixture
+def switching(monkeypatch):
+    """The next line of a session, which is open but not switched to until told."""
+
+    def of(session):
+        opened, switch, plain = asyncio.Event(), asyncio.Event(), session._running._lines.open
+
+        async def held(*given):
+            new = await plain(*given)
+            opened.set()
+            await switch.wait()
+            return new
+
+        monkeypatch.setattr(session._running._lines, "open", held)
+        return opened, switch
+
+    return of
+
+
+@pytest.mark.parametrize("how", ["says", "types"])
+async def test_what_the_agent_before_did_not_answer_the_next_one_does(
+    memory, provider, serve, phone, eventually, switching, how
+):
+    asks = [UserSays(ASKS, after_ms=300)] if how == "says" else []
+    answers = Script(Says("it is called Rex"), open_ended=True)
+    async with serve(provider, Script(*asks, open_ended=True), answers) as (server, model):
+        session = VoiceSession(memory, user="ana", agents=AGENTS, model=model, session_id="t")
+        async with session:
+            old = session.live.provider
+            opened, switch = switching(session)
+            moving = asyncio.create_task(session.transfer("billing"))
+            await opened.wait()
+            async with phone(session):
+                if how == "types":
+                    await session.send_text(ASKS)
+                await eventually(lambda: old.said and not session._at().handler.hears(old))
+                switch.set()
+                await moving
+                await eventually(lambda: server.sessions[1].script_over)
+                await eventually(lambda: session.recorder.kept == 2)
+    turns = (await memory.user("ana").task("t")).turns
+    assert [turn.text for turn in turns] == [ASKS, "it is called Rex"]
+
+
+async def test_what_is_typed_while_the_line_before_is_closed_is_sent_on_the_next(memory, serve, eventually):
+    answers = Script(Says("it is called Rex"), open_ended=True)
+    async with serve("openai", Script(open_ended=True), answers) as (server, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session:
+            told = asyncio.Event()
+            session.live.provider.interrupting = asyncio.create_task(told.wait())
+            typing = asyncio.create_task(session.send_text(ASKS))
+            await session.transfer("billing")
+            told.set()
+            await typing
+            await eventually(lambda: server.sessions[1].script_over)
+
+
+async def test_no_sentence_is_heard_by_two_agents(memory, serve, phone, eventually, switching):
+    first = Script(UserSays(ASKS, after_ms=300, lasts_ms=2000), open_ended=True)
+    async with serve("openai", first, Script(open_ended=True)) as (_, model):
+        async with VoiceSession(memory, user="ana", agents=AGENTS, model=model) as session, phone(session):
+            old = session.live.provider
+            opened, switch = switching(session)
+            moving = asyncio.create_task(session.transfer("billing"))
+            await opened.wait()
+            await eventually(lambda: session._at().handler.hears(old))
+            switch.set()
+            await moving
+            assert [said.text for said in old.said.values()] == [ASKS]

@@ -95,8 +95,35 @@ class EventHandler:
         speaks = self._replying or self._asked or provider.speaking
         return not (waits or speaks or provider.owes_reply or provider.pending_tools())
 
+    def hears(self, provider: ProviderSession) -> bool:
+        """Whether the caller is speaking, or said something whose transcript is still to come.
+
+        Of a provider that does not report speech neither is known: False.
+        """
+        waits = provider.name in self._talking or self._untranscribed.get(provider.name)
+        if provider.setup.profile.reports_speech:
+            waits = waits or any(not said.final for said in provider.said.values())
+        return provider.is_open and bool(waits)
+
+    def owes(self, provider: ProviderSession) -> bool:
+        """Whether something the caller said has no complete reply."""
+        return self._open.get(provider.name) is not None
+
+    def follow(self, old: ProviderSession, new: ProviderSession) -> None:
+        """Have `new` hear the provider's call from here on, instead of `old`, and answer what that owes."""
+        old.silence()
+        new.before = old
+        self._live.providers.append(new)
+        for waiting in (self._untranscribed, self._owed, self._open):
+            if old.name in waiting:
+                waiting[new.name] = waiting.pop(old.name)
+        if old.name in self._talking:
+            self._talking.remove(old.name)
+            self._talking.add(new.name)
+
     def typed(self, provider: ProviderSession, text: str) -> None:
         """Record what the caller typed."""
+        self._live.cuts_in += 1
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
         said = provider.typed(text)
@@ -144,7 +171,8 @@ class EventHandler:
             return
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
-        self._open.pop(provider.name, None)  # the reply is no longer wanted
+        self._closed(provider)  # the reply is no longer wanted
+        live.cuts_in += 1
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             if (telling := each.cut(unplayed[each.name])) is not None:
@@ -188,6 +216,11 @@ class EventHandler:
         """The model was asked to say something: its next turn answers that."""
         self._asked = self._live.provider.reply_is_due = True
         self._open[self._live.provider.name] = None
+
+    def _closed(self, provider: ProviderSession) -> None:
+        """The model's turn is over or cut off: what it answered is open no longer, what was said since is."""
+        if not self._asked:
+            self._open.pop(provider.name, None)
 
     def _reply_begins(self) -> None:
         if not self._replying:
@@ -241,6 +274,7 @@ class EventHandler:
             self._live.sounds()
 
     def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:
+        self._live.cuts_in += 1
         self._caller_begins()
         self.barge_in(provider)
         exchange = self._live.log.begin(provider.setup.agent.name)
@@ -294,6 +328,7 @@ class EventHandler:
         live = self._live
         live.log.stamp("recall_began", exchange)
         recalled = await live.recall.final(text)
+        provider = live.provider  # the call may have been transferred meanwhile
         live.log.touched(exchange).recall = recalled
         live.log.stamp("recalled", exchange)
         live.hooks.tell(
@@ -331,10 +366,14 @@ class EventHandler:
         While the caller goes on speaking, the turn is answered with what they say next.
         """
         self._forget_timer(provider)
+        if provider.silent:
+            provider = self._live.provider
         if provider.name in self._talking:
             return
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
+        if provider is not self._live.provider:
+            return  # the next agent is asked
         try:
             await provider.session.create_response()
         except Exception as error:  # noqa: BLE001 - the connection may be gone; its session reports why
@@ -414,7 +453,7 @@ class EventHandler:
             if provider.owes_reply:  # it answered a tool without a word
                 provider.owes_reply = self._asked = False
             if not provider.pending_tools():
-                self._open.pop(provider.name, None)
+                self._closed(provider)
             self._replying, self._words_are_due = False, not self._explained
             provider.reply_is_due = self._asked
             notes, provider.notes = provider.notes, []

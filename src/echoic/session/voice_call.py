@@ -401,7 +401,10 @@ class VoiceSession:
         call.handler.typed(provider, said)
         try:
             await provider.ask(said)
-        except RealtimeError:
+        except (RealtimeError, NotOpen):
+            if provider is not call.live.provider:  # transferred meanwhile
+                await self.send_text(said)
+                return
             if not provider.may_return:
                 raise
             provider.unsent.append(said)
