@@ -136,6 +136,28 @@ def test_a_supposition_is_no_memory(said):
 
 
 @pytest.mark.parametrize(
+    ("said", "doubted"),
+    [
+        ("Say I'm a pensioner. I live in Leeds. What would I pay?", {"home": True}),
+        ("Say I'm a pensioner, what would I pay? I live in Leeds.", {"home": False}),
+        ("Suppose I'm a student. I live in Bath and I'm vegan.", {"home": True, "diet:vegan": True}),
+        ("Let's say I own a flat. But I live in Bath.", {"home": False}),
+        ("Say, I'm a pensioner. I live in Leeds.", {"home": False}),
+        (
+            "I'm Paul. Say I was a pensioner. Would I pay? I live in Leeds.",
+            {"user_name": False, "home": False},
+        ),
+        ("Suppose I'd better tell you where. I live in Leeds.", {"home": False}),
+        ("My neighbours say I'm loud. I live in Leeds.", {"home": False}),
+        ("If he asks, just say I'm out. I live in Leeds.", {"home": False}),
+        ("say i'm a pensioner i live in leeds what would i pay", {}),
+    ],
+)
+def test_what_follows_a_supposition_may_be_supposed_until_it_is_asked_about(said, doubted):
+    assert {heard.key: heard.supposed for heard in listen(said)} == doubted
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "do i live in boston",

@@ -88,7 +88,9 @@ _SHADOWING: Final = words("guards.shadowing")
 # Subjects of a short answer: "I don't", "it isn't". Others may end a clause too: "how old he is, my lad".
 _ALONE: Final = frozenset({"i", "we"})
 _OTHERS: Final = frozenset("it that this he she they".split())
-_LIFTING: Final = frozenset("but anyway anyways however".split())
+_GIVING_UP: Final = frozenset("forget scrap scratch strike ignore".split())
+_LIFTING: Final = frozenset("but anyway anyways however actually".split())
+_SUPPOSING: Final = pattern("guards.supposing")
 # Phrases that start a supposition though none of their words does.
 _SHADOWS: Final = pattern("guards.shadows")
 # Phrases that do not, though their words do: polite conditions and the speaker's own insistence.
@@ -142,8 +144,8 @@ def listen(
     if by_an_agent(spoken) or staged(spoken):
         return []
     hearing = _Hearing(previous, since, asked)
-    for said in spoken:
-        hearing.hear(said)
+    for said, maybe in zip(spoken, supposed(spoken), strict=True):
+        hearing.hear(said, supposed=maybe)
     return hearing.result()
 
 
@@ -177,15 +179,18 @@ class _Hearing:
             return retracted(self._previous) if self._hushes_only else []
         return settled(self._heard)
 
-    def hear(self, said: Sentence) -> None:
-        """Read one sentence."""
+    def hear(self, said: Sentence, *, supposed: bool) -> None:
+        """Read one sentence; `supposed`: it may belong to a supposition."""
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
+        before = len(self._heard)
         passage.read()
+        if supposed:
+            self._heard[before:] = [replace(one, supposed=True) for one in self._heard[before:]]
         self._since = passage.since(len(said))
         self._greeted = greets(said)
 
@@ -487,6 +492,26 @@ def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
+def supposed(utterance: Sequence[Sentence]) -> list[bool]:
+    """For each sentence, whether it may belong to a supposition that one before it began, until a question
+    ends it: "Say I'm a pensioner. I live in Leeds. What would I pay?".
+    """
+    found: list[bool] = []
+    going = False
+    for said in utterance:
+        going = going and said.low(0) not in _LIFTING
+        found.append(going)
+        going = (going or _supposes(said) is not None) and not said.question
+    return found
+
+
+def _supposes(said: Sentence) -> int | None:
+    """Where a sentence begins to suppose something of the speaker: "say I'm …", not "say, I'm …"."""
+    match = said.match(_SUPPOSING, 0)
+    start = said.at.get(match.end()) if match else None
+    return None if start is None or said.gap(start) else start
+
+
 def staged(utterance: Sequence[Sentence]) -> bool:
     """Whether it is sung, acted or broadcast, so that nothing in it is meant."""
     return any(_STAGED.search(said.line) for said in utterance)
@@ -549,7 +574,7 @@ class Ground:
 def _shadow(said: Sentence) -> list[bool]:
     """For each word, whether a supposition or a quotation covers it."""
     harmless = _covered(_HARMLESS, said)
-    starts = set(_ends_of(_SHADOWS, said))
+    starts = _ends_of(_SHADOWS, said) | {_supposes(said)}
     shadow: list[bool] = []
     dark = False
     for index, token in enumerate(said.tokens):

@@ -33,7 +33,7 @@ from echoic.english.lexicon import (
     PRONOUNS,
     pattern,
 )
-from echoic.english.listener import Ground, by_an_agent, jokes, staged
+from echoic.english.listener import Ground, by_an_agent, jokes, staged, supposed
 from echoic.english.sentences import Sentence, sentences
 from echoic.memory.extraction.rule_reader import MASKED
 from echoic.secrets import MARKER
@@ -123,6 +123,8 @@ class Clause:
     """Whether the speaker corrected something in its sentence."""
     lead: tuple[str, ...] = ()
     """The words before it that only join it to others, folded: "sorry"."""
+    supposed: bool = False
+    """Whether its sentence may belong to a supposition that began before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,13 +264,13 @@ def clauses(text: str) -> list[Clause]:
     every = [token.low for sentence in said for token in sentence.tokens]
     found: list[Clause] = []
     at = 0
-    for sentence in said:
+    for sentence, maybe in zip(said, supposed(said), strict=True):
         if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
         else:
             right = repaired(sentence)
             read = _of_sentence(right, every[:at], every[at + len(sentence) :])
-            found += (replace(clause, mended=right is not sentence) for clause in read)
+            found += (replace(clause, mended=right is not sentence, supposed=maybe) for clause in read)
         at += len(sentence)
     return [replace(clause, place=place) for place, clause in enumerate(found)]
 

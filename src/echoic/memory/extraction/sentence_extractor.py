@@ -620,7 +620,11 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
 
 def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure and _stands(_words(text)))
+    fact = Fact(
+        text=text[0].upper() + text[1:],
+        category=read.category,
+        sure=sure and _stands(_words(text)) and not read.clause.supposed,
+    )
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))
