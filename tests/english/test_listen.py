@@ -477,6 +477,10 @@ def test_correcting_a_thing_of_a_list_takes_the_old_thing_back():
         ("forget that I like jazz", "preference:jazz", "likes jazz"),
         ("please forget my email", "email", ""),
         ("forget where i live", "home", ""),
+        ("can you get rid of my number", "phone", ""),
+        ("delete my email address", "email", ""),
+        ("wipe my date of birth please", "birthday", ""),
+        ("Take my address off your system, please.", "address", ""),
     ],
 )
 def test_what_is_taken_back_is_a_retraction_of_that_slot(said, key, text):
@@ -503,14 +507,28 @@ def test_forget_that_takes_back_all_that_was_given_before():
 
 
 @pytest.mark.parametrize(
-    "said", ["Scrap that.", "No, ignore that.", "Ignore what I just said.", "I take that back."]
+    "said",
+    [
+        "Scrap that.",
+        "No, ignore that.",
+        "Ignore what I just said.",
+        "I take that back.",
+        "Pretend I never said that.",
+    ],
 )
 def test_what_is_taken_back_in_other_words_is_taken_back(said):
     assert [h.retracts for h in listen(said, listen("I live in Boston."))] == [True]
 
 
 @pytest.mark.parametrize(
-    "said", ["My phone is ringing, ignore that.", "When it beeps, ignore that.", "I usually ignore that."]
+    "said",
+    [
+        "My phone is ringing, ignore that.",
+        "When it beeps, ignore that.",
+        "I usually ignore that.",
+        "Take my address down, please.",
+        "Delete my number from the booking.",
+    ],
 )
 def test_what_is_to_be_ignored_beside_it_takes_nothing_back(said):
     assert not listen(said, listen("I live in Boston."))

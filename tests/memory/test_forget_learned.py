@@ -183,6 +183,29 @@ async def test_forget_that_too_means_what_was_before_and_of_an_address_every_par
         assert {turn.text for turn in await call.recalled_turns() if turn.speaker == "user"} == {TAKEN_BACK}
 
 
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("My number is 07700 900123. I'm vegan. | Can you get rid of my number?", {"diet:vegan": "vegan"}),
+        ("My email is jo at example dot com and I'm vegan. | Remove my email.", {"diet:vegan": "vegan"}),
+        ("I'm vegan. I live at 9 Oak Street. | Take my address off your system.", {"diet:vegan": "vegan"}),
+        ("i'm vegan and my boss henk is a crook | forget what i said about henk", {"diet:vegan": "vegan"}),
+        ("I'm vegan. | My boss Henk is a crook. | Ignore what I said about Henk.", {"diet:vegan": "vegan"}),
+        ("My number is 07700 900123. | Forget that, I live in York.", {"home": "York"}),
+        ("I'm vegan. | Ignore my email, it bounced.", {"diet:vegan": "vegan"}),
+    ],
+)
+async def test_what_stands_beside_what_is_forgotten_stays(memory, said, left):
+    user = memory.user("ana")
+    call = await user.conversation()
+    for text in said.split(" | "):
+        await call.append(echoic.Turn(speaker="user", text=text))
+        await call.learn()
+    assert {fact.key: fact.text for fact in await user.facts()} == left
+    found = str((await user.recall("henk the boss, or the number, email or address")).hits)
+    assert not any(word in found for word in ("Henk", "henk", "07700", "jo@", "jo at", "Oak"))
+
+
 @pytest.mark.parametrize("denial", ["I don't live in Leeds any more.", "Forget that I live in Leeds."])
 async def test_a_denial_hides_nothing_that_an_earlier_call_said_of_another_value(memory, denial):
     user = memory.user("ana")

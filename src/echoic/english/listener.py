@@ -70,7 +70,7 @@ _NO_MEMORY: Final = pattern("requests.no_memory")
 _GOES_ON: Final = pattern("requests.goes_on")
 _HUSH_WORDS: Final = 5
 """Words of "please don't write down that": a longer sentence says something else as well."""
-_POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
+_POLITE_REST: Final = pattern("requests.polite_rest")
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
 _OWN: Final = words("requests.own")
@@ -418,15 +418,16 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     if said.match(_ALL, start):
         return "all", len(said)
     item = said.match(_ITEM, start)
-    if item and item["rest"].strip() in _POLITE_REST:
+    if item and _POLITE_REST.fullmatch(item["rest"].strip()):
         return f"item:{_item_key(item)}", len(said)
     slot = said.match(_SLOT, start)
-    if slot and slot["rest"].strip() in _POLITE_REST:
+    if slot and _POLITE_REST.fullmatch(slot["rest"].strip()):
         return "slot:" + _SLOTS[slot["noun"] or slot["clause"]], len(said)
     # "forget I live in Rome" asks the same as "forget that I do"
     that = said.low(start) == "that"
     clause = said.low(start + 1) in _SUBJECTS if that else said.match(_OWN_CLAUSE, start) is not None
-    return ("clause", start + that) if clause else None
+    # "forget that, I live in Rome" puts it right
+    return ("clause", start + that) if clause and not (that and said.gap(start + 1)) else None
 
 
 def _complains(said: Sentence, at: int) -> bool:
@@ -557,10 +558,15 @@ class Ground:
         before = said.low(index - 1)
         if index in (0, value_end):
             return True
-        if before in _FORBIDDING and not self._answered(index):
+        if before in _FORBIDDING and not (self._answered(index) or self._put_right(index)):
             return False
         thanked = (said.low(index - 2), before) == ("thank", "you")
         return firm or said.tokens[index].gap or thanked or before in CONNECTING
+
+    def _put_right(self, index: int) -> bool:
+        """Whether what was said before is given up before `index`: "scrap that, I live in …"."""
+        said = self._said
+        return said.tokens[index].gap and said.low(index - 1) == "that" and said.low(index - 2) in _GIVING_UP
 
     def _answered(self, index: int) -> bool:
         """Whether a short answer ends before `index`: "no, I don't, I live in …"."""

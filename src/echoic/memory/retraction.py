@@ -42,7 +42,7 @@ from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|scrap that|ignore|"
-    r"take (?:that|it) back|wip|drop|no longer|won't)"
+    r"take (?:that|it) back|(?:take|get) (?:my|our)|wip|scrub|get rid|pretend|act like|drop|no longer|won't)"
 )
 
 

@@ -289,7 +289,7 @@ def _words(text: str) -> list[str]:
     return re.sub(r"(?<=[a-z])['’]s\b", " is", text.casefold()).replace(",", " ").split()
 
 
-_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean) ")
+_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean|(?:scratch|strike|scrap|forget|ignore) that) ")
 _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5

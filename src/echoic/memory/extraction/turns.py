@@ -115,7 +115,8 @@ _CLAUSE: Final = 4
 # Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
     r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|scrap|ignore|remember|save|store|record|keep"
-    r"|write|note|memori[sz]e|between|take (?:that|it) back|put (?:this|that|any)"
+    r"|write|note|memori[sz]e|between|take (?:that|it) back|put (?:this|that|any)|get rid|wipe|scrub"
+    r"|pretend|act like"
 )
 # Stands for any earlier statement: the rules retract it exactly when they would retract that.
 _ANYTHING: Final = SelfStatement(
@@ -150,8 +151,8 @@ SLIP: Final = frozenset(
 EMPTY: Final = frozenset(
     stem_of(word)[:6]
     for word in (
-        "forget erase delete remove wipe scrub scrap scratch strike rub cross blot take throw lose drop "
-        "bin burn cancel "
+        "forget ignore disregard erase delete remove wipe scrub scrap scratch strike rub cross blot take "
+        "throw lose drop bin burn cancel "
         "clear leave get rid keep kept store save remember record note write written wrote want like "
         "wish rather should "
         "could would please told tell said say spoke speak mention gave give given heard hear thing "
