@@ -89,6 +89,9 @@ _SIGNS: Final = {
 }
 """Classes of words used as features."""
 _TWICE: Final = frozenset("double treble triple".split())
+_SPELLS: Final = re.compile(
+    r"^(?:(?:it's|it is|that's|that is) )?[^ ]{1,40}(?: [^ ]{1,40})? with(?:out)? an? [a-z]$"
+)
 _MEASURES: Final = (
     NUMBERS
     | DAYS
@@ -310,8 +313,11 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
 
 
 def _bare(words: Sequence[str]) -> bool:
-    """Whether they are only letters, figures or a time, which say of nothing that it is so."""
-    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
+    """Whether they are only letters, figures, a time or how a name is spelled, which say of nothing that it
+    is so.
+    """
+    letters = all(len(word) <= 1 or word in _TWICE for word in words)
+    return _measures(words) or letters or (len(words) <= 6 and _SPELLS.search(" ".join(words)) is not None)
 
 
 def _measures(words: Sequence[str]) -> bool:

@@ -498,7 +498,7 @@ def _changes(
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
-        able = (held for held in known if not (contrast and _is_keyed(held)))
+        able = (held for held in known if not (_is_keyed(held) and (contrast or _is_own_name(held))))
         gone = [held for held in able if _gives_way(held, one, statement, vector)]
         if not gone and not one.clause.mended and read.likely < by.keep:
             continue
@@ -575,6 +575,11 @@ def _put_right(
 def _is_keyed(held: _Held) -> bool:
     """Whether it fills a slot, so that rules correct it: they know whose name the agent spoke of."""
     return isinstance(held.what, Memory) and held.what.key is not None
+
+
+def _is_own_name(held: _Held) -> bool:
+    """Whether it is the caller's name, which no sentence ends: "not Hall, Hull" may be of a street."""
+    return isinstance(held.what, Memory) and held.what.key in {"user_name", "last_name"}
 
 
 def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
