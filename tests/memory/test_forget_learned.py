@@ -118,6 +118,7 @@ async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, sai
     ("said", "left"),
     [
         ("My number is 07700 900123. | Yes, that's my number. | Scrap that.", {}),
+        ("My number is 07700 900123. | Oh. One moment. | Scrap that.", {}),
         ("I'm allergic to penicillin. | Yes, I'm allergic. | Forget that.", {}),
         (
             "I'm allergic to nuts. | Can I cancel? | And delivery? | Strike that.",
@@ -153,7 +154,13 @@ async def test_a_confirmation_is_taken_back_with_what_it_confirms_and_a_question
             "I'm vegan. | My dog is called Rex. | Forget that. | Forget that, I also need a cab.",
             {"diet:vegan": "vegan"},
         ),
+        ("I'm vegan. | >And your age? | Forty two. | >Right. | Scrap that.", {"diet:vegan": "vegan"}),
+        (
+            "I'm vegan. | >And your number? | oh seven seven double oh nine one two three four five | Scrap that.",
+            {"diet:vegan": "vegan"},
+        ),
         (">What's your address? | 14 Elm Road. | >And the postcode? | LS7 2AB. | Forget that.", {}),
+        (">What's the postcode? | M14 5RT. | >And the house number? | Twenty two. | Forget that.", {}),
         (
             "14 Elm Road. | >Which town is that? | Leeds. | >And the postcode? | LS7 2AB. | Scrap that.",
             {},

@@ -209,10 +209,12 @@ _CHATTER: Final = frozenset(stem_of(word)[:_PREFIX] for word in CHATTER | _ASSEN
 
 
 def tells(text: str) -> bool:
-    """Whether `text` makes a statement, or made one: two content words, one about somebody, or one alone that
-    answers a question.
+    """Whether `text` makes a statement, or made one: two content words, one about somebody, or one alone or
+    figures alone that answer a question.
     """
-    if FORGOTTEN in text:
+    said = [word.text for word in cut_up(text) if not word.stop or word.text in _FIGURES]
+    figures = [word for word in said if word.isdigit() or word in _FIGURES]
+    if FORGOTTEN in text or (figures == said and figures not in ([], ["oh"])):
         return True
     # without the marks for figures: "oh" and "one moment" are none
     words = {stem for stem in stems_of(text) - EMPTY - _CHATTER if not stem.startswith("#")}
