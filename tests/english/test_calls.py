@@ -546,6 +546,11 @@ async def test_what_corrects_something_else_renames_no_pet(ana, said):
             {"user_name": "Ann Katherwood"},
         ),
         (("My daughter is called Sarah.", ">Sarah, lovely.", "Sara without an H."), {"child:sara": "Sara"}),
+        (("My name is Clarke.", ">Clarke with an E?", "No, without an E."), {"user_name": "Clark"}),
+        (
+            ("My name is Ann Steven.", ">Thanks, Ann.", "It's Stevens, not Steven."),
+            {"user_name": "Ann Stevens"},
+        ),
         (("My birthday is the fourth of May.", "Forget that, it's the fifth of May."), {"birthday": "May 5"}),
         (("I work at Tesco.", "scrap that, i work at aldi"), {"employer": "Aldi"}),
         (("I live in Leeds.", "Ignore that, I live in York."), {"home": "York"}),

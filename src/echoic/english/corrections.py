@@ -313,8 +313,8 @@ def _respelled(
     letters = [found[1] for one in sentences(asked) if (found := _LETTER_ASKED.search(one.line))]
     for word in old.text.split():
         low, new = fold(word), given["name"]
-        if new is None and letters and not given["out"]:
-            new = low.replace(letters[-1], given["letter"], 1)
+        if new is None and letters:
+            new = low.replace(letters[-1], "" if given["out"] else given["letter"], 1)
         if not new or new == low or (given["letter"] in new) == bool(given["out"]):
             continue
         if _named_since(old, word, since) or not (
