@@ -143,6 +143,7 @@ def test_a_supposition_is_no_memory(said):
         ("Suppose I'm a student. I live in Bath and I'm vegan.", {"home": True, "diet:vegan": True}),
         ("Let's say I own a flat. But I live in Bath.", {"home": False}),
         ("Say, I'm a pensioner. I live in Leeds.", {"home": False}),
+        ("Assuming I have the right number, good. I live in Leeds.", {"home": False}),
         (
             "I'm Paul. Say I was a pensioner. Would I pay? I live in Leeds.",
             {"user_name": False, "home": False},
