@@ -529,12 +529,26 @@ async def test_one_bad_turn_keeps_all_from_being_written(somebody):
         {"speaker": "", "text": "x"},
         {"speaker": "user", "text": "x", "confidence": 2},
         {"speaker": "user", "text": "x", "saidAt": "2026-01-01T00:00:00"},
+        {"speaker": "user", "text": "x", "saidAt": "2026"},
+        {"speaker": "user", "text": "x", "saidAt": " 1.7e9"},
         {"speaker": "user", "text": "x", "id": ""},
         {"speaker": "user", "text": "x", "user": "ana"},
     ):
         turns = [{"speaker": "user", "text": "I live in Oslo"}, bad]
         await somebody.post("/conversations/call-1/turns", {"turns": turns}, status=422)
     assert (await somebody.ask("GET", "/conversations/call-1/turns"))["turns"] == []
+
+
+async def test_a_year_is_no_time_in_1970(somebody):
+    await somebody.call()
+    await somebody.say("I live in Oslo")
+    turns = {"turns": [{"speaker": "user", "text": "x", "saidAt": "2026"}]}
+    refused = await somebody.post("/conversations/call-1/turns", turns, status=422)
+    assert refused["error"].startswith("turns[0].saidAt is a number, not a time: write the date")
+    for span in ({"since": "2025"}, {"until": "2027"}, {"since": "0", "until": "2e9"}):
+        refused = await somebody.post("/forget", span, status=422)
+        assert refused["error"].startswith(f"{next(iter(span))} is a number")
+    assert len((await somebody.ask("GET", "/conversations/call-1/turns"))["turns"]) == 1
 
 
 async def test_what_comes_late_does_not_bring_back_what_was_forgotten(somebody):

@@ -6,10 +6,19 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from echoic.checks import checked_name, checked_speaker, checked_text
+from echoic.errors import InvalidInput
 from echoic.memory.sharing import REASONS
 from echoic.types import (
     Category,
@@ -52,6 +61,18 @@ SpokenText = Annotated[str, _by(checked_text, if_empty="Where nothing was said t
 Heard = Annotated[str, AfterValidator(lambda value: value and checked_text(value, ""))]
 """May be empty: nothing was heard."""
 Speaker = Annotated[str, AfterValidator(lambda value: checked_speaker(checked_name(value, "")))]
+
+
+def _no_figure(value: object) -> object:
+    """`value` unless it is a number in a text, which would count as seconds since 1970: "2026"."""
+    try:
+        float(value if isinstance(value, str) else "-")
+    except ValueError:
+        return value
+    raise InvalidInput(" is a number, not a time: write the date and the time zone, 2026-03-01T10:00:00Z")
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_no_figure)]
 MinRelevance = Annotated[
     float | None,
     Field(

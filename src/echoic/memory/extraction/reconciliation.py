@@ -357,6 +357,8 @@ class Reconciler:
         if newest is not None and _undone(newest, last):
             return
         same = newest if newest and newest.current and _same_value(newest, memory) else None
+        if same and fact.instead == same.text and fold(same.text) != fold(memory.text):
+            same = None  # "it's Clark, not Clarke" has the same stem
         same = same or (None if newest and newest.current else await self._duplicate(memory))
         less = newest is not None and newest.current and _only_less(memory, newest)
         less_said = (

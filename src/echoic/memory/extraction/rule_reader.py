@@ -157,7 +157,8 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
         context=item.context,
         instead=item.instead,
         ends=item.ends,
-        tentative=item.key == "home" and item.confidence <= INFERRED,
+        tentative=item.supposed or (item.key == "home" and item.confidence <= INFERRED),
+        sure=not item.supposed,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
     return [*gone, Add(fact=fact, source=source)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, assert_never
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from echoic.errors import InvalidInput
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, ToolUsed
@@ -20,7 +20,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import ListedConversation, read_task
 from echoic.memory.user import UserMemory
 from echoic.server.live import BEAT, Told, described, event, streamed
-from echoic.server.models import MemoryView, ResponseModel, TurnView
+from echoic.server.models import MemoryView, ResponseModel, Time, TurnView
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
     AppState,
@@ -170,8 +170,8 @@ async def list_calls(
     user: Annotated[str | None, Query(description="For keys: of this user only.")] = None,
     channel: Annotated[Channel | None, Query(description="How the caller spoke.")] = None,
     status: Annotated[ConversationStatus | None, Query(description="How it stands.")] = None,
-    since: Annotated[AwareDatetime | None, Query(description="It began then or later.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="It began before then.")] = None,
+    since: Annotated[Time | None, Query(description="It began then or later.")] = None,
+    until: Annotated[Time | None, Query(description="It began before then.")] = None,
     cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=600)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> CallList:

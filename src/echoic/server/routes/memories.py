@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Request
 from fastapi import Query as Parameter
 from fastapi.openapi.models import Example
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import AwareDatetime, BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from echoic.errors import InvalidInput, StoreError
@@ -33,6 +33,7 @@ from echoic.server.models import (
     ResponseModel,
     SearchView,
     Text,
+    Time,
     TurnView,
 )
 from echoic.server.problems import not_found, responses
@@ -496,10 +497,10 @@ class Forget(RequestBody):
     asked: Name | None = Field(
         default=None, description="What the caller asked to forget in one turn, by the id of that turn."
     )
-    since: AwareDatetime | None = Field(
+    since: Time | None = Field(
         default=None, description="Everything said or kept then or later, up to `until` where it is given."
     )
-    until: AwareDatetime | None = Field(default=None, description="Everything before then, from `since` on.")
+    until: Time | None = Field(default=None, description="Everything before then, from `since` on.")
 
 
 @erasure.post("/api/forget", summary="Destroy memories", responses=responses(401, 413, 422, 429, 503))

@@ -31,6 +31,7 @@ from echoic.server.models import (
     Speaker,
     SpokenText,
     Text,
+    Time,
     TurnView,
 )
 from echoic.server.problems import not_found, responses
@@ -147,7 +148,7 @@ class NewTurn(RequestBody):
     confidence: float | None = Field(
         default=None, ge=0, le=1, strict=True, description="The speech recogniser's."
     )
-    said_at: AwareDatetime | None = Field(default=None, description="When it was said; now by default.")
+    said_at: Time | None = Field(default=None, description="When it was said; now by default.")
 
     def turn(self, name: str) -> Turn:
         """The turn, with `name` as its id where it has none."""
@@ -418,7 +419,7 @@ class NewMemory(RequestBody):
     text: Text = Field(examples=["Ana is allergic to penicillin."])
     category: Category = "fact"
     context: Text | None = Field(default=None, description="The conditions under which it applies.")
-    said_at: AwareDatetime | None = None
+    said_at: Time | None = None
 
 
 class NewValue(RequestBody):
