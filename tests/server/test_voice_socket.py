@@ -430,6 +430,16 @@ class TestWhoMay:
                 assert (await not_resumed(server, ana, page.session))[0] == 401
         assert closed["reason"] == "left"
 
+    async def test_calls_that_were_hung_up_before_they_were_joined_keep_no_place(self, open_server):
+        async with providing("openai", Script(open_ended=True)) as (_, model):
+            async with open_server(model) as server:
+                ana = await server.identity()
+                for _ in range(4):
+                    await admitted(server.client, ana)
+                async with calling(server, ana), calling(server, ana):
+                    answer = await server.client.post("/api/voice/sessions", headers=ana.headers)
+                    assert answer.status_code == 429
+
     async def test_more_calls_than_there_may_be_are_refused_until_one_ends(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):
             async with open_server(model, voice_limits=CallLimits(per_user=1, total=2)) as server:
