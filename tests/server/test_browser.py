@@ -319,6 +319,19 @@ async def test_a_failure_while_callers_are_switched_drops_none_of_them(browser, 
         page.seen.console.clear()  # the browser logs the failures
 
 
+async def test_who_is_chosen_in_another_view_finds_nothing_of_whoever_spoke_before(page):
+    await say(page, "I'm Pavel")
+    await press(page, "New caller")
+    await say(page, "I'm Maya")
+    await page.get_by_role("link", name="Calls").click()
+    await callers_of(page).select_option(label="Pavel")
+    await expect(callers_of(page).locator("option:checked")).to_have_text("Pavel")
+    await page.get_by_role("link", name="Try it").click()
+    await expect(page.locator(".turn .words")).to_have_text(["Welcome back, Pavel."])
+    await expect(card(page, "user_name")).to_contain_text("Pavel")
+    assert "Pavel" in await say(page, "What is my name?")
+
+
 async def test_a_conversation_goes_on_after_one_thing_was_erased_from_it(page):
     await say(page, "I parked on level three.")
     before = await page.evaluate("location.hash")

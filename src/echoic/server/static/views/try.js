@@ -33,6 +33,8 @@ const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
 let conversation = "";
+/** Whose conversation it is; in another view, somebody else may be chosen. */
+let speaking = "";
 let erased = false;
 let last = Promise.resolve();
 let lookAgain = 0;
@@ -45,7 +47,8 @@ let calling = null;
  */
 export async function show(_root, place, console) {
   if (app) {
-    if (place.id && place.id !== conversation && !calling.active) await alone(() => takeUp(place.id));
+    if (api.caller && api.caller !== speaking) await alone(() => beginAnew("A call from somebody known", "A call"));
+    else if (place.id && place.id !== conversation && !calling.active) await alone(() => takeUp(place.id));
     else keepPlace();
     focusInput();
     return;
@@ -115,6 +118,7 @@ function refused(error) {
 // -- conversations
 
 async function begin(title) {
+  speaking = api.caller;
   const begun = await api.begin();
   conversation = begun.conversation;
   keepPlace();
@@ -217,23 +221,23 @@ async function comeBackTomorrow() {
 async function newCaller() {
   await calling.hangUp();
   await app.meet();
-  memories.reset();
-  queries.clear();
-  operations.clear();
-  transcript.clear();
-  transcript.divide("Somebody else calls");
-  await begin("A new caller");
+  await beginAnew("Somebody else calls", "A new caller");
 }
 
 async function switchCaller(user) {
   await calling.hangUp();
   await app.choose(user);
+  await beginAnew("A call from somebody known", "A call");
+}
+
+async function beginAnew(divider, title) {
+  conversation = "";
   memories.reset();
   queries.clear();
   operations.clear();
   transcript.clear();
-  transcript.divide("A call from somebody known");
-  await begin("A call");
+  transcript.divide(divider);
+  await begin(title);
 }
 
 /** One memory: taken back, so that it stays as history, or destroyed with the words that said it. */
@@ -261,6 +265,7 @@ function askErasure() {
 
 async function erase() {
   if (erased) return; // asked twice: the receipt stands
+  await calling.hangUp(); // nothing of a call that goes on could be kept
   const trouble = byId("erasure-trouble");
   trouble.hidden = true;
   try {
@@ -330,7 +335,8 @@ function listen() {
   byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
   byId("new-caller").addEventListener("click", () => alone(newCaller).then(focusInput));
   app.events.addEventListener("caller", ({ detail }) => {
-    if (!byId("view-try").hidden) alone(() => switchCaller(detail)).then(focusInput);
+    if (byId("view-try").hidden) calling.hangUp(); // `show` begins with whoever was chosen
+    else alone(() => switchCaller(detail)).then(focusInput);
   });
   app.events.addEventListener("memory", ({ detail }) => told(detail.name, detail.data));
   app.events.addEventListener("listening", ({ detail }) => (byId("listening").hidden = !detail));
@@ -356,6 +362,7 @@ async function takeUp(kept) {
     throw error;
   });
   if (!call) return false;
+  speaking = api.caller;
   conversation = kept;
   keepPlace();
   transcript.clear();
