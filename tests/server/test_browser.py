@@ -251,6 +251,7 @@ async def test_a_server_that_is_gone_is_told_and_nothing_typed_is_lost(page, pro
     await field.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
     await expect(field).to_have_value("I live in Tel Aviv")
+    await expect(page.locator(".turn.user").last).to_contain_text("not answered")
     process.start()
     await field.press("Enter")
     await expect(card(page, "home")).to_contain_text("Tel Aviv")

@@ -10,7 +10,7 @@ import { QueriesPanel } from "../queries.js";
 import { receiptOf } from "../receipt.js";
 import { provenance } from "../sources.js";
 import { Tabs } from "../tabs.js";
-import { Transcript } from "../transcript.js";
+import { Transcript, unanswered } from "../transcript.js";
 
 const SUGGESTIONS = [
   "I'm Pavel and I live in Tel Aviv",
@@ -71,7 +71,10 @@ export async function show(_root, place, console) {
     user: () => app.callers.current?.user ?? "",
     leave: () => complete("What was typed before the call"),
     begin: () => begin("A talk"),
-    ended: () => alone(showMemories),
+    ended: (untaken) => {
+      handBack(untaken.join(" "));
+      showMemories().catch(() => {}); // not `alone`: that would take away the notice of why it ended
+    },
   });
   new Tabs(byId("tabs"));
   showSuggestions();
@@ -178,8 +181,8 @@ function told(name, data) {
 }
 
 async function say(text) {
-  if (calling.type(text)) return;
-  transcript.say("user", text);
+  if (await calling.type(text)) return;
+  const said = transcript.say("user", text);
   const answer = transcript.hear();
   try {
     const reply = await exchange(text, (words) => answer.add(words), (name) => answer.uses(name));
@@ -187,6 +190,7 @@ async function say(text) {
     await showMemories();
   } catch (error) {
     answer.breakOff();
+    unanswered(said);
     throw error;
   }
 }
@@ -317,6 +321,11 @@ function showSuggestions() {
   );
 }
 
+/** What was not taken is handed back, unless something else is being typed by now. */
+function handBack(text) {
+  byId("say").value ||= text;
+}
+
 function focusInput() {
   byId("say").focus();
 }
@@ -328,8 +337,7 @@ function listen() {
     const text = input.value.trim();
     if (!text) return;
     input.value = "";
-    // what was not taken is handed back, unless something else is being typed by now
-    if (!(await alone(() => say(text))) && !input.value) input.value = text;
+    if (!(await alone(() => say(text)))) handBack(text);
     focusInput();
   });
   byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
