@@ -441,6 +441,46 @@ async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
         page.seen.assert_nothing()
 
 
+UNPLUGGED = """
+  const plugged = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (constraints) => {
+    if (window.unplugged) throw new DOMException("", "NotFoundError");
+    const stream = await plugged(constraints);
+    [window.track] = stream.getAudioTracks();
+    return stream;
+  };
+  window.plug = (there) => {
+    window.unplugged = !there;
+    if (!there) {
+      track.stop();
+      track.dispatchEvent(new Event("ended"));
+    }
+    navigator.mediaDevices.dispatchEvent(new Event("devicechange"));
+  };
+"""
+
+
+@pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
+async def test_a_microphone_that_is_unplugged_in_a_call_is_spoken_through_once_it_is_back(
+    browser, tmp_path, way
+):
+    script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
+    async with (
+        served(way, tmp_path, script) as server,
+        visiting(browser, server, script=f"{ON_DEMAND};{UNPLUGGED}") as page,
+    ):
+        await call(page)
+        await heard_out(page)
+        await page.evaluate("plug(false)")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no microphone")
+        await page.evaluate("plug(true)")
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        await speak(page, "spoken")
+        await expect(last(page, "agent")).to_have_text("heard")
+        await hang_up(page)
+        page.seen.assert_nothing()
+
+
 async def test_the_bar_of_a_call_is_used_with_the_keyboard_alone(browser, tmp_path):
     script = Script(Says("hello"), open_ended=True)
     async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
