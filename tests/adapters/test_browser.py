@@ -48,7 +48,8 @@ class TestMessages:
         [
             ({"type": "played", "bytes": 960, "flushed": True}, ("played", {"bytes": 960, "flushed": True})),
             ({"type": "played", "bytes": 0}, ("played", {"bytes": 0, "flushed": False})),
-            ({"type": "text", "text": "hello"}, ("text", {"text": "hello"})),
+            ({"type": "text", "text": "hello"}, ("text", {"text": "hello", "id": ""})),
+            ({"type": "text", "text": "hello", "id": "1"}, ("text", {"text": "hello", "id": "1"})),
             ({"type": "mute", "muted": False}, ("mute", {"muted": False})),
             ({"type": "barge_in"}, ("barge_in", {})),
             ({"type": "hang_up", "more": 1}, ("hang_up", {})),

@@ -251,6 +251,7 @@ async def test_a_server_that_is_gone_is_told_and_nothing_typed_is_lost(page, pro
     await field.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
     await expect(field).to_have_value("I live in Tel Aviv")
+    await expect(page.locator(".turn.user").last).to_contain_text("not answered")
     process.start()
     await field.press("Enter")
     await expect(card(page, "home")).to_contain_text("Tel Aviv")
@@ -317,6 +318,19 @@ async def test_a_failure_while_callers_are_switched_drops_none_of_them(browser, 
         await page.get_by_role("link", name="Try it").click()
         assert "Pavel" in await say(page, "What is my name?")
         page.seen.console.clear()  # the browser logs the failures
+
+
+async def test_who_is_chosen_in_another_view_finds_nothing_of_whoever_spoke_before(page):
+    await say(page, "I'm Pavel")
+    await press(page, "New caller")
+    await say(page, "I'm Maya")
+    await page.get_by_role("link", name="Calls").click()
+    await callers_of(page).select_option(label="Pavel")
+    await expect(callers_of(page).locator("option:checked")).to_have_text("Pavel")
+    await page.get_by_role("link", name="Try it").click()
+    await expect(page.locator(".turn .words")).to_have_text(["Welcome back, Pavel."])
+    await expect(card(page, "user_name")).to_contain_text("Pavel")
+    assert "Pavel" in await say(page, "What is my name?")
 
 
 async def test_a_conversation_goes_on_after_one_thing_was_erased_from_it(page):

@@ -10,7 +10,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from echoic_loopback.realtime import Says, Script, UserSays, words_heard
+from echoic_loopback.realtime import Refusal, Says, Script, UserSays, words_heard
 from server.browsing import (
     CHROMIUM,
     EMBEDDER,
@@ -20,10 +20,14 @@ from server.browsing import (
     launched,
     low_contrast,
     photographed,
+    press,
+    say,
+    settled,
     visiting,
 )
 from server.calls_in_browser import (
     MICROPHONE,
+    ON_DEMAND,
     PAUSE_MS,
     SPEED,
     SPOKEN,
@@ -273,6 +277,154 @@ async def test_what_is_typed_during_a_call_is_answered_aloud(browser, tmp_path):
         await hang_up(page)
 
 
+async def test_what_is_typed_as_one_hangs_up_is_kept_before_the_end_and_answered_after_it(browser, tmp_path):
+    async with (
+        served("openai", tmp_path, Script(Says("hello"), open_ended=True)) as server,
+        calling(browser, server) as page,
+    ):
+        await call(page)
+        await heard_out(page)
+        await page.evaluate(
+            """() => {
+              const type = (text) => { byId("say").value = text; byId("send").click(); };
+              const byId = (id) => document.getElementById(id);
+              type("I live in Haifa");
+              byId("hang-up").click();
+              type("Where do I live?");
+            }"""
+        )
+        await expect(page.locator(".turn.agent").last).to_contain_text("You live in Haifa")
+        await expect(page.locator(".turn.user .words")).to_have_text(["I live in Haifa", "Where do I live?"])
+        page.seen.assert_nothing()
+
+
+DEAD_LINES = """
+  window.dead = false;
+  window.WebSocket = class extends WebSocket { send(message) { if (!window.dead) super.send(message); } };
+"""
+"""In a page: nothing is sent while `dead`, and nothing says so, as when a network is gone."""
+
+
+@pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
+async def test_what_is_typed_into_a_line_that_leads_nowhere_is_answered_on_the_next(browser, tmp_path, way):
+    script = Script(Says("hello"), Says("I read you"), open_ended=True)
+    async with (
+        served(way, tmp_path, script) as server,
+        visiting(browser, server, script=ON_DEMAND + DEAD_LINES) as page,
+    ):
+        await call(page)
+        await heard_out(page)
+        await page.evaluate("window.dead = true")
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill(WHO)
+        await field.press("Enter")
+        await expect(last(page, "user")).to_have_text(WHO)
+        await page.evaluate("window.dead = false; dispatchEvent(new Event('offline'))")
+        await expect(last(page, "agent")).to_have_text("I read you")
+        await expect(page.locator(".turn.user")).to_have_count(1)
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await hang_up(page)
+        page.seen.assert_nothing()
+
+
+async def test_what_is_typed_and_reaches_the_call_no_more_is_handed_back(browser, tmp_path):
+    async with (
+        served("openai", tmp_path, Script(Says("hello"), open_ended=True)) as server,
+        calling(browser, server) as page,
+    ):
+        await call(page)
+        await heard_out(page)
+        await page.context.set_offline(True)
+        await expect(state(page)).to_have_text(re.compile("Reconnecting"))
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill(WHO)
+        await field.press("Enter")
+        await expect(page.locator(".turn.user .words")).to_have_text(WHO)
+        await hang_up(page)
+        await expect(page.locator(".turn.user")).to_contain_text("not answered")
+        await expect(field).to_have_value(WHO)
+        await page.context.set_offline(False)
+        await field.press("Enter")
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+
+
+async def test_a_call_that_cannot_be_had_says_why(browser, tmp_path):
+    refused = Script(refuse=Refusal(status=401, message="not with this key"))
+    async with served("openai", tmp_path, refused) as server, calling(browser, server) as page:
+        await page.get_by_role("button", name="Call", exact=True).click()
+        await expect(page.locator(".divider").last).to_have_text("The call ended")
+        await settled(page)
+        await page.evaluate("new Promise((done) => setTimeout(done, 200))")  # nothing takes it away again
+        assert "could not be reached" in await page.locator("#notice").inner_text()
+
+
+async def test_who_hangs_up_before_the_call_is_up_tells_the_server(browser, tmp_path):
+    slow = Script(Says("hello"), accept_after_s=20, open_ended=True)
+    watched = """
+      window.WebSocket = class extends WebSocket { constructor(...line) {
+        super(...line);
+        this.addEventListener("open", () => (window.lineStands = true));
+      } };
+    """
+    async with (
+        served("openai", tmp_path, slow) as server,
+        visiting(browser, server, script=ON_DEMAND + watched) as page,
+    ):
+        told = sent_by(page, "hang_up")
+        async with page.expect_websocket() as opening:
+            await page.get_by_role("button", name="Call", exact=True).click()
+        await page.wait_for_function("window.lineStands")
+        await hang_up(page)
+        socket = await opening.value
+        if not socket.is_closed():
+            await socket.wait_for_event("close")
+        assert told
+
+
+async def test_forgetting_everything_ends_the_call_and_what_is_said_next_is_kept(browser, tmp_path):
+    script = Script(Says("hello"), Says("I read you"), open_ended=True)
+    async with served("openai", tmp_path, script) as server, calling(browser, server) as page:
+        await call(page)
+        await heard_out(page)
+        field = page.get_by_role("textbox", name="Say something")
+        await field.fill(WHO)
+        await field.press("Enter")
+        await expect(card(page, "home")).to_contain_text("Tel Aviv")
+        await page.get_by_role("button", name="Forget me").click()
+        await page.get_by_role("dialog").get_by_role("button", name="Forget me").click()
+        await page.get_by_role("button", name="Start over").click()
+        await expect(page.locator(".divider")).to_have_text(["Forgotten"])
+        await expect(page.locator("#call")).not_to_be_visible()
+        await expect(page.locator(".card")).to_have_count(0)
+        await say(page, "I live in Lisbon")
+        await expect(card(page, "home")).to_contain_text("Lisbon")
+        page.seen.assert_nothing()
+
+
+async def test_a_call_ends_where_another_caller_is_chosen_in_another_view(browser, tmp_path):
+    async with (
+        served("openai", tmp_path, Script(Says("hello"), open_ended=True)) as server,
+        calling(browser, server) as page,
+    ):
+        await say(page, "I'm Pavel")
+        await press(page, "New caller")
+        await say(page, "I'm Maya")
+        await call(page)
+        await heard_out(page)
+        await page.get_by_role("navigation").get_by_role("link", name="Calls", exact=True).click()
+        await page.get_by_role("combobox", name="Caller").select_option(label="Pavel")
+        await expect(page.get_by_role("combobox", name="Caller").locator("option:checked")).to_have_text(
+            "Pavel"
+        )
+        await page.get_by_role("link", name="Try it").click()
+        await expect(page.locator(".turn.agent .words")).to_have_text("Welcome back, Pavel.")
+        await expect(page.locator("#call")).not_to_be_visible()
+        await expect(card(page, "user_name")).to_contain_text("Pavel")
+        await say(page, "I live in Haifa")
+        await expect(card(page, "home")).to_contain_text("Haifa")
+        page.seen.assert_nothing()
+
+
 async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
     script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
     async with served("openai", tmp_path, script) as server, visiting(browser, server) as page:
@@ -285,6 +437,46 @@ async def test_another_microphone_is_chosen_during_the_call(browser, tmp_path):
         before = len(server.calls[0].input_audio)
         await speak(page, "spoken")
         assert len(server.calls[0].input_audio) > before
+        await hang_up(page)
+        page.seen.assert_nothing()
+
+
+UNPLUGGED = """
+  const plugged = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (constraints) => {
+    if (window.unplugged) throw new DOMException("", "NotFoundError");
+    const stream = await plugged(constraints);
+    [window.track] = stream.getAudioTracks();
+    return stream;
+  };
+  window.plug = (there) => {
+    window.unplugged = !there;
+    if (!there) {
+      track.stop();
+      track.dispatchEvent(new Event("ended"));
+    }
+    navigator.mediaDevices.dispatchEvent(new Event("devicechange"));
+  };
+"""
+
+
+@pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
+async def test_a_microphone_that_is_unplugged_in_a_call_is_spoken_through_once_it_is_back(
+    browser, tmp_path, way
+):
+    script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)
+    async with (
+        served(way, tmp_path, script) as server,
+        visiting(browser, server, script=f"{ON_DEMAND};{UNPLUGGED}") as page,
+    ):
+        await call(page)
+        await heard_out(page)
+        await page.evaluate("plug(false)")
+        await expect(page.get_by_role("alert")).to_contain_text("There is no microphone")
+        await page.evaluate("plug(true)")
+        await expect(page.get_by_role("alert")).to_have_count(0)
+        await speak(page, "spoken")
+        await expect(last(page, "agent")).to_have_text("heard")
         await hang_up(page)
         page.seen.assert_nothing()
 

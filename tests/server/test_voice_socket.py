@@ -172,6 +172,19 @@ async def test_typing_muting_and_an_interruption_the_page_noticed_reach_the_call
     assert "text" in problem["error"]
 
 
+async def test_what_is_typed_right_before_hanging_up_is_part_of_the_call(open_server):
+    async with providing("openai", Script(open_ended=True)) as (_, model):
+        async with open_server(model) as server:
+            ana = await server.identity()
+            async with calling(server, ana) as page:
+                for text in ("I prefer tea", "I live in zanzibar"):
+                    await page.say("text", text=text)
+                await page.say("hang_up")
+                await page.until_told("closed")
+            turns = await turns_of(server, ana, page.conversation)
+    assert turns == ["I prefer tea", "I live in zanzibar"]
+
+
 async def test_neither_what_is_said_on_a_socket_nor_its_ticket_is_logged(open_server, caplog):
     caplog.set_level(logging.DEBUG)
     script = Script(Says("you typed zanzibar", word_ms=100), open_ended=True)
@@ -233,6 +246,24 @@ class TestTheLine:
                 turns = await turns_of(server, ana, page.conversation)
         assert again.ready["session"] == page.session
         assert turns == ["my name is Pavel", "hello Pavel", "what is my name", "Pavel"]
+
+    async def test_what_was_typed_and_is_sent_again_on_the_next_socket_is_part_of_the_call_once(
+        self, open_server
+    ):
+        async with providing("openai", Script(open_ended=True)) as (_, model):
+            async with open_server(model) as server:
+                ana = await server.identity()
+                async with calling(server, ana) as page:
+                    await page.say("text", text="I prefer tea", id="1")
+                    assert (await page.until_told("taken"))["id"] == "1"
+                async with calling(server, ana, resume=page.session) as again:
+                    for text_id, text in (("1", "I prefer tea"), ("2", "I live in zanzibar")):
+                        await again.say("text", text=text, id=text_id)
+                    await again.until_told("taken", 2)
+                    await again.say("hang_up")
+                    await again.until_told("closed")
+                turns = await turns_of(server, ana, page.conversation)
+        assert turns == ["I prefer tea", "I live in zanzibar"]
 
     async def test_what_was_said_while_nobody_was_there_is_not_taken_for_heard(self, open_server):
         text = "one two three four five six seven eight nine ten"
@@ -429,6 +460,16 @@ class TestWhoMay:
                     closed = await page.until_told("closed")
                 assert (await not_resumed(server, ana, page.session))[0] == 401
         assert closed["reason"] == "left"
+
+    async def test_calls_that_were_hung_up_before_they_were_joined_keep_no_place(self, open_server):
+        async with providing("openai", Script(open_ended=True)) as (_, model):
+            async with open_server(model) as server:
+                ana = await server.identity()
+                for _ in range(4):
+                    await admitted(server.client, ana)
+                async with calling(server, ana), calling(server, ana):
+                    answer = await server.client.post("/api/voice/sessions", headers=ana.headers)
+                    assert answer.status_code == 429
 
     async def test_more_calls_than_there_may_be_are_refused_until_one_ends(self, open_server):
         async with providing("openai", Script(open_ended=True)) as (_, model):

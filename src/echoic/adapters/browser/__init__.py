@@ -142,8 +142,8 @@ class Switchboard:
     ) -> CallAdmission:
         """Admit a caller to a new call, or to one that they resume.
 
-        At the limit, an admitted call that was not joined yet makes room: the oldest one of the address with
-        the most of them. So unused tickets lock nobody out.
+        At the limit, an admitted call that was not joined yet makes room: the oldest one of this caller, or
+        of the address with the most of them. So unused tickets lock nobody out.
 
         Args:
             user: the user's id, from a token.
@@ -271,8 +271,19 @@ class Switchboard:
             raise NoSuchCall("call")
         return checkpoint
 
-    def _make_room(self, address: str) -> None:
-        """Withdraw a call that nobody joined if `address` is at its limit, or raise `NotAllowed`."""
+    def _make_room(self, scope: Scope, address: str) -> None:
+        """Withdraw a call that nobody joined if the user or `address` is at its limit.
+
+        Raises:
+            NotAllowed: there is none.
+        """
+        try:
+            self._limits.check_user(scope)
+        except NotAllowed:
+            held = (call for (user, _), call in self._calls.items() if user == scope and call.awaited)
+            if (unused := next(held, None)) is None:
+                raise
+            unused.withdraw()
         calls = list(self._calls.values())
         own = [call for call in calls if call.address == address]
         if self._per_address is not None and len(own) >= self._per_address:
@@ -287,8 +298,7 @@ class Switchboard:
                 next(call for call in waiting if call.address == crowd).withdraw()
 
     def _placed(self, scope: Scope, name: str, conversation: str, address: str, *, agent: str) -> BrowserCall:
-        self._limits.check_user(scope)
-        self._make_room(address)
+        self._make_room(scope, address)
         self._limits.enter(scope)
 
         async def opens(call: BrowserCall) -> VoiceSession:

@@ -46,6 +46,10 @@ _WAITING: Final = 500
 """Audio messages (ten seconds) that may wait for the provider; later ones are dropped."""
 _TYPED: Final = 50
 """Typed texts that may wait while the call, or the provider's next call, is being opened."""
+_TEXT_ID: Final = 64
+"""Characters of a typed text's id."""
+_TYPED_OUT_S: Final = 1.0
+"""How long a hang-up waits for what was typed before it."""
 _MUTED_S: Final = 1.0
 """Silence sent after the microphone is muted, so that the provider detects the end of speech."""
 
@@ -57,7 +61,8 @@ class Uplink:
         self._call = call
         self._line = line
         self._sound: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
-        self._typed: asyncio.Queue[str] = asyncio.Queue(_TYPED)
+        self._typed: asyncio.Queue[tuple[str, str]] = asyncio.Queue(_TYPED)
+        """Texts, with the page's ids of them."""
         self._allowance: Allowance | None = None
 
     async def run(self) -> bool:
@@ -70,6 +75,7 @@ class Uplink:
                 elif (said := read(message)) is not None:
                     kind, fields = said
                     if kind == "hang_up":
+                        await self._typed_out()
                         return True
                     self._obey(kind, fields)
         except InvalidInput as error:
@@ -103,11 +109,21 @@ class Uplink:
 
     async def _type(self) -> None:
         while True:
-            text = await self._typed.get()
+            text, text_id = await self._typed.get()
             session = await self._call.ready()
-            if session is not None:
+            if session is not None and text_id not in self._call.taken:
                 with self._told():
                     await session.send_text(text)
+            if text_id:
+                self._call.taken.add(text_id)
+                self._line.say("taken", id=text_id)
+            self._typed.task_done()
+
+    async def _typed_out(self) -> None:
+        """Wait until what was typed before is part of the call."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TYPED_OUT_S):
+                await self._typed.join()
 
     def _obey(self, kind: str, fields: dict[str, Any]) -> None:
         session = self._call.session
@@ -117,7 +133,7 @@ class Uplink:
                     "problem", error=f"{_TYPED} texts are waiting for the call to start; send it again then"
                 )
             else:
-                self._typed.put_nowait(fields["text"])
+                self._typed.put_nowait((fields["text"], fields["id"][:_TEXT_ID]))
         elif session is not None:
             with self._told():
                 if kind == "played":
@@ -188,6 +204,8 @@ class BrowserCall:
         """Whether no socket has connected yet: only a ticket was issued."""
         self.address = ""
         """The client address that requested the call."""
+        self.taken: set[str] = set()
+        """Ids of the typed texts that are part of the call: a page that was not told sends them again."""
         self._opens = opens
         self.page_settings = page_settings
         self._on_over = on_over

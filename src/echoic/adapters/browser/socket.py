@@ -34,7 +34,7 @@ REPLACED: Final = 4001
 
 _INCOMING: Final[dict[str, dict[str, tuple[type, Any]]]] = {
     "played": {"bytes": (int, None), "flushed": (bool, False)},
-    "text": {"text": (str, None)},
+    "text": {"text": (str, None), "id": (str, "")},
     "mute": {"muted": (bool, None)},
     "barge_in": {},
     "hang_up": {},

@@ -29,16 +29,18 @@ export class Calling {
   #dialogue = null;
   #about = { transport: "none" };
   #clock = 0;
+  #leaving = Promise.resolve();
 
   /**
    * @param {{
    *   api: import("./api.js").Api, transcript: import("./transcript.js").Transcript,
    *   operations: import("./operations.js").OperationLog, notice: (text: string) => void, user: () => string,
-   *   leave: () => Promise<void>, begin: () => Promise<string>, ended: () => Promise<void>,
+   *   leave: () => Promise<void>, begin: () => Promise<string>, ended: (untaken: string[]) => void,
    *   exchange: (text: string, coming: (words: string) => void) => Promise<string>,
    *   alone: (work: () => Promise<void>) => Promise<boolean>,
    * }} page `leave` ends the conversation that was typed, `begin` begins another and greets, `ended` shows what a
-   *   call left behind, `alone` does one thing after another and says what goes wrong
+   *   call left behind and hands back what was typed and did not reach it, `alone` does one thing after another and
+   *   says what goes wrong
    */
   constructor(page) {
     this.#page = page;
@@ -65,8 +67,9 @@ export class Calling {
     return Boolean(this.#call ?? this.#dialogue);
   }
 
-  /** Something typed during a call is part of it. Whether there is one. */
-  type(text) {
+  /** Something typed during a call is part of it, unless it is being hung up. Whether there is one. */
+  async type(text) {
+    await this.#leaving;
     if (this.#call) {
       this.#turns.typed(text);
       this.#call.type(text);
@@ -76,7 +79,12 @@ export class Calling {
   }
 
   /** End the call, if there is one; done once what was heard is kept. */
-  async hangUp() {
+  hangUp() {
+    this.#leaving = this.#hangUp();
+    return this.#leaving;
+  }
+
+  async #hangUp() {
     this.#state("ending");
     await this.#dialogue?.stop();
     await this.#call?.hangUp();
@@ -108,7 +116,7 @@ export class Calling {
       silenced: (elapsed) => this.#silenced(elapsed),
       devices: () => this.#showDevices(),
       trouble: (message) => this.#page.notice(message),
-      ended: (message, resumable) => this.#ended(message, resumable),
+      ended: (message, resumable, untaken) => this.#ended(message, resumable, untaken),
     });
     this.#call = call;
     this.#open();
@@ -117,11 +125,13 @@ export class Calling {
       if (call !== this.#call) return; // hung up meanwhile
       await this.#showDevices();
       await this.#page.leave();
+      if (call !== this.#call) return;
       this.#page.transcript.divide(asked.resume ? "The call continues" : "A voice call");
       await call.start(asked);
       if (call === this.#call) this.#keep(call.session);
     } catch (error) {
       await call.abandon();
+      if (call !== this.#call) return; // hung up meanwhile
       this.#close();
       if (asked.resume && error.status === 404) this.#keep("");
       this.#offer();
@@ -148,12 +158,13 @@ export class Calling {
     ]);
   }
 
-  async #ended(message, resumable) {
+  #ended(message, resumable, untaken) {
     if (!resumable) this.#keep("");
     this.#close();
+    for (const text of untaken) this.#turns.unanswered(text);
     this.#page.transcript.divide("The call ended");
     if (message) this.#page.notice(message);
-    await this.#page.ended();
+    this.#page.ended(untaken);
   }
 
   // -- a talk through the browser's own recognition and voice

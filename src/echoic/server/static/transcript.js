@@ -130,6 +130,11 @@ class Coming {
   }
 }
 
+/** Mark something that was said as not answered: whether it was heard, nobody knows. */
+export function unanswered(item) {
+  item.append(h("span", { class: "using" }, "not answered"));
+}
+
 function sizeOf({ clientWidth, clientHeight }) {
   return `${clientWidth} ${clientHeight}`;
 }

@@ -10,7 +10,7 @@ import { QueriesPanel } from "../queries.js";
 import { receiptOf } from "../receipt.js";
 import { provenance } from "../sources.js";
 import { Tabs } from "../tabs.js";
-import { Transcript } from "../transcript.js";
+import { Transcript, unanswered } from "../transcript.js";
 
 const SUGGESTIONS = [
   "I'm Pavel and I live in Tel Aviv",
@@ -33,6 +33,8 @@ const operations = new OperationLog();
 const transcript = new Transcript(byId("transcript"));
 
 let conversation = "";
+/** Whose conversation it is; in another view, somebody else may be chosen. */
+let speaking = "";
 let erased = false;
 let last = Promise.resolve();
 let lookAgain = 0;
@@ -45,7 +47,8 @@ let calling = null;
  */
 export async function show(_root, place, console) {
   if (app) {
-    if (place.id && place.id !== conversation && !calling.active) await alone(() => takeUp(place.id));
+    if (api.caller && api.caller !== speaking) await alone(() => beginAnew("A call from somebody known", "A call"));
+    else if (place.id && place.id !== conversation && !calling.active) await alone(() => takeUp(place.id));
     else keepPlace();
     focusInput();
     return;
@@ -68,7 +71,10 @@ export async function show(_root, place, console) {
     user: () => app.callers.current?.user ?? "",
     leave: () => complete("What was typed before the call"),
     begin: () => begin("A talk"),
-    ended: () => alone(showMemories),
+    ended: (untaken) => {
+      handBack(untaken.join(" "));
+      showMemories().catch(() => {}); // not `alone`: that would take away the notice of why it ended
+    },
   });
   new Tabs(byId("tabs"));
   showSuggestions();
@@ -115,6 +121,7 @@ function refused(error) {
 // -- conversations
 
 async function begin(title) {
+  speaking = api.caller;
   const begun = await api.begin();
   conversation = begun.conversation;
   keepPlace();
@@ -174,8 +181,8 @@ function told(name, data) {
 }
 
 async function say(text) {
-  if (calling.type(text)) return;
-  transcript.say("user", text);
+  if (await calling.type(text)) return;
+  const said = transcript.say("user", text);
   const answer = transcript.hear();
   try {
     const reply = await exchange(text, (words) => answer.add(words), (name) => answer.uses(name));
@@ -183,6 +190,7 @@ async function say(text) {
     await showMemories();
   } catch (error) {
     answer.breakOff();
+    unanswered(said);
     throw error;
   }
 }
@@ -217,23 +225,23 @@ async function comeBackTomorrow() {
 async function newCaller() {
   await calling.hangUp();
   await app.meet();
-  memories.reset();
-  queries.clear();
-  operations.clear();
-  transcript.clear();
-  transcript.divide("Somebody else calls");
-  await begin("A new caller");
+  await beginAnew("Somebody else calls", "A new caller");
 }
 
 async function switchCaller(user) {
   await calling.hangUp();
   await app.choose(user);
+  await beginAnew("A call from somebody known", "A call");
+}
+
+async function beginAnew(divider, title) {
+  conversation = "";
   memories.reset();
   queries.clear();
   operations.clear();
   transcript.clear();
-  transcript.divide("A call from somebody known");
-  await begin("A call");
+  transcript.divide(divider);
+  await begin(title);
 }
 
 /** One memory: taken back, so that it stays as history, or destroyed with the words that said it. */
@@ -261,6 +269,7 @@ function askErasure() {
 
 async function erase() {
   if (erased) return; // asked twice: the receipt stands
+  await calling.hangUp(); // nothing of a call that goes on could be kept
   const trouble = byId("erasure-trouble");
   trouble.hidden = true;
   try {
@@ -312,6 +321,11 @@ function showSuggestions() {
   );
 }
 
+/** What was not taken is handed back, unless something else is being typed by now. */
+function handBack(text) {
+  byId("say").value ||= text;
+}
+
 function focusInput() {
   byId("say").focus();
 }
@@ -323,14 +337,14 @@ function listen() {
     const text = input.value.trim();
     if (!text) return;
     input.value = "";
-    // what was not taken is handed back, unless something else is being typed by now
-    if (!(await alone(() => say(text))) && !input.value) input.value = text;
+    if (!(await alone(() => say(text)))) handBack(text);
     focusInput();
   });
   byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
   byId("new-caller").addEventListener("click", () => alone(newCaller).then(focusInput));
   app.events.addEventListener("caller", ({ detail }) => {
-    if (!byId("view-try").hidden) alone(() => switchCaller(detail)).then(focusInput);
+    if (byId("view-try").hidden) calling.hangUp(); // `show` begins with whoever was chosen
+    else alone(() => switchCaller(detail)).then(focusInput);
   });
   app.events.addEventListener("memory", ({ detail }) => told(detail.name, detail.data));
   app.events.addEventListener("listening", ({ detail }) => (byId("listening").hidden = !detail));
@@ -356,6 +370,7 @@ async function takeUp(kept) {
     throw error;
   });
   if (!call) return false;
+  speaking = api.caller;
   conversation = kept;
   keepPlace();
   transcript.clear();

@@ -37,10 +37,10 @@ export class Call {
    * @param {{
    *   state: (state: string) => void, said: (message: any) => void, levels: (caller: number, agent: number) => void,
    *   silenced: (elapsed: number) => void, devices: () => void, trouble: (message: string) => void,
-   *   ended: (message: string, resumable: boolean) => void,
+   *   ended: (message: string, resumable: boolean, untaken: string[]) => void,
    * }} told `state`: connecting, listening, speaking, reconnecting, transferring or ended; `said`: a transcript, a
    *   recall, a transfer or a problem, as the server tells it; `silenced`: the agent was interrupted, and fell silent
-   *   after so many milliseconds
+   *   after so many milliseconds; `ended` with what was typed and did not arrive
    */
   constructor(api, told) {
     this.#api = api;
@@ -112,7 +112,7 @@ export class Call {
   }
 
   type(text) {
-    this.#line.sendLater({ type: "text", text });
+    this.#line.type(text);
   }
 
   /** Try at once to reach the server again. */
@@ -129,10 +129,10 @@ export class Call {
   async hangUp() {
     if (this.#state === "ended") return;
     this.#leaving = true;
+    this.#line.hangUp();
     // without a line the server is not told: it puts the call away by itself
     if (!this.#up || this.#state === "reconnecting") return this.#end("", false);
     const kept = new Promise((over) => (this.#over = over));
-    this.#line.send({ type: "hang_up" });
     await Promise.race([kept, new Promise((late) => setTimeout(late, GOODBYE_MS))]);
     this.#end("", false);
   }
@@ -204,7 +204,7 @@ export class Call {
     if (this.#state === "ended") return;
     this.#turn("ended");
     this.#close();
-    this.#told.ended(this.#leaving ? "" : message, resumable);
+    this.#told.ended(this.#leaving ? "" : message, resumable, this.#line.untaken);
   }
 
   async #close() {

@@ -30,7 +30,8 @@ export class Line {
   #ready = false;
   #over = false;
   #kept = [];
-  #unsent = [];
+  /** What was typed and the server did not take yet, as far as is known here. */
+  #typed = [];
   #wake = () => {};
   #break = () => {};
   #offline = () => this.#break();
@@ -75,10 +76,21 @@ export class Line {
     if (this.up) this.#socket.send(JSON.stringify(message));
   }
 
-  /** @param {object} message sent once there is a line */
-  sendLater(message) {
-    if (this.up) this.send(message);
-    else this.#unsent.push(message);
+  /** Something typed: sent once there is a line, and on the next one too where nobody knows whether it arrived. */
+  type(text) {
+    const message = { type: "text", text, id: crypto.randomUUID() };
+    this.#typed.push(message);
+    this.send(message);
+  }
+
+  /** What was typed and never arrived, as far as is known. */
+  get untaken() {
+    return this.#typed.map(({ text }) => text);
+  }
+
+  /** A line that is not ready takes it too: behind it, a model may be called for nobody. */
+  hangUp() {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ type: "hang_up" }));
   }
 
   /** @param {ArrayBuffer} pcm one frame; kept for a while where there is no line */
@@ -164,12 +176,13 @@ export class Line {
   #up(ready) {
     this.#ready = true;
     this.#told.ready(ready);
-    for (const message of this.#unsent.splice(0)) this.send(message);
+    for (const message of this.#typed) this.send(message);
     for (const pcm of this.#kept.splice(0)) this.sendAudio(pcm);
   }
 
   #take(message, data) {
     if (message === null) this.#told.sounds(data);
+    else if (message.type === "taken") this.#typed = this.#typed.filter(({ id }) => id !== message.id);
     else if (message.type !== "closed") this.#told.said(message);
     // a server that goes down says so: another may take its place
     else if (!message.resumable) this.#end(message.reason, false);

@@ -19,12 +19,16 @@ export class Microphone {
   #muted = false;
   #closed = false;
   #told;
-  #look = () => this.#told.devices();
+  #look = () => {
+    this.#told.devices();
+    // unplugged, with no other there then: what is plugged in now is gone on with
+    if (this.#stream?.getAudioTracks()[0].readyState === "ended") this.#replace(this.#stream);
+  };
 
   /**
    * @param {{changed: (stream: MediaStream) => void, lost: (message: string) => void, devices: () => void}} told
-   *   `changed`: another device speaks from now on; `lost`: it was unplugged and there is no other; `devices`: there
-   *   are others to choose from
+   *   `changed`: another device speaks from now on; `lost`: it was unplugged and there is no other, or "" once there
+   *   is; `devices`: there are others to choose from
    */
   constructor(told) {
     this.#told = told;
@@ -110,6 +114,7 @@ export class Microphone {
       this.#stream = await this.#ask({ ideal: "" });
       this.#told.changed(this.#stream);
       this.#told.devices();
+      this.#told.lost("");
     } catch (error) {
       this.#told.lost(error.message);
     }

@@ -1,6 +1,7 @@
 // The turns of a call as they are heard: words that grow, and of a turn that was cut off, what nobody heard.
 
 import { h } from "../dom.js";
+import { unanswered } from "../transcript.js";
 
 export class Turns {
   #transcript;
@@ -57,9 +58,20 @@ export class Turns {
     item.append(h("span", { class: "using" }, "disconnected here"));
   }
 
+  /** What was typed as `text` did not reach the call. */
+  unanswered(text) {
+    const item = this.#takeTyped(text);
+    if (item) unanswered(item);
+  }
+
   #recognise({ id, text }) {
+    const item = this.#takeTyped(text);
+    if (item) this.#shown.set(id, item);
+  }
+
+  #takeTyped(text) {
     const place = this.#typed.findIndex((one) => one.text === text);
-    if (place >= 0) this.#shown.set(id, this.#typed.splice(place, 1)[0].item);
+    return place < 0 ? null : this.#typed.splice(place, 1)[0].item;
   }
 
   #grow(item, turn) {
