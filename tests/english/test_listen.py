@@ -67,6 +67,11 @@ def test_what_one_cannot_have_for_an_allergy_is_the_allergy(said, keys, texts):
     assert set(texts(said)) == keys
 
 
+@pytest.mark.parametrize("name", "Ed Waheed Syed Harish Hamish Clement Xing Ping Dolly".split())
+def test_a_name_that_ends_like_a_word_is_a_name(name, texts):
+    assert texts(f"My name is {name}.") == texts(f"my name's {name.lower()}") == {"user_name": name}
+
+
 @pytest.mark.parametrize(
     ("said", "key", "text"),
     [

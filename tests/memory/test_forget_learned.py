@@ -200,6 +200,8 @@ async def test_forget_that_too_means_what_was_before_and_of_an_address_every_par
         ("I'm vegan. | My boss Henk is a crook. | Ignore what I said about Henk.", {"diet:vegan": "vegan"}),
         ("My number is 07700 900123. | Forget that, I live in York.", {"home": "York"}),
         ("I'm vegan. | Ignore my email, it bounced.", {"diet:vegan": "vegan"}),
+        ("I live in Oak. | Scrap that. I live in York.", {"home": "York"}),
+        ("I'm vegan. | I drink gin. | Forget that. I was upset.", {"diet:vegan": "vegan"}),
     ],
 )
 async def test_what_stands_beside_what_is_forgotten_stays(memory, said, left):

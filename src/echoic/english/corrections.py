@@ -313,7 +313,8 @@ def _respelled(
     letters = [found[1] for one in sentences(asked) if (found := _LETTER_ASKED.search(one.line))]
     for word in old.text.split():
         low, new = fold(word), given["name"]
-        if new is None and letters:
+        # for "Chris", "with a K" may mean Kris
+        if new is None and letters and f"{letters[-1]}h" not in low:
             new = low.replace(letters[-1], "" if given["out"] else given["letter"], 1)
         if not new or new == low or (given["letter"] in new) == bool(given["out"]):
             continue

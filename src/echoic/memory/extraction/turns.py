@@ -236,7 +236,8 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
         if not of_user(turn):
             continue
         if takes_back(turn.heard_text):
-            ids |= {turn.id, *meant_by_that(turn, turns[:place])}
+            ids |= {*meant_by_that(turn, turns[:place])}
+            ids |= set() if _says_anew(turn.heard_text) else {turn.id}
         elif hushes(turn.heard_text):
             ids.add(turn.id)
     return frozenset(ids)
@@ -252,6 +253,13 @@ def takes_back(text: str) -> bool:
     if not may_ask(text):
         return False
     return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
+
+
+def _says_anew(text: str) -> bool:
+    """Whether a statement of its own follows a request: "Scrap that. I live in York."."""
+    request, *rest = [part for part in PART.split(text) if part.strip()]
+    stated = listen(". ".join(rest)) if takes_back(request) and not hushes(text) else []
+    return any(not one.retracts for one in stated)
 
 
 def meant_by_that(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
