@@ -84,6 +84,23 @@ async def test_what_states_nothing_durable_of_the_speaker_is_not_kept(learned_fr
     assert text == "" or not await learned_from(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "clause", "kept"),
+    [
+        ("Oh, lovely. I collect old radios. Do you get many?", "I collect", True),
+        ("I was going to say, the big one won't fit. I drive a Fiat Panda. It's tiny.", "I drive", True),
+        ("It's no bother. I live on the ground floor. You'll see the bins.", "I live on", True),
+        ("The advert says I'm worth it. I use it every day.", "I use it", False),
+        ("If I win, I'm moving to Spain. I've got a villa picked out.", "I've got a villa", False),
+    ],
+)
+async def test_what_suffices_by_itself_is_kept_unless_what_stands_beside_it_denies_it(
+    learned_from, text, clause, kept
+):
+    found = [memory for memory in await learned_from(text) if memory.text.startswith(clause)]
+    assert [memory.confirmed for memory in found] == [False] * kept
+
+
 async def test_a_bare_answer_means_what_its_question_asked():
     async with echoic.open("memory://", embedder="local") as memory:
         user = memory.user("ana")

@@ -169,3 +169,56 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
 )
 async def test_who_offers_the_telephone_and_goes_on_has_kept_it(memory, lines):
     assert await told(memory, *lines) == {"home": "Cork"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hello, Frank here. I live in Osaka.",
+        "Hi, it's Mei, I'm the daughter. I live in Osaka.",
+        "good afternoon this is tom and i live in osaka",
+        "Hey! I'm Nia and I live in a castle!",
+    ],
+)
+async def test_nothing_is_learned_of_who_comes_on_unannounced_and_says_another_name(memory, said):
+    known = await told(
+        memory,
+        "A: Who am I speaking to?",
+        "Ruth Baker. I live in Cork.",
+        "A: And how can I help?",
+        "The tap drips.",
+        "A: Oh dear.",
+        "Hang on, somebody wants a word.",
+        said,
+        "A: I see.",
+        "So, I work for Deloitte.",
+    )
+    assert known == {"user_name": "Ruth Baker", "home": "Cork", "employer": "Deloitte"}
+
+
+async def test_who_comes_on_before_the_caller_has_said_a_name_is_not_taken_for_them(memory):
+    known = await told(
+        memory,
+        *["A: Go on.", "It drips."] * 3,
+        "Wait.",
+        "Hello? It's Maureen.",
+        "A: Hello.",
+        "I'm Tom Baker.",
+    )
+    assert known == {"user_name": "Tom Baker"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("Hello?", "Hello, it's Ruth."), "Ruth"),
+        (("A: Hello.", "Hi there.", "A: Sorry, the line is bad.", "Hello?", "Hello, it's Ruth."), "Ruth"),
+        (("My name is Ruth Baker.", *["A: Yes?", "Hello?"] * 3, "Hello, Ruth here."), "Ruth Baker"),
+        (("My name is Katherine.", *["A: Yes?", "Hello?"] * 3, "Hi, this is Catherine."), "Catherine"),
+        (("A: Your name?", "Baker.", *["A: Yes?", "Hello?"] * 3, "Hello, it's Mrs Baker."), "Mrs Baker"),
+        (("I'm Ruth.", "A: One moment, I'll put you through.", "Hello, it's Ruth Baker."), "Ruth Baker"),
+        (("I'm Ruth.", "Actually my name is Anna."), "Anna"),
+    ],
+)
+async def test_who_greets_again_is_still_the_caller(memory, lines, name):
+    assert await told(memory, *lines, "I live in Cork.") == {"user_name": name, "home": "Cork"}

@@ -414,7 +414,7 @@ def read_clauses(read: Sequence[Clause], made: Embedded, by: Weights) -> list[Re
     for at, clause in enumerate(read if made.pieces is not None else ()):
         vector, pieces = made.vectors[at], made.pieces[at]  # type: ignore[index]
         likely = alone = _likelihood(by.score(clause, vector, pieces.hidden, around[at]))
-        if likely < by.floor:  # who decides to store asks no more
+        if likely < by.keep:  # who decides to store asks no more
             by_itself = replace(clause, signs=frozenset(s for s in clause.signs if s[0] not in "<>"))
             alone = _likelihood(by.score(by_itself, vector, pieces.hidden, np.zeros_like(around[at])))
         found.append(Read(clause=clause, kind=by.kind(vector), likely=likely, alone=alone))

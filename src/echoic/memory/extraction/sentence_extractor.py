@@ -306,6 +306,8 @@ _MOST_ENDED = 3
 _DISBELIEVED = 0.3
 """Likelihood of a clause below which what the rules extracted from it is discarded, if it is below the floor
 without what is said around it, too."""
+_EVEN = 0.5
+"""The least likelihood, with what is said around it, of a clause that suffices by itself."""
 _ALWAYS_BELIEVED = re.compile(
     r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
@@ -500,7 +502,7 @@ def _changes(
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         able = (held for held in known if not (_is_keyed(held) and (contrast or _is_own_name(held))))
         gone = [held for held in able if _gives_way(held, one, statement, vector)]
-        if not gone and not one.clause.mended and read.likely < by.keep:
+        if not (gone or one.clause.mended or _is_statement(read, by)):
             continue
         # what is corrected before it was stored is never stored
         found = [change for change in found if all(held.what is not change for held in gone)]
@@ -515,6 +517,15 @@ def _changes(
         found.append(change)
         known.append(_Held(change, statement, vector))
     return found
+
+
+def _is_statement(read: Read, by: Weights) -> bool:
+    """Whether a clause is stored that neither replaces anything nor corrects itself.
+
+    A turn of a call goes from one thing to another: what stands beside a clause need not tell anything of
+    it, and may take a part of its likelihood, but not most of it.
+    """
+    return read.likely >= by.keep or (read.likely >= _EVEN and read.alone >= by.keep)
 
 
 def _contrast(clause: Clause) -> _Contrast | None:
