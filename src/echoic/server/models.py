@@ -55,6 +55,7 @@ Speaker = Annotated[str, AfterValidator(lambda value: checked_speaker(checked_na
 MinRelevance = Annotated[
     float | None,
     Field(
+        strict=True,
         ge=0,
         le=1,
         description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "
