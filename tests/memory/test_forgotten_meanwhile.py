@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import echoic
 from echoic import InvalidInput, Turn
 from echoic.embedding import LexicalEmbedder
 from echoic.memory.extraction.reconciliation import Add, Fact
@@ -268,3 +269,19 @@ class TestForgottenBeforeItWasRead:
             await moved.restore(exported)
             await (await moved.conversation("call")).distil()
             assert [m.text for m in await moved.facts()] == ["I have a cello."]
+
+
+@pytest.mark.parametrize("steps", [0, 5, 20, 60, 120])
+async def test_nothing_is_learned_from_a_turn_that_was_taken_back_before_or_while_it_is_read(steps):
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        await call.append(Turn(id="t1", speaker="user", text="I am allergic to peanuts."))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        assert await ana.delete(id="t1")
+        await call.append(Turn(id="t2", speaker="user", text="I live in Porto."))
+        await memory.distil()
+        assert [fact.text for fact in await ana.facts()] == ["Porto"]
+        found = await ana.recall("am I allergic to peanuts?", min_relevance=0)
+        assert "peanuts" not in str([hit.text for hit in found.hits])

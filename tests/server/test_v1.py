@@ -250,6 +250,25 @@ async def test_a_parameter_that_a_route_does_not_have_is_refused(server, somebod
     assert (await somebody.ask("GET", "/keys/home"))["memory"]["text"] == "Oslo"
 
 
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/recall", "minRelevance"),
+        ("/recall", "deadlineMs"),
+        ("/brief", "minRelevance"),
+        ("/block", "deadlineMs"),
+        ("/conversations/c/truncate", "fraction"),
+        ("/conversations/c/truncate", "words"),
+    ],
+)
+@pytest.mark.parametrize("value", [False, True, "1"])
+async def test_no_truth_value_and_no_text_is_taken_for_a_number(somebody, path, field, value):
+    await somebody.call("c")
+    body = {"query": "x"} if path in {"/recall", "/brief"} else {}
+    refused = await somebody.ask("POST", path, {**body, field: value}, status=422)
+    assert refused["field"] == field
+
+
 async def test_without_a_credential_nothing_is_told_of_parameters(server, somebody):
     schema = (await server.client.get("/openapi.json")).json()
     routes = [(m, p) for p, methods in schema["paths"].items() if p.startswith("/v1/") for m in methods]

@@ -194,9 +194,11 @@ def _rewound(events: Sequence[Event]) -> set[str]:
         first.setdefault(event.invocation_id, at)
     gone, at = set[str](), len(events) - 1
     while at >= 0:
-        start = first.get(events[at].actions.rewind_before_invocation_id or "", at)
-        gone.update(event.id for event in events[start:at])
-        at = min(start, at) - 1
+        if named := events[at].actions.rewind_before_invocation_id:
+            start = min(first.get(named, at), at)
+            gone.update(event.id for event in events[start:at])
+            at = start
+        at -= 1
     return gone
 
 

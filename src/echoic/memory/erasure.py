@@ -116,6 +116,13 @@ async def unlearn_turns(
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
 
 
+async def unlearn_turn(store: Store, scope: Scope, name: str) -> None:
+    """The same for the turn with this id, if there is one, also while it is being read."""
+    for record in await store.read(scope, TURN, [name]):
+        if not is_unlearned(record):
+            await until_written(partial(_mark, store, scope, record.key or "", [name]), "the conversation")
+
+
 async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[str]) -> None:
     whose = await conversation_record(store, scope, conversation)
     if whose is None:

@@ -141,9 +141,13 @@ class KeyedMemories:
 
     async def take_back(self, name: str) -> bool:
         """See `UserMemory.delete`, by the id of a memory or a turn."""
+        from echoic.memory.erasure import unlearn_turn
         from echoic.memory.retraction import hide, named, shared_of
 
         at, store = self._parts.clock(), self._parts.store
+        await unlearn_turn(
+            store, self._scope, checked_name(name, "id")
+        )  # first: what was learned by now is named
         memories, whole = await named(store, self._scope, checked_name(name, "id"))
         await hide(store, self._scope, memories, whole=whole, at=at)
 

@@ -76,6 +76,7 @@ Time = Annotated[AwareDatetime, BeforeValidator(_no_figure)]
 MinRelevance = Annotated[
     float | None,
     Field(
+        strict=True,
         ge=0,
         le=1,
         description="The minimum relevance of a hit. By default, nothing is returned if no hit is likely to "

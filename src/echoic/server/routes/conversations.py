@@ -88,8 +88,12 @@ class HeardPart(RequestBody):
         description="The words up to the interruption, as they are written or as speech output reads them; "
         "empty for none.",
     )
-    fraction: float | None = Field(default=None, ge=0, le=1, description="How much of the answer was played.")
-    words: int | None = Field(default=None, ge=0, description="How many words of the answer were played.")
+    fraction: float | None = Field(
+        default=None, strict=True, ge=0, le=1, description="How much of the answer was played."
+    )
+    words: int | None = Field(
+        default=None, strict=True, ge=0, description="How many words of the answer were played."
+    )
     after: str | None = Field(
         default=None, description="The id of the user's turn that was answered; null for the greeting."
     )

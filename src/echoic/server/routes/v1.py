@@ -239,7 +239,10 @@ class RecallOptions(RequestBody):
 
     query: Question = Field(examples=["what am I allergic to?"])
     deadline_ms: float | None = Field(
-        default=None, gt=0, description="Answer within this time with what was found; null: no limit."
+        default=None,
+        strict=True,
+        gt=0,
+        description="Answer within this time with what was found; null: no limit.",
     )
     min_relevance: MinRelevance = None
     besides: list[Name] | None = Field(
@@ -331,7 +334,9 @@ class BlockRequest(RequestBody):
         default=None, description="What the user just said, to recall related memories."
     )
     budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
-    deadline_ms: float | None = Field(default=None, gt=0, description="Of the recall for `moment`.")
+    deadline_ms: float | None = Field(
+        default=None, strict=True, gt=0, description="Of the recall for `moment`."
+    )
     besides: list[Name] | None = Field(
         default=None, max_length=1000, description="Ids of memories to leave out."
     )
