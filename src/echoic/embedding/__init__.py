@@ -165,7 +165,6 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
 
 
 def _known() -> str:
-    """The known names."""
     from echoic.embedding.hosted_model import KEYS
 
     return (
@@ -216,6 +215,8 @@ class LexicalEmbedder:
     Stop words count only in a text without other words. A word said n times has the weight 1 + ln n.
     """
 
+    semantic = False
+
     def __init__(self, dimensions: int = 768) -> None:
         """Ready at once; `open()` has nothing to do.
 
@@ -228,17 +229,7 @@ class LexicalEmbedder:
         if dimensions < 64:
             raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
         # The sum grows with either version, so that vectors of two versions are never mixed.
-        self._spec = EmbeddingSpec(f"lexical:{ANALYSIS + _LEXICAL_REVISION}", dimensions)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Version of the features, and the dimensions."""
-        return self._spec
-
-    @property
-    def semantic(self) -> bool:
-        """False: it uses words, spelling and sound."""
-        return False
+        self.spec = EmbeddingSpec(f"lexical:{ANALYSIS + _LEXICAL_REVISION}", dimensions)
 
     async def open(self) -> None:
         """Do nothing: there is nothing to load."""
@@ -250,8 +241,8 @@ class LexicalEmbedder:
         """See `Embedder`; raises InvalidInput if `texts` are not strings that can be encoded."""
         checked = checked_texts(texts, kind)
         if sum(map(len, checked)) <= _INLINE_CHARACTERS:
-            return _lexical_vectors(checked, self._spec.dimensions)
-        return await asyncio.to_thread(_lexical_vectors, checked, self._spec.dimensions)
+            return _lexical_vectors(checked, self.spec.dimensions)
+        return await asyncio.to_thread(_lexical_vectors, checked, self.spec.dimensions)
 
 
 def _lexical_vectors(texts: Sequence[str], dimensions: int) -> Vectors:

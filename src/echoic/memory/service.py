@@ -147,7 +147,7 @@ class MemoryService:
         self.audit = _audit(compliance) if options.get("audit") else None
         """The audit log; None without one."""
         if not isinstance(embedder, CachedEmbedder):  # forgetting must reach the words in the cache
-            embedder = ObservedEmbedder(embedder, telemetry)
+            embedder = cast("Embedder", ObservedEmbedder(embedder, telemetry))
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
         guarded = self._guarded(store, telemetry, write_filter, recaller, compliance=compliance, hooks=hooks)

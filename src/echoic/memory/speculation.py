@@ -52,8 +52,10 @@ class InterimSearches:
 
     find: Callable[[str, SearchOptions], Awaitable[Recall]]
     asked: SearchOptions
-    partitions_of_user: Callable[[], Awaitable[list[Partition | None]]]
-    level_of_user: Callable[[], str]
+    partitions: Callable[[], Awaitable[list[Partition | None]]]
+    """The searched partitions in their current state; None for one that is not loaded."""
+    level: Callable[[], str]
+    """The assurance level at which is searched now."""
 
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
@@ -61,19 +63,10 @@ class InterimSearches:
         """The results for `text`; the vector of `meanwhile` may be used if that of `text` is late."""
         return await self.find(text, replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile))
 
-    async def partitions(self) -> list[Partition | None]:
-        """The searched partitions in their current state; None for one that is not loaded."""
-        return await self.partitions_of_user()
-
     @property
     def sessions(self) -> frozenset[int]:
         """The numbers of the conversations that are left out, so that their turns change nothing."""
         return self.asked.sessions
-
-    @property
-    def level(self) -> str:
-        """The assurance level at which is searched now."""
-        return self.level_of_user()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,7 +388,7 @@ class Speculation:
         return None
 
     async def _state(self) -> _State:
-        level, sessions = self._searcher.level, self._searcher.sessions
+        level, sessions = self._searcher.level(), self._searcher.sessions
         return level, *(_state_of(at, sessions) for at in await self._searcher.partitions())
 
     def _count(self, **more: int) -> None:
