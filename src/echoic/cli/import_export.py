@@ -20,22 +20,20 @@ import click
 from echoic.checks import not_ahead
 from echoic.cli.asyncio_runner import Desk, reading, run, run_apart
 from echoic.cli.command import command
-from echoic.cli.importers import (
-    READERS,
-    WRITERS,
+from echoic.cli.importers import READERS, format_of, reader_of
+from echoic.cli.importers.base import (
     Directed,
     Exported,
     ImportedMemory,
     ImportedTurn,
     ImportSource,
     Item,
+    Reader,
     Skipped,
-    format_of,
-    reader_of,
     source_at,
-    written_for,
+    tell_skipped,
 )
-from echoic.cli.importers.base import Reader, tell_skipped
+from echoic.cli.importers.products import WRITERS, written_for
 from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport, write_private
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
@@ -77,7 +75,6 @@ class Survey:
         return self.users.total()
 
     def add(self, item: Item) -> None:
-        """Count `item`."""
         if isinstance(item, Skipped):
             self.skipped += 1
             self.reasons += [item] if self.skipped <= LISTED else []
