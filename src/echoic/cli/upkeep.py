@@ -692,12 +692,8 @@ def _verified_receipt(path: Path, compliance: Compliance) -> Mapping[str, Any]:
     statement: Mapping[str, Any] = json.loads(text)
     if statement.get("type") != "echoic.erasure-receipt":
         raise InvalidInput("this statement is signed, and is no receipt of an erasure")
-    beside = {_snake(name): value for name, value in told.items()}
+    # over HTTP a field's name is "bytesSearched", where "bytes_searched" was signed
+    beside = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in told.items()}
     if any(beside[name] != value for name, value in statement.items() if name in beside):
         raise InvalidInput("this receipt was changed: what it counts is not what was signed")
     return statement
-
-
-def _snake(name: str) -> str:
-    """A field's name over HTTP, such as "bytesSearched", as it was signed."""
-    return re.sub(r"(?=[A-Z])", "_", name).lower()
