@@ -308,9 +308,6 @@ class LoopLag:
     """The lag of the event loop: the smallest of its recent delays, over at least a quarter of a second.
 
     One slow step delays one sample; overload delays all of them.
-
-    Args:
-        needed: whether to measure on without being asked.
     """
 
     _EVERY_S: Final = 0.05

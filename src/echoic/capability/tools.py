@@ -50,17 +50,7 @@ Answer = dict[str, Any]
 
 
 class MemoryTools:
-    """The tools of one run.
-
-    Args:
-        user: the user's memory.
-        conversation: returns the id of the current conversation, or None.
-        agent: returns the name of the agent that serves.
-        timeout_s: time limit of a tool.
-        changed: called after memory was changed.
-        min_relevance: minimum relevance of what is found, as for `UserMemory.recall`.
-        asks: whether the user wants to be asked if the conversation may be stored, which adds a tool.
-    """
+    """The tools of one run."""
 
     def __init__(
         self,
@@ -83,7 +73,6 @@ class MemoryTools:
         self._writing: set[asyncio.Task[Answer]] = set()
 
     def toolset(self) -> FunctionToolset[Any]:
-        """All tools."""
         methods = ("store_conversation", "recall_conversation")
         tools = [self.tool("agent_memory", "agentMemory"), *map(self.tool, methods)]
         return FunctionToolset(

@@ -323,7 +323,6 @@ class _Lines:
         self._recalls: dict[tuple[str, str, int], str] = {}
 
     def show(self, event: dict[str, Any]) -> None:
-        """Print the lines of `event`."""
         if self._json:
             self._output.line(harmless(json.dumps(event, ensure_ascii=False)))
             return

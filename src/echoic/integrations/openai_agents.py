@@ -300,7 +300,6 @@ class _PlayedAnswer:
         self._kept: set[str] = set()
 
     def take(self, event: Any) -> None:
-        """Process an event."""
         if event.type == "history_added":
             self._note([event.item])
         elif event.type == "history_updated":

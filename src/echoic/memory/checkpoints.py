@@ -294,7 +294,6 @@ class SessionStore(Protocol):
             WriteConflict: another process continues the call, or it was forgotten.
             StoreUnavailable: the previous checkpoint is unchanged.
         """
-        ...
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
         """The last checkpoint of `session`, or None if this user has none.
@@ -302,11 +301,9 @@ class SessionStore(Protocol):
         Raises:
             StoreUnavailable: it could not be read.
         """
-        ...
 
     async def delete(self, scope: Scope, session: str) -> None:
         """Remove it, if it exists."""
-        ...
 
 
 class RecordSessionStore:

@@ -217,7 +217,6 @@ class WriteFilter:
     def _fields(
         self, scope: Scope, text: str, key: str | None, context: str | None
     ) -> tuple[str, str | None, str | None]:
-        """The fields of a memory as they are kept."""
         masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
         if key is not None:

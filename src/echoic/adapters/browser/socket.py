@@ -87,7 +87,6 @@ _ANY_TROUBLE: Final = "something went wrong for a moment; if no answer comes, pl
 
 
 def captioned(caption: Caption) -> Message:
-    """The message for a caption."""
     fields = {
         "id": caption.id,
         "speaker": caption.speaker,

@@ -109,7 +109,6 @@ class PhoneLines:
         await self._note(line_key(line), "told")
 
     async def linked_to(self, user: str) -> list[str]:
-        """The keys of the lines that are linked to `user`."""
         pointers = await scan_all(self._store, self._own(user), PHONE_OF)
         return [record.id for record in pointers if (await self._read(record.id)).linked == user]
 
@@ -235,7 +234,6 @@ class Callers:
         return await self._on_proven(name)
 
     async def _on_proven(self, line: str) -> Caller:
-        """The caller from a line whose number is proven."""
         known = await self.lines.read(line)
         if await self._is_recycled(line, known):
             await self.lines.link(line, f"{_RECYCLED}{uuid4().hex}", proved={line, *known.people.values()})

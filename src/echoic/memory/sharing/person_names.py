@@ -260,7 +260,6 @@ def _describes(word: JudgedWord) -> bool:
 
 
 def phrase_stems(words: Iterable[JudgedWord]) -> frozenset[str]:
-    """The stems of `words`."""
     return frozenset(word.stem for word in words if word.stem)
 
 

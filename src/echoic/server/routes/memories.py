@@ -160,7 +160,6 @@ class OperationResult(ResponseModel):
 
     @classmethod
     def of(cls, recall: Recall) -> Self:
-        """The result of a query."""
         shown = RecallView.of(recall)
         memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
         search = SearchView(**{name: getattr(shown, name) for name in SearchView.model_fields})

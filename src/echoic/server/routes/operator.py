@@ -133,7 +133,6 @@ class LessonView(ResponseModel):
 
     @classmethod
     def of_agent(cls, agent: str, lesson: Lesson) -> Self:
-        """A lesson of `agent`."""
         return cls.model_validate({**dataclasses.asdict(lesson), "agent": agent})
 
 

@@ -69,7 +69,6 @@ def moment(value: Any) -> str | None:
 
 
 def known_category(value: Any) -> str | None:
-    """`value` if it is a category."""
     return value if isinstance(value, str) and value in CATEGORIES else None
 
 
