@@ -18,34 +18,14 @@ from urllib.parse import parse_qsl
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import (
-    CachedEmbedder,
-    Embedded,
-    Embedder,
-    EmbeddingSpec,
-    Kind,
-    PieceEmbedder,
-    Vectors,
-    checked_texts,
-    embedded,
-    unit,
-)
+from echoic.embedding.base import Embedder, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
 from echoic.text import ANALYSIS, STOP, cut, word_of
+from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
-    from echoic.embedding.hosted_model import HostedEmbedder
-    from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
-    from echoic.embedding.remote import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
-_LAZY = {
-    "DefaultEmbedder": "echoic.embedding.local",
-    "HostedEmbedder": "echoic.embedding.hosted_model",
-    "LocalEmbedder": "echoic.embedding.local",
-    "VoyageEmbedder": "echoic.embedding.remote",
-}
-"""Imported on first use: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _SHIPPED = _LOCAL | {"questions"}
@@ -120,6 +100,13 @@ def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> E
     return make(**given)
 
 
+def default_embedder() -> Embedder:
+    """The local embedder, which also opens without its packages or weights, with a warning."""
+    from echoic.embedding.local import DefaultEmbedder
+
+    return DefaultEmbedder()
+
+
 def _parted(spec: str) -> tuple[str, dict[str, Any]]:
     """The name alone, and the options after its question mark."""
     name, mark, query = spec.partition("?")
@@ -182,14 +169,6 @@ def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
             f"the embedder was passed as an object: set {', '.join(sorted(given))} on it instead"
         )
     return embedder
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # -- vectors from words, spelling and sound
@@ -288,21 +267,3 @@ def _place(feature: str, dimensions: int) -> tuple[int, float]:
     """The index and sign of `feature`, the same in every process, unlike Python's own hash."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0
-
-
-__all__ = [
-    "CachedEmbedder",
-    "DefaultEmbedder",
-    "Embedded",
-    "Embedder",
-    "EmbeddingSpec",
-    "HostedEmbedder",
-    "Kind",
-    "LexicalEmbedder",
-    "LocalEmbedder",
-    "PieceEmbedder",
-    "Vectors",
-    "VoyageEmbedder",
-    "embedded",
-    "embedder_from",
-]

@@ -54,8 +54,7 @@ class InterimSearches:
     asked: SearchOptions
     partitions: Callable[[], Awaitable[list[Partition | None]]]
     """The searched partitions in their current state; None for one that is not loaded."""
-    level: Callable[[], str]
-    """The assurance level at which is searched now."""
+    level_of_user: Callable[[], str]
 
     async def search(
         self, text: str, *, deadline_ms: float | None = None, meanwhile: str | None = None
@@ -67,6 +66,11 @@ class InterimSearches:
     def sessions(self) -> frozenset[int]:
         """The numbers of the conversations that are left out, so that their turns change nothing."""
         return self.asked.sessions
+
+    @property
+    def level(self) -> str:
+        """The assurance level at which is searched now."""
+        return self.level_of_user()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +392,7 @@ class Speculation:
         return None
 
     async def _state(self) -> _State:
-        level, sessions = self._searcher.level(), self._searcher.sessions
+        level, sessions = self._searcher.level, self._searcher.sessions
         return level, *(_state_of(at, sessions) for at in await self._searcher.partitions())
 
     def _count(self, **more: int) -> None:
