@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
-"""Paths with reserved connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

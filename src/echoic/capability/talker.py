@@ -58,7 +58,6 @@ class ToolCall:
 
     name: str
     call: str = ""
-    """The id of this call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,6 @@ class Survey:
     """Items by the user that the source names."""
     skipped: int = 0
     reasons: list[Skipped] = field(default_factory=list)
-    """The reasons of the first `LISTED`."""
 
     @property
     def items(self) -> int:
@@ -120,7 +119,6 @@ class Whose:
     """The user under whom items are stored."""
 
     user: str
-    """The user of the command."""
     chosen: bool
     """Whether the user was given, rather than left at the default."""
 

@@ -285,7 +285,6 @@ class _Answer:
     audio_bytes: int = 0
     began_at: float = 0.0
     is_written: bool = False
-    """Whether all of it was generated."""
     played_ms: float | None = None
     """Milliseconds played, for an interrupted answer."""
 

@@ -284,7 +284,6 @@ class Handles:
     """The user's new turns. Those of others are shown, but cannot be cited."""
     known: Mapping[str, Memory]
     last: str
-    """The handle of the last turn."""
 
 
 def usable(answer: ExtractorAnswer, handles: Handles) -> list[Change] | None:

@@ -22,7 +22,6 @@ from echoic.text.spoken_numbers import View, runs, views_of
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
 )
-"""The marker in place of a secret."""
 _BLANK = "]"
 _PASSES = 4
 _LONG_SECRETS = frozenset({"card", "account number", "ID number"})

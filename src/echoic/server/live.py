@@ -502,7 +502,6 @@ class Speculations:
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
         self._ears: OrderedDict[_EarName, _InterimListener] = OrderedDict()
-        """In order of last use."""
 
     def open(self) -> None:
         """Subscribe to erasures."""

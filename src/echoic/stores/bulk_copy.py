@@ -240,7 +240,6 @@ class Cursors(NamedTuple):
     of: Callable[[Record], int]
     """The last row that was read by what a record that is not searchable says; -1 for none."""
     filler: Record
-    """Any searchable record."""
 
 
 class _TargetProgress(NamedTuple):

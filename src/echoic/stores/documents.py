@@ -196,7 +196,6 @@ class _ScopeDocument:
         self.lock = asyncio.Lock()
         self.held: HeldScope | None = None
         self.text: str | None = None
-        """The text of its list."""
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
         """The name and the text of each part's document."""

@@ -59,7 +59,6 @@ class ProofAnswer:
     answer: str = ""
     """The phone's own answer, if any."""
     caller: Caller | None = None
-    """The proved caller, if any."""
 
 
 class Verification:

@@ -297,7 +297,6 @@ class Header:
     owner: Scope | None = None
     """The scope it belongs to, if the file's name does not tell."""
     others: dict[str, Any] = field(default_factory=dict)
-    """Fields of other programs."""
 
     @classmethod
     def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:
