@@ -130,7 +130,7 @@ def _text_of(event: object) -> str:
 
 
 NAME: Final = "assistant"
-"""Default name of the agent."""
+"""The name of the agent, under which conversations and experience are stored."""
 INSTRUCTIONS: Final = (
     "You talk with one person, as if on the phone: short sentences, no lists, no markup. Use what you "
     "remember of them without being asked, and do not invent memories. What they tell you of themselves is "
@@ -138,6 +138,7 @@ INSTRUCTIONS: Final = (
     "back what they no longer want remembered."
 )
 TIMEOUT_S: Final = 60.0
+"""Time limit of an answer."""
 RECALL_DEADLINE_MS: Final = 400.0
 _TURNS: Final = 60
 """How many recent turns the model is shown."""
@@ -161,29 +162,22 @@ class Talker:
     Args:
         service: the open memory service.
         model: "provider:model" as PydanticAI names it, or a PydanticAI model, which you close.
-        name: the name under which conversations and experience are stored.
-        instructions: instructions for the model.
-        timeout_s: time limit of an answer.
         recall_deadline_ms: how long the recall shown with an answer waits for its embedding.
     """
+
+    name = NAME
 
     def __init__(
         self,
         service: MemoryService,
         model: str | Model,
         *,
-        name: str = NAME,
-        instructions: str = INSTRUCTIONS,
-        timeout_s: float = TIMEOUT_S,
         recall_deadline_ms: float | None = RECALL_DEADLINE_MS,
     ) -> None:
-        self.name = name
         self.model = model if isinstance(model, str) else model.model_id
         """"provider:model"."""
         self._service = service
         self._model = model
-        self._instructions = instructions
-        self._timeout_s = timeout_s
         self._recall_deadline_ms = recall_deadline_ms
         self._agent: Agent[None, str] | None = None
 
@@ -269,11 +263,11 @@ class Talker:
             capabilities=[told],
             message_history=list(history),
             conversation_id=conversation,
-            model_settings={"timeout": self._timeout_s},
+            model_settings={"timeout": TIMEOUT_S},
             usage_limits=UsageLimits(request_limit=_REQUESTS),
         )
         try:
-            async with asyncio.timeout(self._timeout_s), run as events:
+            async with asyncio.timeout(TIMEOUT_S), run as events:
                 async for piece in pieces(events):
                     if isinstance(piece, TextPiece) and not spoken:
                         spoken = True
@@ -297,7 +291,7 @@ class Talker:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:
             raise InvalidInput(f"model={brief(self.model)} cannot be used: {error}") from error
-        return Agent(model, name=self.name, instructions=self._instructions)
+        return Agent(model, name=self.name, instructions=INSTRUCTIONS)
 
 
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:

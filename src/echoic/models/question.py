@@ -391,9 +391,10 @@ Give in read_up_to the handle of the last turn. If nothing is worth keeping, giv
 class ModelExtractor(Asking[ExtractorAnswer]):
     """Extracts memories with a language model; see `Extractor`."""
 
-    def __init__(self, model: str | Model, *, timeout_s: float, name: str = "model") -> None:
+    name = "model"
+
+    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
         super().__init__(model, _extractor_agent, timeout_s=timeout_s)
-        self.name = name
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """The changes the model proposes; items that cannot be used are left out.
