@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic_ai.messages import (
@@ -194,9 +193,7 @@ class Talker:
         self._agent = agent
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         agent, self._agent = self._agent, None
         if agent is not None and isinstance(self._model, str):
             await agent.__aexit__(None, None, None)

@@ -19,7 +19,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Self
 
 from echoic.checks import searchable
@@ -140,9 +139,7 @@ class Speculation:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def partial(self, text: str, alternatives: Sequence[str] = ()) -> None:
