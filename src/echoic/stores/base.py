@@ -257,7 +257,11 @@ class Narrows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which records an operator looks for, across the users of a deployment, by fields of their data."""
+    """Which records an operator looks for, across the users of a deployment, by fields of their data.
+
+    A store that finds conversations by an index has a method `listed(wanted)`, which returns pairs of scope
+    and record in any order; only kind `LISTED` is indexed. In other stores every user is visited.
+    """
 
     kind: str
     deployment: str
@@ -276,17 +280,6 @@ class Wanted:
 
 LISTED: Final = "conversation"
 """The kind of record that stores index by `status`, `agent` and `started_at` of its data."""
-
-
-@runtime_checkable
-class Lists(Protocol):
-    """A store that finds conversations across users by an index, without visiting every user.
-
-    Optional, in addition to `Store`; in other stores every user is visited.
-    """
-
-    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """The records that are `wanted`, in any order. Only kind `LISTED` is indexed."""
 
 
 async def latest(
