@@ -7,7 +7,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -335,15 +335,7 @@ def _told_copied(done: CopiedMemory) -> dict[str, Any]:
         "waiting": copied.waiting,
         "model": done.target.model,
         "scopes": [
-            {
-                "deployment": one.scope.deployment,
-                "user": one.scope.user,
-                "records": one.records,
-                "new": one.new,
-                "vectors": one.vectors,
-                "waiting": one.waiting,
-                "digest": one.digest,
-            }
+            asdict(one.scope) | {name: value for name, value in asdict(one).items() if name != "scope"}
             for one in copied.scopes
         ],
     }

@@ -34,6 +34,7 @@ from echoic.server.models import (
     SearchView,
     Text,
     TurnView,
+    fields_of,
 )
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
@@ -513,14 +514,7 @@ async def forget(caller: AsCaller, asked: Forget) -> ReceiptView:
             "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked', or a span by 'since' "
             "and 'until'; nothing was destroyed"
         )
-    receipt = await caller.memory.forget(
-        key=asked.key,
-        conversation=asked.conversation,
-        id=asked.id,
-        asked=asked.asked,
-        since=asked.since,
-        until=asked.until,
-    )
+    receipt = await caller.memory.forget(**asked.model_dump(exclude={"everything"}))
     return ReceiptView.of(receipt)
 
 
@@ -623,12 +617,8 @@ class Used(ResponseModel):
 async def get_jobs(caller: AsCaller, shared: Shared) -> JobsView:
     """The caller's conversations that wait, that a model failed on, and that were given up."""
     jobs = await caller.memory.jobs()
-    return JobsView(
-        waiting=jobs.waiting,
-        failing=jobs.failing,
-        parked=[ParkedView.of(job) for job in jobs.parked],
-        embedding_failure=shared.memory.embedding_failure,
-    )
+    shown = {**fields_of(JobsView, jobs), "embedding_failure": shared.memory.embedding_failure}
+    return JobsView.model_validate(shown)
 
 
 @router.get(

@@ -85,12 +85,7 @@ async def set_global(
     """
     facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
     filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
-    return FactsFilled(
-        memories=[MemoryView.of(memory) for memory in filled.memories],
-        new=filled.new,
-        changed=filled.changed,
-        unchanged=filled.unchanged,
-    )
+    return FactsFilled.of(filled)
 
 
 @router.post(

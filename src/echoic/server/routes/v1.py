@@ -32,6 +32,7 @@ from echoic.server.models import (
     SpokenText,
     Text,
     TurnView,
+    fields_of,
 )
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, OnlyKnownParameters, Shared
@@ -150,14 +151,8 @@ class NewTurn(RequestBody):
 
     def turn(self, name: str) -> Turn:
         """The turn, with `name` as its id where it has none."""
-        return Turn(
-            speaker=self.speaker,
-            text=self.text,
-            heard=self.heard,
-            confidence=self.confidence,
-            id=self.id or name,
-            said_at=self.said_at or datetime.now(UTC),
-        )
+        given = {"id": self.id or name, "said_at": self.said_at or datetime.now(UTC)}
+        return Turn(**self.model_dump() | given)
 
 
 class NewTurns(RequestBody):
@@ -285,21 +280,15 @@ class BriefAnswer(RecallCompleteness):
     @classmethod
     def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
         """The text of `packed`, made of `recall`."""
-        return cls(
-            outcome=packed.outcome,
-            cut=list(recall.cut),
-            text=packed.text,
-            tokens=packed.tokens,
-            hits=[FoundHit.of(hit) for hit in packed.shown],
-        )
+        told = {**fields_of(cls, packed), "cut": recall.cut, "hits": packed.shown}
+        return cls.model_validate(told)
 
 
 @router.post("/recall", summary="Search memory", responses=_ASKS)
 async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
     found = await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"}))
-    hits = [FoundHit.of(hit) for hit in found.hits]
-    return RecallAnswer(outcome=found.outcome, cut=list(found.cut), hits=hits)
+    return RecallAnswer.of(found)
 
 
 class BriefRequest(RecallOptions):
