@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from types import MethodType
 from typing import Any, Final, Literal
@@ -166,16 +166,10 @@ class MemoryTools:
         result = answer.get("result")
         self._user.tell_tool_use(
             ToolUsed(
+                **{each.name: getattr(seen, each.name) for each in fields(seen)},
                 scope=self._user.scope,
-                tool=seen.tool,
-                operation=seen.operation,
                 conversation=self._conversation(),
-                key=seen.key,
-                value=seen.value,
-                query=seen.query,
                 outcome="done" if answer["success"] else "failed",
-                memory=seen.memory,
-                recall=seen.recall,
                 deleted=result.get("deleted") if isinstance(result, dict) else None,
                 duration_ms=(time.perf_counter() - began) * 1000,
             )

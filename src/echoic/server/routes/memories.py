@@ -220,13 +220,8 @@ async def list_memory(caller: AsQueryCaller) -> MemoryList:
 async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
     match asked:
         case Set():
-            kept = await memory.set(
-                asked.key,
-                asked.value,
-                category=asked.category,
-                context=asked.context,
-                visibility=asked.visibility,
-            )
+            given = {"key", "value", "category", "context", "visibility"}
+            kept = await memory.set(**asked.model_dump(include=given))
             return OperationResult(success=True, result=MemoryView.of(kept))
         case Get():
             known = await memory.get(asked.key)
