@@ -12,6 +12,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mappin
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
@@ -24,6 +26,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
     UserPromptPart,
 )
+from pydantic_ai.models import Model, infer_model
 
 from echoic.capability.memory import CallerMemory
 from echoic.checks import AGENT, USER
@@ -37,10 +40,6 @@ from echoic.secrets import MARKER
 from echoic.types import Turn, checked_text
 
 if TYPE_CHECKING:
-    from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelMessage
-    from pydantic_ai.models import Model
-
     from echoic.memory.service import MemoryService
 
 
@@ -247,8 +246,6 @@ class Talker:
     async def _answer(
         self, memory: UserMemory, conversation: str, text: str, history: Sequence[ModelMessage], steps: Steps
     ) -> AsyncIterator[TextPiece | ToolCall | ToolAnswer | Sent]:
-        from pydantic_ai import UsageLimits
-
         if self._agent is None:
             raise InvalidInput("the talker is not open: use it with `async with`")
         started = time.perf_counter()
@@ -280,10 +277,6 @@ class Talker:
             raise ModelFailed("it said nothing")
 
     def _made(self) -> Agent[None, str]:
-        from pydantic_ai import Agent
-        from pydantic_ai.exceptions import UserError
-        from pydantic_ai.models import infer_model
-
         try:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import secrets
@@ -342,8 +343,6 @@ def mcp_command(ctx: click.Context) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        import asyncio
-
         from echoic.integrations.mcp import serve_stdio
         from echoic.memory.concurrency import noted
 

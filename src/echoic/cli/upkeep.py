@@ -42,6 +42,7 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.factory import compliance_folder
 from echoic.types import Consent, EmbeddingSpec, Scope
 
 if TYPE_CHECKING:
@@ -263,7 +264,6 @@ async def _note_export(settings: Settings, url: str) -> None:
     """Log that everything in the store at `url` is exported, before it is; raises as the log does."""
     if not settings.audit:
         return
-    from echoic.factory import compliance_folder
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import MARKS, Compliance
     from echoic.memory.export import opened
@@ -486,7 +486,6 @@ async def _put_back(settings: Settings, output: Output) -> CommandResult:
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which repeats erasures; returns how many, and how many are listed."""
-    from echoic.factory import compliance_folder
     from echoic.memory.compliance import Compliance
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
@@ -634,7 +633,6 @@ audit_group.add_section(
 
 
 def _audit_log(settings: Settings) -> tuple[Compliance, ChainedLog]:
-    from echoic.factory import compliance_folder
     from echoic.memory.compliance import ChainedLog, Compliance
 
     folder = settings.compliance or compliance_folder(settings.store)

@@ -16,6 +16,7 @@ from echoic.checks import RESERVED
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
+from echoic.memory.audit import AuditLog
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
@@ -33,7 +34,6 @@ from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
-    from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.experience import AgentExperience
@@ -594,8 +594,6 @@ def _audit(compliance: Compliance | None) -> AuditLog:
         raise InvalidInput(
             "an audit log needs a compliance folder: name one with compliance=, or --compliance"
         )
-    from echoic.memory.audit import AuditLog
-
     return AuditLog(compliance)
 
 

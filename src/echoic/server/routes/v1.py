@@ -15,6 +15,7 @@ from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
+from echoic.memory.block import hits_for
 from echoic.memory.speculation import MAX_ALTERNATIVES
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
@@ -300,8 +301,6 @@ class BriefRequest(RecallOptions):
 @router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
 async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
     """A few quoted lines with their age, within a budget, to put into the prompt before the question."""
-    from echoic.memory.block import hits_for
-
     options = asked.model_dump(exclude={"query", "budget_tokens"})
     limit = hits_for(asked.query, asked.budget_tokens)
     found = await caller.memory.recall(asked.query, limit=limit, **options)
