@@ -45,7 +45,7 @@ NAMES = frozenset(handle.__name__ for handle in HANDLES)
 ENTERED = frozenset({service.MemoryService, speculation.Speculation})
 """What is used with `with`."""
 
-OPENING = "# Written by scripts/blocking.py from the asynchronous classes, which have the docstrings."
+OPENING = "# Written by scripts/blocking.py from the asynchronous classes, whose docstrings say more."
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -130,7 +130,8 @@ class Written:
         assert node.returns is not None
         head = [f"@{decorator}" for decorator in sorted(decorators)]
         head.append(f"def {node.name}({ast.unparse(given)}) -> {self._annotation(node.returns, module)}:")
-        head.append("    ...")
+        said = (ast.get_docstring(node) or "").partition("\n")[0]
+        head.append(f'    """{said}"""' if said else "    ...")
         return "\n".join(head)
 
     def _annotation(self, node: ast.expr, module: ModuleType) -> str:
