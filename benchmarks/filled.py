@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from echoic.embedding import Embedder, Kind, embedded
+from echoic.embedding.base import Embedder, Kind, embedded
 from echoic.memory.records import index, record_of_memory, record_of_turn
 from echoic.partition import Partition, Pieces
 from echoic.ranking import query_of

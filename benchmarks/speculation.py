@@ -33,7 +33,8 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.locomo import Conversation, load
-from echoic.embedding import CachedEmbedder, embedder_from
+from echoic.embedding import embedder_from
+from echoic.embedding.base import CachedEmbedder
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.stores import store_from

@@ -58,7 +58,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     Raises:
         InvalidInput: an argument has an invalid value, or two arguments contradict each other.
     """
-    from echoic import embedding
+    from echoic.embedding import default_embedder, embedder_from
     from echoic.memory.compliance import Compliance
     from echoic.memory.service import MemoryService
     from echoic.stores import store_of
@@ -66,7 +66,7 @@ def open(  # noqa: A001 - echoic.open is the way in
     folder = compliance if compliance is not None else compliance_folder(url)
     return MemoryService(
         store_of(url),
-        embedding.DefaultEmbedder() if embedder is None else embedding.embedder_from(embedder),
+        default_embedder() if embedder is None else embedder_from(embedder),
         fusion=fusion_from(fusion),
         compliance=None if folder is None else Compliance(folder),
         **_of_model(model),

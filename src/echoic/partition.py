@@ -145,7 +145,6 @@ class Listing:
 
     @classmethod
     def of(cls, words: list[str], codes: list[str]) -> Listing:
-        """The listing of `words`, each with its codes."""
         made = cls()
         made._lines, made._words, made._codes = None, words, codes
         return made
@@ -206,7 +205,6 @@ class Segment:
 
     @property
     def empty(self) -> bool:
-        """Whether all rows are empty."""
         return not self.rows["kind"].any()
 
     def put(self, slot: int, entry: Entry, *, keep_vector: bool = False) -> None:
@@ -376,7 +374,6 @@ class Vocabulary:
     """Double Metaphone code -> the words with that code."""
 
     def add(self, words: list[str], codes: list[str], terms: NDArray[np.uint32]) -> None:
-        """Add the words of a segment."""
         # most words of a segment are already known: find the new ones first, fast
         for i in [i for i, word in enumerate(words) if word not in self.terms]:
             word = words[i]

@@ -21,7 +21,6 @@ import inspect
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, cast
 
 from echoic import factory
@@ -137,9 +136,7 @@ class BlockingListening(Blocking):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.aclose()
 
 
@@ -158,9 +155,7 @@ class BlockingService(Blocking):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.aclose()
         finally:

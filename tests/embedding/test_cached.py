@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echoic.embedding import CachedEmbedder, EmbeddingSpec, Kind, LexicalEmbedder, Vectors
+from echoic.embedding import LexicalEmbedder
+from echoic.embedding.base import CachedEmbedder, Kind, Vectors
 from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen
+from echoic.types import EmbeddingSpec
 
 
 class Counting(LexicalEmbedder):

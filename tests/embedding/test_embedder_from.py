@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from echoic.embedding import (
-    Embedder,
-    HostedEmbedder,
-    LexicalEmbedder,
-    LocalEmbedder,
-    VoyageEmbedder,
-    embedder_from,
-)
+from echoic.embedding import Embedder, LexicalEmbedder, embedder_from
+from echoic.embedding.hosted_model import HostedEmbedder
+from echoic.embedding.local import LocalEmbedder
+from echoic.embedding.remote import VoyageEmbedder
 from echoic.errors import InvalidInput
 
 

@@ -23,8 +23,8 @@ from pydantic_ai.embeddings import (
 from pydantic_ai.models import OpenAIChatCompatibleProvider, OpenAIResponsesCompatibleProvider
 from pydantic_ai.providers import infer_provider_class
 
-from echoic.embedding import Embedder, HostedEmbedder, LexicalEmbedder
-from echoic.embedding.hosted_model import ALIASES, DIMENSIONS, KEYS, canonical, cut_bytes
+from echoic.embedding import Embedder, LexicalEmbedder
+from echoic.embedding.hosted_model import ALIASES, DIMENSIONS, KEYS, HostedEmbedder, canonical, cut_bytes
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.testing.embedder_conformance import EmbedderConformance, opened
 

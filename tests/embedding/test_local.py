@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echoic.embedding import Embedder, LocalEmbedder, embedder_from
+from echoic.embedding import Embedder, embedder_from
 from echoic.embedding import local as local_module
 from echoic.embedding.encoder import Aborted, Encoded, TokenIds
+from echoic.embedding.local import LocalEmbedder
 from echoic.embedding.weights import Variant
 from echoic.errors import InvalidInput, NotOpen
 from echoic.testing.embedder_conformance import EmbedderConformance, opened
@@ -262,7 +263,7 @@ async def test_closing_lets_go_of_the_thread_and_an_embedder_nobody_closed_does_
 def test_a_process_ends_cleanly_in_the_middle_of_a_batch_nobody_waits_for(model_cache: Path) -> None:
     program = (
         "import asyncio, pathlib, sys\n"
-        "from echoic.embedding import LocalEmbedder\n"
+        "from echoic.embedding.local import LocalEmbedder\n"
         "embedder = LocalEmbedder(cache_dir=pathlib.Path(sys.argv[1]))\n"
         "async def main():\n"
         "    await embedder.open()\n"

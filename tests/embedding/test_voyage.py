@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echoic.embedding import Embedder, VoyageEmbedder
-from echoic.embedding.remote import LONGEST_WAIT_S, TransientError, retry_after_s
+from echoic.embedding import Embedder
+from echoic.embedding.remote import LONGEST_WAIT_S, TransientError, VoyageEmbedder, retry_after_s
 from echoic.errors import EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.testing.embedder_conformance import EmbedderConformance, opened
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import forked
-from echoic.embedding import LocalEmbedder, weights
+from echoic.embedding import weights
+from echoic.embedding.local import LocalEmbedder
 from echoic.embedding.onnx_graph import build, read_safetensors
 from echoic.errors import EmbedderMissing
 from echoic.testing.embedder_conformance import opened
@@ -194,7 +195,7 @@ def test_the_pinned_hashes_are_those_of_the_published_files(published: Path) -> 
 def test_processes_that_convert_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     program = (
         "import asyncio, hashlib, pathlib, sys\n"
-        "from echoic.embedding import LocalEmbedder\n"
+        "from echoic.embedding.local import LocalEmbedder\n"
         "async def main():\n"
         "    embedder = LocalEmbedder(variant='int8', cache_dir=pathlib.Path(sys.argv[1]))\n"
         "    await embedder.open()\n"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
-"""Paths with reserved connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,9 +307,6 @@ class LoopLag:
     """The lag of the event loop: the smallest of its recent delays, over at least a quarter of a second.
 
     One slow step delays one sample; overload delays all of them.
-
-    Args:
-        needed: whether to measure on without being asked.
     """
 
     _EVERY_S: Final = 0.05

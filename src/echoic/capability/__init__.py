@@ -93,12 +93,10 @@ class _TaskPart:
 
     @property
     def is_done(self) -> bool:
-        """Whether the task was completed."""
         return self.task.conversation.status == "completed"
 
     @property
     def new_turns(self) -> tuple[Turn, ...]:
-        """The turns since."""
         return self.task.turns[self.turns :]
 
     @property

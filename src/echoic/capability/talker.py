@@ -10,9 +10,10 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from pydantic_ai import Agent, UsageLimits
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
     FunctionToolResultEvent,
@@ -25,6 +26,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
     UserPromptPart,
 )
+from pydantic_ai.models import Model, infer_model
 
 from echoic.capability.memory import CallerMemory
 from echoic.checks import AGENT, USER
@@ -38,10 +40,6 @@ from echoic.secrets import MARKER
 from echoic.types import Turn, checked_text
 
 if TYPE_CHECKING:
-    from pydantic_ai import Agent
-    from pydantic_ai.messages import ModelMessage
-    from pydantic_ai.models import Model
-
     from echoic.memory.service import MemoryService
 
 
@@ -58,7 +56,6 @@ class ToolCall:
 
     name: str
     call: str = ""
-    """The id of this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +128,7 @@ def _text_of(event: object) -> str:
 
 
 NAME: Final = "assistant"
-"""Default name of the agent."""
+"""The name of the agent, under which conversations and experience are stored."""
 INSTRUCTIONS: Final = (
     "You talk with one person, as if on the phone: short sentences, no lists, no markup. Use what you "
     "remember of them without being asked, and do not invent memories. What they tell you of themselves is "
@@ -139,6 +136,7 @@ INSTRUCTIONS: Final = (
     "back what they no longer want remembered."
 )
 TIMEOUT_S: Final = 60.0
+"""Time limit of an answer."""
 RECALL_DEADLINE_MS: Final = 400.0
 _TURNS: Final = 60
 """How many recent turns the model is shown."""
@@ -162,29 +160,22 @@ class Talker:
     Args:
         service: the open memory service.
         model: "provider:model" as PydanticAI names it, or a PydanticAI model, which you close.
-        name: the name under which conversations and experience are stored.
-        instructions: instructions for the model.
-        timeout_s: time limit of an answer.
         recall_deadline_ms: how long the recall shown with an answer waits for its embedding.
     """
+
+    name = NAME
 
     def __init__(
         self,
         service: MemoryService,
         model: str | Model,
         *,
-        name: str = NAME,
-        instructions: str = INSTRUCTIONS,
-        timeout_s: float = TIMEOUT_S,
         recall_deadline_ms: float | None = RECALL_DEADLINE_MS,
     ) -> None:
-        self.name = name
         self.model = model if isinstance(model, str) else model.model_id
         """"provider:model"."""
         self._service = service
         self._model = model
-        self._instructions = instructions
-        self._timeout_s = timeout_s
         self._recall_deadline_ms = recall_deadline_ms
         self._agent: Agent[None, str] | None = None
 
@@ -201,9 +192,7 @@ class Talker:
         self._agent = agent
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         agent, self._agent = self._agent, None
         if agent is not None and isinstance(self._model, str):
             await agent.__aexit__(None, None, None)
@@ -257,8 +246,6 @@ class Talker:
     async def _answer(
         self, memory: UserMemory, conversation: str, text: str, history: Sequence[ModelMessage], steps: Steps
     ) -> AsyncIterator[TextPiece | ToolCall | ToolAnswer | Sent]:
-        from pydantic_ai import UsageLimits
-
         if self._agent is None:
             raise InvalidInput("the talker is not open: use it with `async with`")
         started = time.perf_counter()
@@ -270,11 +257,11 @@ class Talker:
             capabilities=[told],
             message_history=list(history),
             conversation_id=conversation,
-            model_settings={"timeout": self._timeout_s},
+            model_settings={"timeout": TIMEOUT_S},
             usage_limits=UsageLimits(request_limit=_REQUESTS),
         )
         try:
-            async with asyncio.timeout(self._timeout_s), run as events:
+            async with asyncio.timeout(TIMEOUT_S), run as events:
                 async for piece in pieces(events):
                     if isinstance(piece, TextPiece) and not spoken:
                         spoken = True
@@ -290,15 +277,11 @@ class Talker:
             raise ModelFailed("it said nothing")
 
     def _made(self) -> Agent[None, str]:
-        from pydantic_ai import Agent
-        from pydantic_ai.exceptions import UserError
-        from pydantic_ai.models import infer_model
-
         try:
             model = infer_model(self._model)
         except (UserError, ImportError, ValueError) as error:
             raise InvalidInput(f"model={brief(self.model)} cannot be used: {error}") from error
-        return Agent(model, name=self.name, instructions=self._instructions)
+        return Agent(model, name=self.name, instructions=INSTRUCTIONS)
 
 
 async def _heard(conversation: OpenConversation, text: str, known: set[str]) -> Turn | None:

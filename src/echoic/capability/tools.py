@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from types import MethodType
 from typing import Any, Final, Literal
@@ -50,17 +50,7 @@ Answer = dict[str, Any]
 
 
 class MemoryTools:
-    """The tools of one run.
-
-    Args:
-        user: the user's memory.
-        conversation: returns the id of the current conversation, or None.
-        agent: returns the name of the agent that serves.
-        timeout_s: time limit of a tool.
-        changed: called after memory was changed.
-        min_relevance: minimum relevance of what is found, as for `UserMemory.recall`.
-        asks: whether the user wants to be asked if the conversation may be stored, which adds a tool.
-    """
+    """The tools of one run."""
 
     def __init__(
         self,
@@ -83,7 +73,6 @@ class MemoryTools:
         self._writing: set[asyncio.Task[Answer]] = set()
 
     def toolset(self) -> FunctionToolset[Any]:
-        """All tools."""
         methods = ("store_conversation", "recall_conversation")
         tools = [self.tool("agent_memory", "agentMemory"), *map(self.tool, methods)]
         return FunctionToolset(
@@ -177,16 +166,10 @@ class MemoryTools:
         result = answer.get("result")
         self._user.tell_tool_use(
             ToolUsed(
+                **{each.name: getattr(seen, each.name) for each in fields(seen)},
                 scope=self._user.scope,
-                tool=seen.tool,
-                operation=seen.operation,
                 conversation=self._conversation(),
-                key=seen.key,
-                value=seen.value,
-                query=seen.query,
                 outcome="done" if answer["success"] else "failed",
-                memory=seen.memory,
-                recall=seen.recall,
                 deleted=result.get("deleted") if isinstance(result, dict) else None,
                 duration_ms=(time.perf_counter() - began) * 1000,
             )

@@ -100,11 +100,7 @@ root.add_section("Measure", ["bench", "tune"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
-
-    Args:
-        arguments: the words after `echoic`; None takes this process's own.
-    """
+    """Run one command and return its exit code."""
     use_utf8()
     started = time.perf_counter()
     if arguments is None:

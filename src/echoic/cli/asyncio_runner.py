@@ -226,8 +226,6 @@ def _whose(settings: Settings) -> str:
 
 
 def _in_loop(settings: Settings, work: Coroutine[Any, Any, CommandResult]) -> CommandResult:
-    import asyncio
-
     if settings.debug:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     # without a handler, Python prints warnings to stderr, which the result already reports

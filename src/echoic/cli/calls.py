@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 import click
 
@@ -269,7 +270,6 @@ def _events(url: str, key: str, settings: Settings, output: Output) -> Iterator[
 def _connected(url: str, key: str, settings: Settings) -> Iterator[dict[str, Any] | None]:
     """The events of one connection; None for a heartbeat."""
     from urllib.error import HTTPError
-    from urllib.parse import urlencode
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
     class Nowhere(HTTPRedirectHandler):
@@ -323,7 +323,6 @@ class _Lines:
         self._recalls: dict[tuple[str, str, int], str] = {}
 
     def show(self, event: dict[str, Any]) -> None:
-        """Print the lines of `event`."""
         if self._json:
             self._output.line(harmless(json.dumps(event, ensure_ascii=False)))
             return

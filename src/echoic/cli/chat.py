@@ -46,7 +46,6 @@ class TypedLines:
         return await self._lines.get()
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Every line."""
         while (line := await self.next()) is not None:
             yield line
 

@@ -190,4 +190,3 @@ def report(output: Output, settings: Settings, error: BaseException) -> int:
 
 
 command = cast("Callable[..., Callable[[Callable[..., Any]], Command]]", partial(click.command, cls=Command))
-"""`click.command` for a `Command`."""

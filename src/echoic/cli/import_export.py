@@ -20,22 +20,20 @@ import click
 from echoic.checks import not_ahead
 from echoic.cli.asyncio_runner import Desk, reading, run, run_apart
 from echoic.cli.command import command
-from echoic.cli.importers import (
-    READERS,
-    WRITERS,
+from echoic.cli.importers import READERS, format_of, reader_of
+from echoic.cli.importers.base import (
     Directed,
     Exported,
     ImportedMemory,
     ImportedTurn,
     ImportSource,
     Item,
+    Reader,
     Skipped,
-    format_of,
-    reader_of,
     source_at,
-    written_for,
+    tell_skipped,
 )
-from echoic.cli.importers.base import Reader, tell_skipped
+from echoic.cli.importers.products import WRITERS, written_for
 from echoic.cli.output import DONE, PARTLY, CommandResult, Output, ProgressReport, write_private
 from echoic.cli.settings import Settings, settings_of
 from echoic.cli.upkeep import embed_waiting
@@ -69,7 +67,6 @@ class Survey:
     """Items by the user that the source names."""
     skipped: int = 0
     reasons: list[Skipped] = field(default_factory=list)
-    """The reasons of the first `LISTED`."""
 
     @property
     def items(self) -> int:
@@ -77,7 +74,6 @@ class Survey:
         return self.users.total()
 
     def add(self, item: Item) -> None:
-        """Count `item`."""
         if isinstance(item, Skipped):
             self.skipped += 1
             self.reasons += [item] if self.skipped <= LISTED else []
@@ -123,7 +119,6 @@ class Whose:
     """The user under whom items are stored."""
 
     user: str
-    """The user of the command."""
     chosen: bool
     """Whether the user was given, rather than left at the default."""
 

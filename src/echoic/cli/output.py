@@ -220,7 +220,6 @@ class ProgressReport(Protocol):
 
     def __call__(self, done: int, total: int | None = None) -> None:
         """Show that `done` of `total` are done; without a total, that `done` are."""
-        ...
 
 
 class Output:

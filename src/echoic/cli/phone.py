@@ -189,6 +189,10 @@ def serve_command(ctx: click.Context, /, **given: Any) -> int:
     return run_apart(ctx, work)
 
 
+_AS_GIVEN = "public_url trust_forwarded channel retention language languages detect_language".split()
+"""The options that are settings of the phone under the same name."""
+
+
 def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
     with installed():
         from echoic.adapters.twilio import PhoneSettings
@@ -198,15 +202,9 @@ def _phone_settings(settings: Settings, given: dict[str, Any]) -> PhoneSettings:
     return PhoneSettings(
         auth_token=auth_token(),
         salt=secret,
-        public_url=given["public_url"],
-        trust_forwarded=given["trust_forwarded"],
         deployment=settings.deployment,
-        channel=given["channel"],
-        retention=given["retention"],
         trust=given["phone_trust"],
-        language=given["language"],
-        languages=given["languages"],
-        detect_language=given["detect_language"],
+        **{name: given[name] for name in _AS_GIVEN},
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import secrets
 import socket
 import threading
 import webbrowser
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +90,8 @@ class PlatformHooks:
         return webhooks(
             memory,
             whose=by_number(memory, settings.secret, deployment=deployment, trust_incoming=trusted),
-            vapi_secret=self.vapi_secret,
-            vapi_assistant=self.vapi_assistant,
-            retell_key=self.retell_key,
-            elevenlabs_secret=self.elevenlabs_secret,
             deployment=deployment,
+            **asdict(self),
         )
 
     def urls(self, base: str) -> dict[str, str]:
@@ -171,10 +169,6 @@ def serve_command(
     mcp_issuer: str | None,
     mcp_jwks: str | None,
     mcp_resource: str | None,
-    vapi_secret: str,
-    vapi_assistant: str,
-    retell_key: str,
-    elevenlabs_secret: str,
     **more: Any,
 ) -> int:
     """Run the HTTP server and its page until interrupted.
@@ -211,7 +205,7 @@ def serve_command(
             accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
         )
         with contextlib.closing(bound(host, port)) as listening:
-            hooks = PlatformHooks(vapi_secret, vapi_assistant, retell_key, elevenlabs_secret)
+            hooks = PlatformHooks(**{each.name: more[each.name] for each in fields(PlatformHooks)})
             _check_secrets(serving, hooks, listening, output)
             quota = quota_of(**{name: more[name] for name in more if name.startswith("max_")})
             return await _serve(settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota)
@@ -349,8 +343,6 @@ def mcp_command(ctx: click.Context) -> int:
     """
 
     async def work(settings: Settings, output: Output) -> CommandResult:
-        import asyncio
-
         from echoic.integrations.mcp import serve_stdio
         from echoic.memory.concurrency import noted
 

@@ -139,7 +139,6 @@ def variable(name: str) -> str:
 
 
 def global_options(*, hidden: bool) -> list[click.Option]:
-    """The options of `Settings`."""
     defaults = Settings()
     return [
         click.Option(
@@ -172,7 +171,6 @@ def _note(name: str, ctx: click.Context, parameter: click.Parameter, value: Any)
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """The settings of the command of `ctx`."""
     known = {field.name for field in fields(Settings)} - {"named"}
     values = {name: value for name, value in ctx.meta.get(_META, {}).items() if name in known}
     given = {

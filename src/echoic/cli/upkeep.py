@@ -7,7 +7,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from echoic.cli.output import (
 )
 from echoic.cli.settings import Settings, variable
 from echoic.errors import InvalidInput, StoreUnavailable
+from echoic.factory import compliance_folder
 from echoic.types import Consent, EmbeddingSpec, Scope
 
 if TYPE_CHECKING:
@@ -263,7 +264,6 @@ async def _note_export(settings: Settings, url: str) -> None:
     """Log that everything in the store at `url` is exported, before it is; raises as the log does."""
     if not settings.audit:
         return
-    from echoic.factory import compliance_folder
     from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import MARKS, Compliance
     from echoic.memory.export import opened
@@ -335,15 +335,7 @@ def _told_copied(done: CopiedMemory) -> dict[str, Any]:
         "waiting": copied.waiting,
         "model": done.target.model,
         "scopes": [
-            {
-                "deployment": one.scope.deployment,
-                "user": one.scope.user,
-                "records": one.records,
-                "new": one.new,
-                "vectors": one.vectors,
-                "waiting": one.waiting,
-                "digest": one.digest,
-            }
+            asdict(one.scope) | {name: value for name, value in asdict(one).items() if name != "scope"}
             for one in copied.scopes
         ],
     }
@@ -494,7 +486,6 @@ async def _put_back(settings: Settings, output: Output) -> CommandResult:
 
 async def _forget_again(settings: Settings) -> tuple[int, int]:
     """Open the restored store, which repeats erasures; returns how many, and how many are listed."""
-    from echoic.factory import compliance_folder
     from echoic.memory.compliance import Compliance
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
@@ -642,7 +633,6 @@ audit_group.add_section(
 
 
 def _audit_log(settings: Settings) -> tuple[Compliance, ChainedLog]:
-    from echoic.factory import compliance_folder
     from echoic.memory.compliance import ChainedLog, Compliance
 
     folder = settings.compliance or compliance_folder(settings.store)
@@ -692,12 +682,8 @@ def _verified_receipt(path: Path, compliance: Compliance) -> Mapping[str, Any]:
     statement: Mapping[str, Any] = json.loads(text)
     if statement.get("type") != "echoic.erasure-receipt":
         raise InvalidInput("this statement is signed, and is no receipt of an erasure")
-    beside = {_snake(name): value for name, value in told.items()}
+    # over HTTP a field's name is "bytesSearched", where "bytes_searched" was signed
+    beside = {re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in told.items()}
     if any(beside[name] != value for name, value in statement.items() if name in beside):
         raise InvalidInput("this receipt was changed: what it counts is not what was signed")
     return statement
-
-
-def _snake(name: str) -> str:
-    """A field's name over HTTP, such as "bytesSearched", as it was signed."""
-    return re.sub(r"(?=[A-Z])", "_", name).lower()

@@ -18,34 +18,14 @@ from urllib.parse import parse_qsl
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding.base import (
-    CachedEmbedder,
-    Embedded,
-    Embedder,
-    EmbeddingSpec,
-    Kind,
-    PieceEmbedder,
-    Vectors,
-    checked_texts,
-    embedded,
-    unit,
-)
+from echoic.embedding.base import Embedder, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
 from echoic.text import ANALYSIS, STOP, cut, word_of
+from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
-    from echoic.embedding.hosted_model import HostedEmbedder
-    from echoic.embedding.local import DefaultEmbedder, LocalEmbedder
-    from echoic.embedding.remote import VoyageEmbedder
     from echoic.embedding.weights import Variant
 
-_LAZY = {
-    "DefaultEmbedder": "echoic.embedding.local",
-    "HostedEmbedder": "echoic.embedding.hosted_model",
-    "LocalEmbedder": "echoic.embedding.local",
-    "VoyageEmbedder": "echoic.embedding.remote",
-}
-"""Imported on first use: a program uses one of them."""
 _VARIANTS: dict[str, Variant] = {"": "fp32", "fp32": "fp32", "int8": "int8"}
 _LOCAL = frozenset({"model_dir", "cache_dir", "threads"})
 _SHIPPED = _LOCAL | {"questions"}
@@ -120,6 +100,13 @@ def embedder_from(spec: str | Embedder, **options: Unpack[EmbedderOptions]) -> E
     return make(**given)
 
 
+def default_embedder() -> Embedder:
+    """The local embedder, which also opens without its packages or weights, with a warning."""
+    from echoic.embedding.local import DefaultEmbedder
+
+    return DefaultEmbedder()
+
+
 def _parted(spec: str) -> tuple[str, dict[str, Any]]:
     """The name alone, and the options after its question mark."""
     name, mark, query = spec.partition("?")
@@ -165,7 +152,6 @@ def _maker(spec: str) -> tuple[Callable[..., Embedder], frozenset[str]]:
 
 
 def _known() -> str:
-    """The known names."""
     from echoic.embedding.hosted_model import KEYS
 
     return (
@@ -183,14 +169,6 @@ def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
             f"the embedder was passed as an object: set {', '.join(sorted(given))} on it instead"
         )
     return embedder
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # -- vectors from words, spelling and sound
@@ -216,6 +194,8 @@ class LexicalEmbedder:
     Stop words count only in a text without other words. A word said n times has the weight 1 + ln n.
     """
 
+    semantic = False
+
     def __init__(self, dimensions: int = 768) -> None:
         """Ready at once; `open()` has nothing to do.
 
@@ -228,17 +208,7 @@ class LexicalEmbedder:
         if dimensions < 64:
             raise InvalidInput(f"a lexical embedding needs at least 64 dimensions, not {dimensions!r}")
         # The sum grows with either version, so that vectors of two versions are never mixed.
-        self._spec = EmbeddingSpec(f"lexical:{ANALYSIS + _LEXICAL_REVISION}", dimensions)
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Version of the features, and the dimensions."""
-        return self._spec
-
-    @property
-    def semantic(self) -> bool:
-        """False: it uses words, spelling and sound."""
-        return False
+        self.spec = EmbeddingSpec(f"lexical:{ANALYSIS + _LEXICAL_REVISION}", dimensions)
 
     async def open(self) -> None:
         """Do nothing: there is nothing to load."""
@@ -250,8 +220,8 @@ class LexicalEmbedder:
         """See `Embedder`; raises InvalidInput if `texts` are not strings that can be encoded."""
         checked = checked_texts(texts, kind)
         if sum(map(len, checked)) <= _INLINE_CHARACTERS:
-            return _lexical_vectors(checked, self._spec.dimensions)
-        return await asyncio.to_thread(_lexical_vectors, checked, self._spec.dimensions)
+            return _lexical_vectors(checked, self.spec.dimensions)
+        return await asyncio.to_thread(_lexical_vectors, checked, self.spec.dimensions)
 
 
 def _lexical_vectors(texts: Sequence[str], dimensions: int) -> Vectors:
@@ -297,21 +267,3 @@ def _place(feature: str, dimensions: int) -> tuple[int, float]:
     """The index and sign of `feature`, the same in every process, unlike Python's own hash."""
     number = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
     return (number >> 1) % dimensions, 1.0 if number & 1 else -1.0
-
-
-__all__ = [
-    "CachedEmbedder",
-    "DefaultEmbedder",
-    "Embedded",
-    "Embedder",
-    "EmbeddingSpec",
-    "HostedEmbedder",
-    "Kind",
-    "LexicalEmbedder",
-    "LocalEmbedder",
-    "PieceEmbedder",
-    "Vectors",
-    "VoyageEmbedder",
-    "embedded",
-    "embedder_from",
-]

@@ -35,12 +35,10 @@ class Embedder(Protocol):
     @property
     def spec(self) -> EmbeddingSpec:
         """Known before `open()`, so that a store can be checked first."""
-        ...
 
     @property
     def semantic(self) -> bool:
         """Whether its vectors represent meaning; False for "lexical" (words, spelling, sound)."""
-        ...
 
     async def open(self) -> None:
         """Prepare it for use.
@@ -49,11 +47,9 @@ class Embedder(Protocol):
             EmbedderMissing: packages or weights are not on this machine.
             EmbedderUnavailable: the model could not be reached.
         """
-        ...
 
     async def aclose(self) -> None:
         """Release what `open()` acquired."""
-        ...
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
         """Vectors of `texts`: float32 [len(texts), dimensions], unit length, in order. Never blocks the loop.
@@ -61,7 +57,6 @@ class Embedder(Protocol):
         Raises:
             EmbedderUnavailable: after retries; nothing was embedded.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,6 @@ class PieceEmbedder(Embedder, Protocol):
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
         """As `embed`, with the word pieces of the vectors."""
-        ...
 
 
 async def embedded(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Embedded:
@@ -241,7 +235,6 @@ class CachedEmbedder:
 
     @property
     def spec(self) -> EmbeddingSpec:
-        """The spec of `inner`."""
         return self._inner.spec
 
     def count_tokens(self, text: str) -> int | None:
@@ -257,7 +250,6 @@ class CachedEmbedder:
         return self._hold() if self._hold is not None else _nothing
 
     async def open(self) -> None:
-        """Open `inner`, and raise what it raises."""
         await self._inner.open()
 
     async def aclose(self) -> None:
@@ -375,20 +367,3 @@ async def _outcome(coming: asyncio.Future[Embedded]) -> Embedded:
         if not coming.cancelled():
             raise  # the caller was cancelled; the embedding goes on
         raise NotOpen("the embedder was closed while a query was waiting; open it again") from None
-
-
-__all__ = [
-    "BEGINNINGS",
-    "KINDS",
-    "NOTHING_SAID",
-    "Embedded",
-    "Embedder",
-    "EmbeddingSpec",
-    "Kind",
-    "PieceEmbedder",
-    "Vectors",
-    "checked_texts",
-    "embedded",
-    "embedded_documents",
-    "unit",
-]

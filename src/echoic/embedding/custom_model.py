@@ -270,7 +270,7 @@ class CustomEmbedder(LocalEmbedder):
             )
         suffix = "" if variant == "fp32" else f":{variant}"
         options = f"?{urlencode(given)}" if given else ""
-        self._spec = EmbeddingSpec(f"local:{plain}{suffix}#{fingerprint}{options}", self.described.dimensions)
+        self.spec = EmbeddingSpec(f"local:{plain}{suffix}#{fingerprint}{options}", self.described.dimensions)
 
     def _files(self) -> ModelFiles:
         return self._model.files(self._variant, self._cache_dir)

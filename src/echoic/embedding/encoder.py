@@ -205,11 +205,9 @@ class Abort:
         self.options = options
 
     def set(self) -> None:
-        """Stop it."""
         self.options.terminate = True
 
     def is_set(self) -> bool:
-        """Whether it was stopped."""
         return bool(self.options.terminate)
 
 

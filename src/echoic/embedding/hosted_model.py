@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echoic.embedding.base import EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Kind, Vectors
 from echoic.embedding.remote import RemoteEmbedder, TransientError, checked_dimensions, refusal
 from echoic.errors import EchoicError, EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
+from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
     from pydantic_ai.embeddings import EmbeddingModel, EmbeddingSettings

@@ -27,11 +27,12 @@ from typing import Final, get_args
 
 import numpy as np
 
-from echoic.embedding.base import Embedded, EmbeddingSpec, Kind, Vectors, checked_texts
+from echoic.embedding.base import Embedded, Kind, Vectors, checked_texts
 from echoic.embedding.encoder import DIMENSIONS, Abort, Aborted, CutText, Encoder, TokenIds
 from echoic.embedding.weights import MODEL, ModelFiles, Variant, discard, find
 from echoic.errors import EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
 from echoic.partition import Pieces
+from echoic.types import EmbeddingSpec
 
 TEXTS_PER_RUN = 16
 TOKENS_PER_RUN = 128
@@ -418,14 +419,9 @@ class LocalEmbedder:
         self._cache_dir = cache_dir
         self._threads = threads
         self._quickly = questions == "int8" and variant == "fp32"
-        self._spec = EmbeddingSpec(f"local:{MODEL}:{variant}", DIMENSIONS)
+        self.spec = EmbeddingSpec(f"local:{MODEL}:{variant}", DIMENSIONS)
         self._runner: Runner | None = None
         self._opening = threading.Lock()
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Model, variant and 384 dimensions."""
-        return self._spec
 
     @property
     def semantic(self) -> bool:
@@ -470,7 +466,7 @@ class LocalEmbedder:
         if runner is None:
             raise NotOpen("the local embedder is not open: await its open() first")
         if not checked:
-            return Embedded(np.empty((0, self._spec.dimensions), np.float32), [] if pieces else None)
+            return Embedded(np.empty((0, self.spec.dimensions), np.float32), [] if pieces else None)
         return await asyncio.wrap_future(runner.submit(checked, kind, pieces=pieces))
 
     def hold_documents(self) -> Callable[[], None]:
@@ -491,7 +487,7 @@ class LocalEmbedder:
             together = TEXTS_PER_RUN if self._variant == "fp32" else 1
             beside = 2 if self._threads == 1 and _processors() > 1 else 1
             questions = self._quicker(encoder) if self._quickly else None
-            runner = Runner(encoder, self._spec.dimensions, together, beside, questions)
+            runner = Runner(encoder, self.spec.dimensions, together, beside, questions)
             # An embedder nobody closed must not leave a thread behind, nor a run under way at exit.
             self._abandon = weakref.finalize(self, runner.abandon)
             self._runner = runner

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echoic.embedding.base import EmbeddingSpec, Kind, Vectors, checked_texts, unit
+from echoic.embedding.base import Kind, Vectors, checked_texts, unit
 from echoic.errors import EchoicError, EmbedderMissing, EmbedderUnavailable, InvalidInput, NotOpen
+from echoic.types import EmbeddingSpec
 
 if TYPE_CHECKING:
     from httpx2 import URL, AsyncClient, Response
@@ -45,6 +46,8 @@ class TransientError(Exception):
 class RemoteEmbedder(ABC):
     """An embedder with a remote model. A subclass connects and sends one request; the rest is here."""
 
+    semantic = True
+
     def __init__(
         self,
         spec: EmbeddingSpec,
@@ -57,15 +60,6 @@ class RemoteEmbedder(ABC):
     ) -> None:
         """Connects to nothing yet.
 
-        Args:
-            spec: the spec of the model.
-            texts_per_request: the most texts of a request.
-            bytes_per_request: the most bytes of UTF-8 of a request, unless a single text is larger. A token
-                is at least one byte, so this also bounds the tokens.
-            timeout_s: time limit of one request.
-            attempts: attempts of a request.
-            backoff_s: the longest pause after the first failure; it doubles with each further one.
-
         Raises:
             InvalidInput: a number is out of range.
         """
@@ -74,7 +68,7 @@ class RemoteEmbedder(ABC):
                 f"timeout_s must be above 0, attempts at least 1 and backoff_s not negative, not "
                 f"{timeout_s!r}, {attempts!r} and {backoff_s!r}"
             )
-        self._spec = spec
+        self.spec = spec
         self._texts_per_request = texts_per_request
         self._bytes_per_request = bytes_per_request
         self._timeout_s = timeout_s
@@ -82,16 +76,6 @@ class RemoteEmbedder(ABC):
         self._backoff_s = backoff_s
         self._open = False
         self._opening = asyncio.Lock()
-
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """Provider, model and dimensions."""
-        return self._spec
-
-    @property
-    def semantic(self) -> bool:
-        """True: vectors represent meaning."""
-        return True
 
     async def open(self) -> None:
         """Create the client. The provider is not contacted: a call must be able to start while it is down.
@@ -123,9 +107,9 @@ class RemoteEmbedder(ABC):
         """
         checked = checked_texts(texts, kind, blank=False)
         if not self._open:
-            raise NotOpen(f"embedder {self._spec.model!r} is not open: await its open() first")
+            raise NotOpen(f"embedder {self.spec.model!r} is not open: await its open() first")
         if not checked:
-            return np.empty((0, self._spec.dimensions), np.float32)
+            return np.empty((0, self.spec.dimensions), np.float32)
         answers = [await self._patiently(batch, kind) for batch in self._batches(checked)]
         return np.concatenate(answers)
 
@@ -164,7 +148,7 @@ class RemoteEmbedder(ABC):
                 pause_s = self._pause_s(attempt, error)
                 if attempt == self._attempts or pause_s > LONGEST_WAIT_S:
                     raise EmbedderUnavailable(
-                        f"{self._spec.model!r} could not be reached: {error} (attempt {attempt} of "
+                        f"{self.spec.model!r} could not be reached: {error} (attempt {attempt} of "
                         f"{self._attempts}). Nothing was embedded; try again later."
                     ) from error
             await asyncio.sleep(pause_s)
@@ -188,8 +172,8 @@ class RemoteEmbedder(ABC):
         rows, dimensions = vectors.shape
         if rows != count:
             raise TransientError(f"it answered with {rows} vectors for {count} texts")
-        if dimensions != self._spec.dimensions:
-            model, wanted = self._spec.model, self._spec.dimensions
+        if dimensions != self.spec.dimensions:
+            model, wanted = self.spec.model, self.spec.dimensions
             raise InvalidInput(
                 f"{model!r} makes {dimensions} dimensions where {wanted} were expected: "
                 f'pass dimensions={dimensions}, or name it "{model}?dimensions={dimensions}"'

@@ -285,7 +285,6 @@ class _Answer:
     audio_bytes: int = 0
     began_at: float = 0.0
     is_written: bool = False
-    """Whether all of it was generated."""
     played_ms: float | None = None
     """Milliseconds played, for an interrupted answer."""
 
@@ -300,7 +299,6 @@ class _PlayedAnswer:
         self._kept: set[str] = set()
 
     def take(self, event: Any) -> None:
-        """Process an event."""
         if event.type == "history_added":
             self._note([event.item])
         elif event.type == "history_updated":

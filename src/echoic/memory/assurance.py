@@ -158,15 +158,12 @@ class VisibleStore:
         return getattr(self._store, name)
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
-        """See `Store`."""
         await self._store.write(scope, changes)
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
-        """See `Store`."""
         return self._seen(scope, await self._store.read(scope, kind, ids))
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        """See `Store`."""
         return self._seen(scope, await self._store.rows(scope, rows))
 
     async def scan(

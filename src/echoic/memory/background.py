@@ -141,10 +141,6 @@ class Distiller:
         )
         return rules, model
 
-    async def asks_a_model(self) -> bool:
-        """Whether a model reads in addition to the rules."""
-        return await self.model() is not None
-
     async def model(self) -> str | None:
         """The name of the reader that reads in addition to the rules; None without one."""
         _, model = await self._readers()
@@ -389,7 +385,7 @@ class Distiller:
 
         if last > cursor_of(record):
             return True
-        return is_unmarked(record) and not await self.asks_a_model()
+        return is_unmarked(record) and await self.model() is None
 
     async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
         _, model = await self._readers()
@@ -633,7 +629,7 @@ class Background:
                 self.unread[scope, conversation] = type(error).__name__
                 continue
             self.unread.pop((scope, conversation), None)
-            if await self._distiller.asks_a_model():
+            if await self._distiller.model() is not None:
                 self._runs.want(scope, conversation, urgent=urgent)
         for name, urgent in again.items():  # without waking the task: it is retried after the pause
             self._poked[name] = self._poked.get(name, False) or urgent

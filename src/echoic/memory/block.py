@@ -61,25 +61,17 @@ class BlockMaterial(Protocol):
 
     scope: Scope
 
-    async def facts(self) -> list[Memory]:
-        """The current memories."""
-        ...
+    async def facts(self) -> list[Memory]: ...
 
-    async def conversations(self) -> list[Conversation]:
-        """Every conversation."""
-        ...
+    async def conversations(self) -> list[Conversation]: ...
 
-    async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives:
-        """The directives in force."""
-        ...
+    async def directives(self, *, for_agent: str | None, for_conversation: str | None) -> Directives: ...
 
     async def asks_first(self, conversation: str | None) -> bool:
         """Whether the user has yet to say if the conversation may be kept."""
-        ...
 
     async def withholds(self) -> bool:
         """Whether something is withheld from this caller."""
-        ...
 
     async def recall(
         self,
@@ -91,7 +83,6 @@ class BlockMaterial(Protocol):
         besides: str | Collection[str] | None,
     ) -> Recall:
         """The hits for `text` that enter the block."""
-        ...
 
 
 class BlockMaker:

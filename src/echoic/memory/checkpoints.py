@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 from uuid import uuid4
@@ -94,10 +94,7 @@ class Checkpoint:
 def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
     """A checkpoint as JSON, for stores of any kind."""
     return {
-        "session": checkpoint.session,
-        "conversation": checkpoint.conversation,
-        "agent": checkpoint.agent,
-        "messages": checkpoint.messages,
+        **{each.name: getattr(checkpoint, each.name) for each in fields(checkpoint)},
         "unkept": [{"id": turn.id, **record_of_turn(turn).data} for turn in checkpoint.unkept],
         "pending": [
             {
@@ -108,13 +105,6 @@ def as_json(checkpoint: Checkpoint) -> dict[str, Any]:
             }
             for tool in checkpoint.pending
         ],
-        "summary": checkpoint.summary,
-        "learns": checkpoint.learns,
-        "evicted": checkpoint.evicted,
-        "tokens": checkpoint.tokens,
-        "cursor": checkpoint.cursor,
-        "resumption": checkpoint.resumption,
-        "told": checkpoint.told,
         "saved_at": checkpoint.saved_at.isoformat(),
     }
 
@@ -126,22 +116,14 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
             turn_of(Record(kind="turn", id=turn["id"], key=data["conversation"], data=turn))
             for turn in data["unkept"]
         ]
-        return Checkpoint(
-            session=data["session"],
-            conversation=data["conversation"],
-            agent=data["agent"],
-            messages=data["messages"],
-            unkept=tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
-            pending=tuple(PendingTool(**tool) for tool in data["pending"]),
-            summary=data.get("summary"),
-            learns=data.get("learns", True),
-            evicted=data.get("evicted", 0),
-            tokens=data.get("tokens", 0),
-            cursor=data["cursor"],
-            resumption=data.get("resumption"),
-            told=data.get("told", "sensitive"),
-            saved_at=datetime.fromisoformat(data["saved_at"]),
-        )
+        read = {
+            "unkept": tuple(replace(turn, conversation=data["conversation"]) for turn in turns),
+            "pending": tuple(PendingTool(**tool) for tool in data["pending"]),
+            "cursor": data["cursor"],
+            "saved_at": datetime.fromisoformat(data["saved_at"]),
+        }
+        known = {each.name: data[each.name] for each in fields(Checkpoint) if each.name in data}
+        return Checkpoint(**known | read)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
 
@@ -294,7 +276,6 @@ class SessionStore(Protocol):
             WriteConflict: another process continues the call, or it was forgotten.
             StoreUnavailable: the previous checkpoint is unchanged.
         """
-        ...
 
     async def load(self, scope: Scope, session: str) -> Checkpoint | None:
         """The last checkpoint of `session`, or None if this user has none.
@@ -302,11 +283,9 @@ class SessionStore(Protocol):
         Raises:
             StoreUnavailable: it could not be read.
         """
-        ...
 
     async def delete(self, scope: Scope, session: str) -> None:
         """Remove it, if it exists."""
-        ...
 
 
 class RecordSessionStore:

@@ -131,7 +131,6 @@ class RunsPerUser:
             await asyncio.wait(list(self._tasks.values()))
 
     async def stop(self) -> None:
-        """Stop at once."""
         self._wanted.clear()
         tasks = list(self._tasks.values())
         for task in tasks:

@@ -135,7 +135,6 @@ class PendingTurns:
             oldest = next(iter(self._said))
 
     def turns(self, scope: Scope, conversation: str) -> list[Turn]:
-        """The pending turns, in order."""
         return [turn for turn, _ in self._said.get((scope, conversation), (0.0, []))[1]]
 
     def take(self, scope: Scope, conversation: str) -> list[tuple[Turn, bool]]:
@@ -143,7 +142,6 @@ class PendingTurns:
         return self._said.pop((scope, conversation), (0.0, []))[1]
 
     def drop(self, scope: Scope) -> None:
-        """Drop the pending turns of a user."""
         for name in [name for name in self._said if name[0] == scope]:
             del self._said[name]
 

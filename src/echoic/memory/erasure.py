@@ -445,13 +445,11 @@ class Erasing:
         return [memory_of(record) for record in own] + [memory_of(r) for r in await self._authored(key)]
 
     async def _under(self, key: str) -> list[Record]:
-        """The records that belong to a key."""
         chosen = await scan_all(self._parts.store, self._scope, MEMORY, key=key)
         chosen += await scan_all(self._parts.store, self._scope, JUDGEMENT, key=key)
         return chosen
 
     async def _of(self, conversation: str) -> list[Record]:
-        """The records that belong to a conversation."""
         chosen = await self._parts.store.read(self._scope, CONVERSATION, [conversation])
         for kind in (TURN, RESULT, DIRECTIVES, *CALL_PARTS):
             chosen += await scan_all(self._parts.store, self._scope, kind, key=conversation)

@@ -501,7 +501,6 @@ def check_record(record: Record) -> None:
 
 
 def check_memory(record: Record) -> None:
-    """As `check_record`, for a memory."""
     check_record(record)
     for name in ("source", "redacted"):  # a string would count as a list of its letters
         if not isinstance(record.data.get(name) or [], list):
@@ -522,7 +521,6 @@ def check_memory(record: Record) -> None:
 
 
 def check_conversation(record: Record) -> None:
-    """As `check_record`, for a conversation."""
     check_record(record)
     conversation: Conversation = conversation_of(record)
     _check_one_of(conversation.status, STATUSES, "status")

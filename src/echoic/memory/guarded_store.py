@@ -121,12 +121,11 @@ class _Tally:
 
 
 class Meter:
-    """Counts what is stored, and refuses writes beyond the quota. `clock` returns monotonic seconds."""
+    """Counts what is stored, and refuses writes beyond the quota."""
 
-    def __init__(self, store: Store, quota: Quota, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, quota: Quota) -> None:
         self._store = store
         self._quota, self._limits_anything = quota, quota != Quota()
-        self._clock = clock
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
         self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._deployments: dict[str, _Tally] = {}
@@ -208,7 +207,7 @@ class Meter:
         counted = _Tally(
             memories=tally.memories - tally.since_memories, bytes=tally.bytes - tally.since_bytes
         )
-        return self._clock() - tally.counted_at >= _AGAIN_S or not self._too_much(counted, more)
+        return time.monotonic() - tally.counted_at >= _AGAIN_S or not self._too_much(counted, more)
 
     def _too_much(self, tally: _Tally, more: _Tally) -> str:
         """The limit that `more` would exceed; empty if none."""
@@ -235,7 +234,7 @@ class Meter:
         tally.since_bytes += size
         tally.memories = found.memories + tally.since_memories
         tally.bytes = found.bytes + tally.since_bytes
-        tally.counted_at = self._clock()
+        tally.counted_at = time.monotonic()
         self._users[scope] = tally
         while len(self._users) > _USERS:
             self._users.popitem(last=False)
@@ -264,7 +263,7 @@ class Meter:
             self._count_behind(scope.deployment)
             return
         is_full = tally.bytes + more.bytes > most
-        if tally.since_bytes * 10 >= most or (is_full and self._clock() - tally.counted_at >= _AGAIN_S):
+        if tally.since_bytes * 10 >= most or (is_full and time.monotonic() - tally.counted_at >= _AGAIN_S):
             self._count_behind(scope.deployment)
         if is_full:
             raise QuotaExceeded(
@@ -294,7 +293,7 @@ class Meter:
         # what was added meanwhile may be included or not: add it
         tally.since_bytes -= written
         tally.bytes = found + tally.since_bytes
-        tally.counted_at = self._clock()
+        tally.counted_at = time.monotonic()
         self._deployments[deployment] = tally
 
 

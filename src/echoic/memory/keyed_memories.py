@@ -75,7 +75,6 @@ class KeyedMemories:
         return kept
 
     async def get(self, key: str) -> Memory | None:
-        """See `UserMemory.get`."""
         checked_name(key, "key")
         if own := await self._own(key):
             return own

@@ -124,7 +124,6 @@ class Claim:
 
     @classmethod
     def of(cls, memory: Memory) -> Claim:
-        """The claim of `memory`."""
         said = memory.statement or memory.text
         keyed = [word for word in cut_up(key_words(memory.key or "")) if word.text not in _GENERIC]
         about = [word for word in keyed if word.text not in {"name", "names"}] or keyed
@@ -224,12 +223,10 @@ class TextPassage:
 
     @cached_property
     def content(self) -> list[ClaimToken]:
-        """The content words."""
         return [word for word in self.words if not word.stop]
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of all words."""
         return frozenset(word.stem for word in self.words)
 
     def occurrences(self, claim: Claim) -> list[Span]:
@@ -270,7 +267,6 @@ class TextPassage:
         return [(m.start(), m.end()) for m in re.finditer(pattern, self.text)]
 
     def sentence(self, at: Span) -> Span:
-        """The sentence around `at`."""
         return self._between(_SENTENCE_END, at, at)
 
     def clause(self, at: Span, kept: Sequence[Span] = ()) -> Span:
@@ -304,7 +300,6 @@ class TextPassage:
         return first, last
 
     def clauses(self, within: Span) -> Iterator[Span]:
-        """The clauses of a sentence."""
         at = within[0]
         while at < within[1]:
             place = bisect_left(self.words, at, key=_START)
@@ -315,7 +310,6 @@ class TextPassage:
             at = max(clause[1], word.end)
 
     def within(self, span: Span) -> list[ClaimToken]:
-        """The words of `span`."""
         first = bisect_left(self.words, span[0], key=_START)
         return self.words[first : bisect_right(self.words, span[1], key=_END)]
 

@@ -66,7 +66,6 @@ class ProfileModel(Protocol):
     @classmethod
     def model_validate(cls, obj: Any) -> Self:
         """An instance from plain values."""
-        ...
 
 
 P = TypeVar("P")
@@ -338,9 +337,7 @@ class Searches(Protocol):
 
     async def recall(
         self, scope: Scope, text: str, *, limit: int, besides: str | Collection[str] | None
-    ) -> Recall:
-        """See `Recaller.recall`."""
-        ...
+    ) -> Recall: ...
 
 
 class TimeReader:

@@ -53,7 +53,6 @@ class Decision:
     text: str | None
     """The text decided about; None if it was rejected, since that is destroyed."""
     by: str
-    """Who decided."""
     at: datetime
     """When (aware, UTC)."""
 

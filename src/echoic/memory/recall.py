@@ -161,13 +161,11 @@ class _Ready:
     """The inputs of ranking that were ready by the deadline."""
 
     scope: Scope
-    """The scope of the caller."""
     text: str
     works: Sequence[asyncio.Future[Embedded]]
     asked_in: Sequence[Scope]
     """The scopes to search: the user's own, the deployment's global one, and shared ones."""
     places: dict[Scope, Partition]
-    """Those that are loaded."""
     newest: bool
     spans: Spans | None
     made: Embedded | None

@@ -400,7 +400,6 @@ class _PendingMemory:
 
     memory: Memory
     version: int
-    """0 if there is no record yet."""
     number: int
     """The number of its version of the key; 0 without a key."""
     was: Mapping[str, Any] | None = None

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ from echoic.checks import RESERVED
 from echoic.embedding.base import CachedEmbedder, Embedder
 from echoic.errors import InvalidInput
 from echoic.memory.assurance import Level, table_from
+from echoic.memory.audit import AuditLog
 from echoic.memory.background import EVERY, Background, Distiller, Jobs, Learning
 from echoic.memory.checkpoints import RESUMABLE_FOR_S, AbandonedCalls
 from echoic.memory.guarded_store import HomeLoop, Meter, ObservedStore, Quota
@@ -34,7 +34,6 @@ from echoic.stores.base import Store
 from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
-    from echoic.memory.audit import AuditLog
     from echoic.memory.compliance import Compliance
     from echoic.memory.deployment_keys import DeploymentKeys, Revocations
     from echoic.memory.experience import AgentExperience
@@ -147,7 +146,7 @@ class MemoryService:
         self.audit = _audit(compliance) if options.get("audit") else None
         """The audit log; None without one."""
         if not isinstance(embedder, CachedEmbedder):  # forgetting must reach the words in the cache
-            embedder = ObservedEmbedder(embedder, telemetry)
+            embedder = cast("Embedder", ObservedEmbedder(embedder, telemetry))
         shares = Shares(options.get("shares"))
         recaller = Recaller(store, embedder, fusion=fusion, shares=shares, home=self._home)
         guarded = self._guarded(store, telemetry, write_filter, recaller, compliance=compliance, hooks=hooks)
@@ -302,9 +301,7 @@ class MemoryService:
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     @property
@@ -597,8 +594,6 @@ def _audit(compliance: Compliance | None) -> AuditLog:
         raise InvalidInput(
             "an audit log needs a compliance folder: name one with compliance=, or --compliance"
         )
-    from echoic.memory.audit import AuditLog
-
     return AuditLog(compliance)
 
 

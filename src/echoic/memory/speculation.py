@@ -19,7 +19,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Self
 
 from echoic.checks import searchable
@@ -52,7 +51,8 @@ class InterimSearches:
 
     find: Callable[[str, SearchOptions], Awaitable[Recall]]
     asked: SearchOptions
-    partitions_of_user: Callable[[], Awaitable[list[Partition | None]]]
+    partitions: Callable[[], Awaitable[list[Partition | None]]]
+    """The searched partitions in their current state; None for one that is not loaded."""
     level_of_user: Callable[[], str]
 
     async def search(
@@ -60,10 +60,6 @@ class InterimSearches:
     ) -> Recall:
         """The results for `text`; the vector of `meanwhile` may be used if that of `text` is late."""
         return await self.find(text, replace(self.asked, deadline_ms=deadline_ms, meanwhile=meanwhile))
-
-    async def partitions(self) -> list[Partition | None]:
-        """The searched partitions in their current state; None for one that is not loaded."""
-        return await self.partitions_of_user()
 
     @property
     def sessions(self) -> frozenset[int]:
@@ -143,9 +139,7 @@ class Speculation:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def partial(self, text: str, alternatives: Sequence[str] = ()) -> None:

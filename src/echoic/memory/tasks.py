@@ -267,14 +267,12 @@ def _iso(moment: datetime, by: timedelta) -> str | None:
 
 
 async def read_conversation(store: Store, scope: Scope, conversation: str) -> Conversation | None:
-    """The conversation with that id, or None."""
     name = checked_name(conversation, "conversation id")
     records = await store.read(scope, CONVERSATION, [name])
     return conversation_of(records[0]) if records else None
 
 
 async def read_task(store: Store, scope: Scope, conversation: str) -> Task | None:
-    """The task with that id, or None."""
     found = await read_conversation(store, scope, conversation)
     if found is None or scope.user is None:
         return None

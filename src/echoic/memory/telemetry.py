@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Status, StatusCode
 
-from echoic.embedding.base import Embedded, Embedder, EmbeddingSpec, Kind, Vectors, embedded
+from echoic.embedding.base import Embedded, Embedder, Kind, Vectors, embedded
 from echoic.errors import InvalidInput, WriteConflict
 from echoic.types import Scope
 
@@ -220,27 +220,8 @@ class ObservedEmbedder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._observed, name)
 
-    @property
-    def spec(self) -> EmbeddingSpec:
-        """The embedder's spec; one that is opened on first use may report another at first."""
-        return self._observed.spec
-
-    @property
-    def semantic(self) -> bool:
-        """The embedder's; False after opening if its weights are missing."""
-        return self._observed.semantic
-
-    async def open(self) -> None:
-        """Open the embedder."""
-        await self._observed.open()
-
-    async def aclose(self) -> None:
-        """Close the embedder."""
-        await self._observed.aclose()
-
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """Embed as the embedder does."""
-        return (await embedded(self, texts, kind)).vectors
+        return (await embedded(cast("Embedder", self), texts, kind)).vectors
 
     async def embed_pieces(self, texts: Sequence[str], kind: Kind) -> Embedded:
         """Embed as the embedder does; without pieces if it has none."""

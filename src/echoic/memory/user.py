@@ -137,7 +137,7 @@ class UserMemory:
     def _note(self, doing: OperationSpan, kept: Memory) -> None:
         doing.count, doing.record = 1, kept.id
         if self._parts.telemetry.captures_content:
-            doing.content = content_of([_recorded(kept)])
+            doing.content = content_of([{"id": kept.id, "content": kept.text}])
 
     async def get(self, key: str) -> Memory | None:
         """The current memory under `key`: the user's own, else a global, else a shared one."""
@@ -746,10 +746,6 @@ class UserMemory:
         if used.scope != self.scope:
             raise InvalidInput("this tool was used for another user: tell it by their memory")
         self._parts.tell_tool_use(used)
-
-
-def _recorded(memory: Memory) -> dict[str, object]:
-    return {"id": memory.id, "content": memory.text}
 
 
 def _found(hit: Hit) -> dict[str, object]:

@@ -133,7 +133,6 @@ class WriteFilter:
         self._store, self._third_parties = store, third_parties
         self._refuses = instructions == "refuse"
         self.masks = secrets == "mask"
-        """Whether secrets are masked."""
         self._known: OrderedDict[Scope, deque[Known]] = OrderedDict()
         self._told: OrderedDict[Scope, OrderedDict[str, str]] = OrderedDict()
         """Users' turns with a secret, and how they are stored: a checkpoint holds the original words."""
@@ -217,7 +216,6 @@ class WriteFilter:
     def _fields(
         self, scope: Scope, text: str, key: str | None, context: str | None
     ) -> tuple[str, str | None, str | None]:
-        """The fields of a memory as they are kept."""
         masked, found = mask_named(text, key or "", self._of(scope))
         self._learn(scope, found)
         if key is not None:

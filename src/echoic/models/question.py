@@ -62,13 +62,7 @@ _REQUESTS = 3
 
 
 class Asking(Generic[OutputT]):
-    """A model that answers one kind of question.
-
-    Args:
-        model: "provider:model", or a PydanticAI model.
-        make: makes the agent for a model; called once, in a thread, since it takes up to a second.
-        timeout_s: time limit of an answer.
-    """
+    """A model that answers one kind of question."""
 
     def __init__(
         self, model: str | Model, make: Callable[[Model], Agent[Any, OutputT]], *, timeout_s: float
@@ -290,7 +284,6 @@ class Handles:
     """The user's new turns. Those of others are shown, but cannot be cited."""
     known: Mapping[str, Memory]
     last: str
-    """The handle of the last turn."""
 
 
 def usable(answer: ExtractorAnswer, handles: Handles) -> list[Change] | None:
@@ -396,17 +389,12 @@ Give in read_up_to the handle of the last turn. If nothing is worth keeping, giv
 
 
 class ModelExtractor(Asking[ExtractorAnswer]):
-    """Extracts memories with a language model; see `Extractor`.
+    """Extracts memories with a language model; see `Extractor`."""
 
-    Args:
-        model: "provider:model", or a PydanticAI model.
-        timeout_s: time limit of an answer.
-        name: the name of the reader's cursor; another name reads everything again.
-    """
+    name = "model"
 
-    def __init__(self, model: str | Model, *, timeout_s: float, name: str = "model") -> None:
+    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
         super().__init__(model, _extractor_agent, timeout_s=timeout_s)
-        self.name = name
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """The changes the model proposes; items that cannot be used are left out.

@@ -275,14 +275,6 @@ def pack(
     turn that needs its neighbour is shown with it: an answer with its question, a question with its answer.
     If nothing was found, or not everything was searched, the text says so.
 
-    Args:
-        recall: hits, best first.
-        budget_tokens: the limit for the whole text.
-        count: counts the tokens of a text.
-        now: the time of speaking, aware; ages are relative to it.
-        zone: the time zone of all dates.
-        around: positions and neighbours of the turns among the hits, by id; None shows no neighbours.
-
     Raises:
         InvalidInput: the budget is below 1.
     """

@@ -315,13 +315,7 @@ def _spoken(name: str) -> str:
 def memories_draft(
     memories: Sequence[Memory], *, of_agent: Collection[str] = (), moment: bool = False
 ) -> Draft:
-    """The user's memories besides the profile.
-
-    Args:
-        memories: all current ones, in order of first writing.
-        of_agent: ids of those that the current agent heard.
-        moment: whether a section for the moment follows.
-    """
+    """The user's memories besides the profile."""
     by_use = sorted(range(len(memories)), key=lambda place: _usefulness(memories[place], place, of_agent))
     share = _SHARES["memories"] + (0 if moment else _SHARES["now"])
     return Draft(name="memories", lines=_LazyLines(memories), share=share, first=by_use)

@@ -6,8 +6,8 @@ clock, no model; independent of memories.
 
 from __future__ import annotations
 
-from echoic.secrets.dialogue import CONTEXT, InTurn, Said, leans_on_context, mask_turn
-from echoic.secrets.labels import SECRETS, Secret
+from echoic.secrets.dialogue import CONTEXT, Said, leans_on_context, mask_turn
+from echoic.secrets.labels import SECRETS
 from echoic.secrets.masking import MARKER, Known, Masked, SecretSpan, mask, mask_json, mask_named, replaced
 from echoic.text.spoken_numbers import is_bare
 
@@ -15,11 +15,9 @@ __all__ = [
     "CONTEXT",
     "MARKER",
     "SECRETS",
-    "InTurn",
     "Known",
     "Masked",
     "Said",
-    "Secret",
     "SecretSpan",
     "is_bare",
     "leans_on_context",

@@ -38,7 +38,6 @@ Secret = Literal[
     "ID number",
     "hidden key",
 ]
-"""The classes of secrets."""
 SECRETS: tuple[Secret, ...] = get_args(Secret)
 WORDED: frozenset[Secret] = frozenset({"password", "security answer", "recovery phrase"})
 """The classes whose value may be ordinary words."""

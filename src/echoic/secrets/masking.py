@@ -22,7 +22,6 @@ from echoic.text.spoken_numbers import View, runs, views_of
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
 )
-"""The marker in place of a secret."""
 _BLANK = "]"
 _PASSES = 4
 _LONG_SECRETS = frozenset({"card", "account number", "ID number"})
@@ -78,7 +77,6 @@ class SecretSpan:
 
     @property
     def digits(self) -> str:
-        """The digits of the value."""
         return re.sub(r"[^0-9]", "", self.value)
 
 
@@ -163,10 +161,6 @@ def _look(text: str) -> list[SecretSpan]:
         found += (_original(view, *each, False) for each in near(view, text))
     found += [SecretSpan("hidden key", *span, text[slice(*span)]) for span in hidden(text)]
     return found
-
-
-def _without_ids(text: str) -> list[SecretSpan]:
-    return [one for one in _look(text) if one.kind != "ID number"]
 
 
 def _in_id(text: str) -> Iterator[SecretSpan]:
@@ -255,7 +249,6 @@ def _long_cards(view: View, cues: Cues) -> Iterator[tuple[Secret, int, int, bool
 
 
 def _repeated(text: str, known: Sequence[Known]) -> Iterator[SecretSpan]:
-    """Earlier secrets that are repeated."""
     if not known:
         return
     folded = text.casefold()
@@ -429,5 +422,8 @@ def _in_field(text: str, name: str, known: tuple[Known, ...], *, is_id: bool) ->
         return apply(text, lambda part: [*_in_id(part), *_repeated(part, known)])
     if _TELEPHONE.search(name) and not any(map(str.isalpha, text)):
         # many telephone numbers have the form of an ID, or its check digits
-        return apply(text, lambda part: [*_without_ids(part), *_repeated(part, known)])
+        return apply(
+            text,
+            lambda part: [*(one for one in _look(part) if one.kind != "ID number"), *_repeated(part, known)],
+        )
     return mask(text, known=known)

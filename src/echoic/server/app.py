@@ -22,7 +22,7 @@ from echoic.adapters.connections import guarded
 from echoic.checks import checked_secrets
 from echoic.memory.service import MemoryService
 from echoic.server import problems
-from echoic.server.credentials import IdentityTokens, PageCookies, Principal
+from echoic.server.credentials import IdentityTokens, IssuedTokens, PageCookies, Principal
 from echoic.server.guards import (
     BodyGuard,
     OriginGuard,
@@ -218,8 +218,6 @@ def _mcp(served: AppState) -> tuple[HttpEndpoint, list[BaseRoute]]:
     ours, issued, about = served.settings, None, ""
     routes: list[BaseRoute] = []
     if ours.mcp_authorization is not None:
-        from echoic.server.credentials import IssuedTokens
-
         issued = IssuedTokens(ours.mcp_authorization, ours.default_deployment)
         about, routes = resource_metadata(ours.mcp_authorization.resource, ours.mcp_authorization.issuer)
 
@@ -245,8 +243,6 @@ def _verifier(settings: ServerSettings, tokens: IdentityTokens) -> Callable[[str
     """Verifies identity tokens and, if there are accounts, the tokens of their issuer."""
     if settings.accounts is None:
         return tokens.verify
-    from echoic.server.credentials import IssuedTokens
-
     accounts = IssuedTokens(settings.accounts, settings.default_deployment)
 
     def verify(token: str, deployment: str | None) -> Principal:

@@ -228,7 +228,6 @@ def _check_begun(claims: Mapping[str, Any]) -> None:
 
 
 def unauthorised(error: str) -> Refused:
-    """401."""
     return Refused(401, "unauthorised", error, headers=_CHALLENGE)
 
 

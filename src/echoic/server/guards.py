@@ -208,11 +208,6 @@ class RequestLimit:
 
     A route can add counters of its own to the `ExitStack` under `HELD`, which is closed when the answer has
     ended.
-
-    Args:
-        app: what answers.
-        per_address: concurrent requests of one address.
-        writes: paths of the writes that wait in a `WriteQueue`.
     """
 
     HELD = "echoic.held"
@@ -547,5 +542,4 @@ class WriteQueue:
 
 
 def _is_write(scope: Scope, paths: re.Pattern[str]) -> bool:
-    """Whether this is a write to one of `paths`."""
     return scope["method"] not in {"GET", "HEAD"} and paths.fullmatch(scope["path"]) is not None

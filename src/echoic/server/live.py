@@ -8,13 +8,13 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from echoic.adapters.connections import Limits
 from echoic.errors import EchoicError
@@ -26,6 +26,7 @@ from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, Rec
 from echoic.memory.service import MemoryService
 from echoic.memory.speculation import Speculation
 from echoic.memory.user import UserMemory
+from echoic.server.models import ResponseModel
 from echoic.session.call_record import read_exchanges
 from echoic.types import Recall, Scope
 
@@ -73,7 +74,6 @@ class EventStreams:
         self._closed = False
 
     def open(self) -> None:
-        """Subscribe to events."""
         self._closed = False
         self._memory.on_memory_extraction(self._tell)
         self._memory.on_forgotten(self._tell)
@@ -210,44 +210,55 @@ class Minute:
         return quantile(self.times_ms, 0.95)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """A problem, and what to do about it."""
+class MinuteView(ResponseModel):
+    """The recalls of one minute."""
+
+    at: datetime
+    recalls: int
+    silent: int = Field(description="Complete searches that found nothing likely to answer.")
+    incomplete: int = Field(description="Searches that ran out of time, or could not search everything.")
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+class AlarmView(ResponseModel):
+    """A problem."""
 
     severity: Literal["critical", "warning", "note"]
     what: str
-    do: str
+    do: str = Field(description="What to do about it.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """The turns of recent calls, from their records."""
+class TurnsView(ResponseModel):
+    """The spoken turns of the calls of the last hour."""
 
-    count: int = 0
-    ready: int = 0
-    """Recalls that were ready when the caller stopped speaking."""
-    first_word_ms: float | None = None
-    """Median time from the end of the caller's words to the first audio of the answer."""
+    count: int
+    ready: int = Field(description="Turns whose recall was ready when the caller stopped speaking.")
+    first_word_ms: float | None = Field(
+        description="The median from the end of the caller's words to the first audio of the answer."
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """The health of a deployment now, and in the last hour."""
+class HealthView(ResponseModel):
+    """The health of a deployment now and in the last hour, in this process since it started."""
 
     at: datetime
     store: Literal["ok", "unavailable"]
     embedder: str
-    embedding_failure: str | None
-    learning_failures: Mapping[str, int]
-    audit: bool
-    waiting: int
-    failing: int
-    parked: int
-    unreadable: int
-    """Users whose conversations cannot be read."""
-    minutes: tuple[Minute, ...]
-    turns: Turns
-    alarms: tuple[Alarm, ...]
+    embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
+    learning_failures: dict[str, int] = Field(
+        description="Conversations that cannot be learned from for now, by the kind of error, a user of "
+        "whom nothing can be read as one; without those that a model fails on.",
+        examples=[{"StoreCorrupt": 1}],
+    )
+    waiting: int = Field(description="Conversations that are still to be read.")
+    failing: int = Field(description="Conversations that wait for a retry of the model.")
+    parked: int = Field(description="Conversations that were given up.")
+    unreadable: int = Field(description="Users whose conversations cannot be read.")
+    audit: bool = Field(description="Whether an audit log is written.")
+    minutes: list[MinuteView] = Field(description="The last 60, oldest first.")
+    turns: TurnsView
+    alarms: list[AlarmView]
 
 
 class HealthWatch:
@@ -291,11 +302,10 @@ class HealthWatch:
         finally:
             self._changed.discard(event)
 
-    async def health(self, deployment: str) -> Health:
-        """The health of `deployment`."""
+    async def health(self, deployment: str) -> HealthView:
         store: Literal["ok", "unavailable"] = "ok"
         jobs = Jobs()
-        turns = Turns()
+        turns = TurnsView(count=0, ready=0, first_word_ms=None)
         try:
             async with asyncio.timeout(_CHECK_S):
                 store = "ok" if await self._store_works() else "unavailable"
@@ -304,22 +314,24 @@ class HealthWatch:
                     turns = await self._turns(deployment)
         except (EchoicError, TimeoutError):
             store = "unavailable"
-        now = Health(
+        minutes = self._last_hour(deployment)
+        now = HealthView(
             at=datetime.now(UTC),
             store=store,
             embedder=self._memory.embedder.spec.model,
             embedding_failure=self._memory.embedding_failure,
-            learning_failures=self._memory.learning_failures(deployment),
+            learning_failures=dict(self._memory.learning_failures(deployment)),
             audit=self._memory.audit is not None,
             waiting=jobs.waiting,
             failing=jobs.failing,
             parked=len(jobs.parked),
             unreadable=jobs.unreadable,
-            minutes=self._last_hour(deployment),
+            minutes=[MinuteView.of(minute) for minute in minutes],
             turns=turns,
-            alarms=(),
+            alarms=[],
         )
-        return _with_alarms(now, semantic=self._memory.embedder.semantic)
+        alarms = _alarms(now, minutes[-_LATELY:], semantic=self._memory.embedder.semantic)
+        return now.model_copy(update={"alarms": alarms})
 
     async def _tried(self) -> tuple[bool, bool]:
         store, embedder = await asyncio.gather(self._store_works(), self._embedder_works())
@@ -364,7 +376,7 @@ class HealthWatch:
         now = _this_minute()
         return tuple(there.get(number, Minute(number)) for number in range(now - MINUTES + 1, now + 1))
 
-    async def _turns(self, deployment: str) -> Turns:
+    async def _turns(self, deployment: str) -> TurnsView:
         since = datetime.now(UTC) - timedelta(minutes=MINUTES)
         recent = await self._memory.newest_conversations(deployment, since=since, limit=_CALLS_READ)
         count = ready = 0
@@ -376,7 +388,7 @@ class HealthWatch:
                     first.append(each.latency_ms)
                 if each.recall is not None and "speech_ended" in each.stages:
                     count, ready = count + 1, ready + each.recall.ready
-        return Turns(count=count, ready=ready, first_word_ms=quantile(first, 0.5))
+        return TurnsView(count=count, ready=ready, first_word_ms=quantile(first, 0.5))
 
 
 def quantile(values: Sequence[float], part: float) -> float | None:
@@ -392,7 +404,7 @@ _Condition = tuple[bool, Literal["critical", "warning", "note"], str, str]
 """Whether an alarm holds, and the alarm."""
 
 
-def _of_learning(now: Health) -> list[_Condition]:
+def _of_learning(now: HealthView) -> list[_Condition]:
     unread, why = sum(now.learning_failures.values()), ", ".join(sorted(now.learning_failures))
     return [
         (
@@ -416,8 +428,7 @@ def _of_learning(now: Health) -> list[_Condition]:
     ]
 
 
-def _with_alarms(now: Health, *, semantic: bool) -> Health:
-    lately = now.minutes[-_LATELY:]
+def _alarms(now: HealthView, lately: Sequence[Minute], *, semantic: bool) -> list[AlarmView]:
     recalls = sum(minute.recalls for minute in lately)
     incomplete = sum(minute.incomplete for minute in lately)
     slow = quantile([ms for minute in lately for ms in minute.times_ms], 0.95) or 0.0
@@ -468,8 +479,7 @@ def _with_alarms(now: Health, *, semantic: bool) -> Health:
             "Install `echoic[local]`, or set `--embedder`.",
         ),
     ]
-    alarms = tuple(Alarm(severity=how, what=what, do=do) for holds, how, what, do in wrong if holds)
-    return replace(now, alarms=alarms)
+    return [AlarmView(severity=how, what=what, do=do) for holds, how, what, do in wrong if holds]
 
 
 # -- speculative recall over HTTP
@@ -500,7 +510,6 @@ class Speculations:
     def __init__(self, memory: MemoryService) -> None:
         self._memory = memory
         self._ears: OrderedDict[_EarName, _InterimListener] = OrderedDict()
-        """In order of last use."""
 
     def open(self) -> None:
         """Subscribe to erasures."""
@@ -549,7 +558,6 @@ class Speculations:
         return await ear.speculation.final(text, alternatives=alternatives, deadline_ms=deadline_ms)
 
     async def end(self, memory: UserMemory, conversation: str) -> None:
-        """End following a conversation."""
         for name in [name for name in self._ears if name[:2] == (memory.scope, conversation)]:
             await self._drop(name)
 

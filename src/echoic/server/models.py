@@ -44,7 +44,7 @@ class ResponseModel(BaseModel):
         return cls.model_validate(noun)
 
 
-def _fields(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
+def fields_of(shown: type[ResponseModel], noun: object) -> dict[str, Any]:
     """The attributes of `noun` that `shown` has fields for."""
     return {name: getattr(noun, name) for name in shown.model_fields if hasattr(noun, name)}
 
@@ -137,7 +137,7 @@ class MemoryView(ResponseModel):
             return noun
         is_global = noun.visibility == "global"
         return {
-            **_fields(cls, noun),
+            **fields_of(cls, noun),
             # the turns a global memory came from stay private
             "source": [] if is_global else noun.source,
             "reasoning": REASONS.get(noun.reason or ""),
@@ -192,7 +192,7 @@ class FoundHit(ResponseModel):
     def _of_hit(cls, noun: Any) -> Any:
         if not isinstance(noun, Hit):
             return noun
-        return {**_fields(cls, noun), "scope": "user" if noun.scope.user is not None else "global"}
+        return {**fields_of(cls, noun), "scope": "user" if noun.scope.user is not None else "global"}
 
 
 class HitView(FoundHit):
@@ -233,7 +233,7 @@ class RecallView(SearchView):
     def _of_recall(cls, noun: Any) -> Any:
         if not isinstance(noun, Recall):
             return noun
-        return {**_fields(cls, noun), "search_type": "hybrid" if embedded(noun) else "text"}
+        return {**fields_of(cls, noun), "search_type": "hybrid" if embedded(noun) else "text"}
 
 
 def embedded(recall: Recall) -> bool:

@@ -100,7 +100,6 @@ def model_failed() -> Refused:
 
 
 def answer(status: int, problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """`problem` as a response."""
     return JSONResponse(problem.model_dump(exclude_none=True), status, headers)
 
 

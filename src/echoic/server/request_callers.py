@@ -93,7 +93,6 @@ class AppState:
     voice: Switchboard | None = None
     """Live calls, if they are enabled."""
     busy: Counter[str] = field(default_factory=Counter)
-    """Requests in progress, by caller."""
     refused_until: dict[str, float] = field(default_factory=dict)
     """By address, the monotonic time until which keys are refused unchecked, after too many invalid ones."""
 

@@ -44,7 +44,6 @@ class RateLimiter(Protocol):
                 "address:<address>" without an identity; "refused:<address>" for each invalid token or key. An
                 address is an IPv4 one, or the /64 of an IPv6 one.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

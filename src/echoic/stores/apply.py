@@ -33,7 +33,6 @@ def text_needles(data: Mapping[str, Any], forms: Callable[[str], Iterable[bytes]
 
 
 def as_json(text: str) -> bytes:
-    """A text as it is written in JSON."""
     return json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 

@@ -149,11 +149,9 @@ class Store(Protocol):
             StoreCorrupt: the store cannot be read, or belongs to another program; it is left unchanged.
             StoreTooNew: a newer version wrote it; it is left unchanged.
         """
-        ...
 
     async def aclose(self) -> None:
         """Finish writing and close. May be called twice."""
-        ...
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         """Apply `changes` in order: all or none, durable when it returns, visible to the next read.
@@ -161,15 +159,12 @@ class Store(Protocol):
         Raises:
             WriteConflict: a `Put.expect`, `Put.was` or `Require` did not hold; nothing was written.
         """
-        ...
 
     async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
         """The records of `kind` among `ids`, in the order asked."""
-        ...
 
     async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
         """The searchable records at these rows, in the order asked, such as the hits of a search."""
-        ...
 
     async def scan(
         self,
@@ -191,18 +186,15 @@ class Store(Protocol):
             limit: maximum number.
             newest_first: reverse the order.
         """
-        ...
 
     async def load(self, scope: Scope) -> Partition:
         """The scope ready for ranking, with every write acknowledged before the call, by any process.
 
         The same object may be returned again, patched; hold its `lock` while scanning.
         """
-        ...
 
     async def waiting(self, limit: int) -> list[Waiting]:
         """Searchable records without a vector, the longest-waiting first."""
-        ...
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         """Destroy records, or with None the whole scope, and verify that they cannot be read back.
@@ -213,19 +205,15 @@ class Store(Protocol):
         Raises:
             WriteConflict: a `Put.expect` or `was` did not hold; nothing was destroyed.
         """
-        ...
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         """Every scope that has a record, in order of first writing. For operators and workers."""
-        ...
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         """Change the embedding model: all vectors are dropped; returns how many records now wait for one."""
-        ...
 
     async def check(self) -> Mapping[str, Any]:
         """Facts for `echoic doctor`, such as size and pending records. No contents."""
-        ...
 
 
 @runtime_checkable
@@ -245,7 +233,6 @@ class Narrows(Protocol):
         Raises:
             StoreUnavailable: it could not be looked up.
         """
-        ...
 
     async def narrow(
         self, scope: Scope, text: str, vector: NDArray[np.float32] | None, *, limit: int, include_past: bool
@@ -266,12 +253,15 @@ class Narrows(Protocol):
         Raises:
             StoreUnavailable: the search failed.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which records an operator looks for, across the users of a deployment, by fields of their data."""
+    """Which records an operator looks for, across the users of a deployment, by fields of their data.
+
+    A store that finds conversations by an index has a method `listed(wanted)`, which returns pairs of scope
+    and record in any order; only kind `LISTED` is indexed. In other stores every user is visited.
+    """
 
     kind: str
     deployment: str
@@ -290,18 +280,6 @@ class Wanted:
 
 LISTED: Final = "conversation"
 """The kind of record that stores index by `status`, `agent` and `started_at` of its data."""
-
-
-@runtime_checkable
-class Lists(Protocol):
-    """A store that finds conversations across users by an index, without visiting every user.
-
-    Optional, in addition to `Store`; in other stores every user is visited.
-    """
-
-    async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """The records that are `wanted`, in any order. Only kind `LISTED` is indexed."""
-        ...
 
 
 async def latest(
@@ -350,7 +328,6 @@ class Examines(Protocol):
 
         May take many seconds. The result contains no user data.
         """
-        ...
 
 
 async def timed(looking: Awaitable[Finding]) -> Finding:

@@ -116,7 +116,6 @@ class _Summing:
 
 
 async def flat(pages: Pages) -> AsyncGenerator[Record, None]:
-    """The records of `pages`, one by one."""
     async for page in pages:
         for kept in page:
             yield kept.record
@@ -214,7 +213,6 @@ class Copied:
 
     @property
     def records(self) -> int:
-        """Records in all scopes."""
         return sum(one.records for one in self.scopes)
 
     @property
@@ -224,7 +222,6 @@ class Copied:
 
     @property
     def vectors(self) -> int:
-        """Vectors in the target."""
         return sum(one.vectors for one in self.scopes)
 
     @property
@@ -243,7 +240,6 @@ class Cursors(NamedTuple):
     of: Callable[[Record], int]
     """The last row that was read by what a record that is not searchable says; -1 for none."""
     filler: Record
-    """Any searchable record."""
 
 
 class _TargetProgress(NamedTuple):

@@ -171,23 +171,18 @@ class Documents(Protocol):
 
     async def get(self, scope: Scope | None, name: str) -> str | None:
         """The document as it was last put, by any process, or None."""
-        ...
 
     async def put(self, scope: Scope | None, name: str, text: str, was: str | None) -> bool:
         """Write it if `was` is stored there (None: nothing); otherwise return False without writing."""
-        ...
 
     async def delete(self, scope: Scope | None, name: str, was: str) -> bool:
         """Remove it if `was` is stored there; otherwise return False."""
-        ...
 
     async def list(self, scope: Scope | None) -> Sequence[str]:
         """The names of all its documents, in any order."""
-        ...
 
     async def scopes(self) -> Sequence[Scope]:
         """Every scope that has a document, in any order."""
-        ...
 
 
 class _PartsMissing(StoreUnavailable):
@@ -201,7 +196,6 @@ class _ScopeDocument:
         self.lock = asyncio.Lock()
         self.held: HeldScope | None = None
         self.text: str | None = None
-        """The text of its list."""
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
         """The name and the text of each part's document."""

@@ -154,11 +154,7 @@ class _Keys:
             ) from error
         plain = self.open(sealed, f"{record.kind}\0{record.id}").decode(errors="surrogatepass")
         name, key, data = json.loads(plain)
-        return replace(record, kind=_kind(record), id=name, key=key, data=data)
-
-
-def _kind(record: Record) -> str:
-    return record.kind.removeprefix(_PREFIX)
+        return replace(record, kind=record.kind.removeprefix(_PREFIX), id=name, key=key, data=data)
 
 
 def _blank_index(record: Record) -> Entry | None:

@@ -110,7 +110,6 @@ class InMemoryStore:
         }
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """See `Lists`."""
         self._opened()
         found = self._listings.find(wanted) if wanted.kind == LISTED else {}
         return [(s, record) for s, ids in found.items() for record in self._scopes[s].read(LISTED, ids)]

@@ -469,7 +469,6 @@ class PartitionCache:
                 self.nbytes -= gone.nbytes
 
     def drop(self, scope: Scope) -> None:
-        """Drop `scope`, if it is cached."""
         with self._lock:
             gone = self._loaded.pop(scope, None)
             if gone is not None:

@@ -35,9 +35,7 @@ from echoic.temporal.rules import (
     NamedDate,
     at_most,
     dates_in,
-    find_dates,
     milliseconds,
-    spans_of,
 )
 from echoic.text import content_stems, content_words
 from echoic.types import Hit, checked_time
@@ -405,10 +403,8 @@ __all__ = [
     "Spans",
     "dated",
     "dates_in",
-    "find_dates",
     "may_mean_time",
     "mentions_a_day",
-    "spans_of",
     "spans_of_phrase",
     "zone_of",
 ]

@@ -67,7 +67,6 @@ class Expression:
 
     interval: Interval
     start: int
-    """Its start in the text."""
     end: int
     past: bool = False
     """Whether its wording is in the past ("last May"); if not, the sentence decides ("in May")."""

@@ -202,7 +202,6 @@ class Calendar:
         return Interval(self._first_of(year, month), self._first_of(year, ends))
 
     def year(self, year: int) -> Interval:
-        """A whole year."""
         return self.month(year, 1, 12)
 
     def season(self, name: str, year: int | None, back: int = 0) -> Interval:

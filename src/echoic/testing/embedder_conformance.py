@@ -18,8 +18,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from echoic.embedding.base import Embedder, EmbeddingSpec, Kind, Vectors
+from echoic.embedding.base import Embedder, Kind, Vectors
 from echoic.errors import InvalidInput
+from echoic.types import EmbeddingSpec
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

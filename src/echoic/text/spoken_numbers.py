@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -35,17 +35,26 @@ class Tongue:
     """Multipliers such as "double", and how often they repeat the next digit."""
 
 
-def _english() -> dict[tuple[str, ...], str]:
-    ones = "one two three four five six seven eight nine".split()
-    teens = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
-    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-    table: dict[tuple[str, ...], str] = {(word,): "0" for word in ("zero", "oh", "nought", "naught", "nil")}
-    table |= {(word,): str(n) for n, word in enumerate([*ones, *teens], 1)}
-    table |= {("fourty",): "40", ("niner",): "9"}
-    for n, word in enumerate(tens, 2):
+def _counted(
+    low: Sequence[str], tens: str, first: int, beyond: Callable[[str, int], tuple[str, ...]]
+) -> dict[tuple[str, ...], str]:
+    """The words from zero, the tens from `first`, and what is said `beyond` each of these."""
+    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
+    for n, word in enumerate(tens.split(), first):
         table[(word,)] = str(n * 10)
-        table |= {(word, one): str(n * 10 + m) for m, one in enumerate(ones, 1)}
+        table |= {beyond(word, m): str(n * 10 + m) for m in range(1, 10)}
     return table
+
+
+def _english() -> dict[tuple[str, ...], str]:
+    low = (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+        "sixteen seventeen eighteen nineteen"
+    ).split()
+    tens = "twenty thirty forty fifty sixty seventy eighty ninety"
+    table = _counted(low, tens, 2, lambda ten, m: (ten, low[m]))
+    table |= {(word,): "0" for word in ("oh", "nought", "naught", "nil")}
+    return table | {("fourty",): "40", ("niner",): "9"}
 
 
 def _spanish() -> dict[tuple[str, ...], str]:
@@ -55,11 +64,8 @@ def _spanish() -> dict[tuple[str, ...], str]:
         "veinticinco "
         "veintiseis veintisiete veintiocho veintinueve"
     ).split()
-    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
-    for n, word in enumerate("treinta cuarenta cincuenta sesenta setenta ochenta noventa".split(), 3):
-        table[(word,)] = str(n * 10)
-        table |= {(word, "y", low[m]): str(n * 10 + m) for m in range(1, 10)}
-    return table
+    tens = "treinta cuarenta cincuenta sesenta setenta ochenta noventa"
+    return _counted(low, tens, 3, lambda ten, m: (ten, "y", low[m]))
 
 
 def _portuguese() -> dict[tuple[str, ...], str]:
@@ -67,12 +73,9 @@ def _portuguese() -> dict[tuple[str, ...], str]:
         "zero um dois tres quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezesseis "
         "dezessete dezoito dezenove"
     ).split()
-    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
-    table |= {("meia",): "6", ("dezasseis",): "16", ("dezassete",): "17", ("dezanove",): "19"}
-    for n, word in enumerate("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa".split(), 2):
-        table[(word,)] = str(n * 10)
-        table |= {(word, "e", low[m]): str(n * 10 + m) for m in range(1, 10)}
-    return table
+    tens = "vinte trinta quarenta cinquenta sessenta setenta oitenta noventa"
+    table = _counted(low, tens, 2, lambda ten, m: (ten, "e", low[m]))
+    return table | {("meia",): "6", ("dezasseis",): "16", ("dezassete",): "17", ("dezanove",): "19"}
 
 
 def _italian() -> dict[tuple[str, ...], str]:
@@ -80,13 +83,9 @@ def _italian() -> dict[tuple[str, ...], str]:
         "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici "
         "quindici sedici diciassette diciotto diciannove"
     ).split()
-    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
-    for n, word in enumerate("venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split(), 2):
-        table[(word,)] = str(n * 10)
-        for m in range(1, 10):
-            # The last vowel is dropped before "uno" and "otto".
-            table[((word[:-1] if m in {1, 8} else word) + low[m],)] = str(n * 10 + m)
-    return table
+    tens = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta"
+    # The last vowel is dropped before "uno" and "otto".
+    return _counted(low, tens, 2, lambda ten, m: ((ten[:-1] if m in {1, 8} else ten) + low[m],))
 
 
 def _german() -> dict[tuple[str, ...], str]:
@@ -94,13 +93,9 @@ def _german() -> dict[tuple[str, ...], str]:
         "null eins zwei drei vier funf sechs sieben acht neun zehn elf zwolf dreizehn vierzehn funfzehn "
         "sechzehn siebzehn achtzehn neunzehn"
     ).split()
-    table: dict[tuple[str, ...], str] = {(word,): str(n) for n, word in enumerate(low)}
-    table |= {("zwo",): "2", ("fuenf",): "5", ("zwoelf",): "12", ("fuenfzehn",): "15"}
-    for n, word in enumerate("zwanzig dreissig vierzig funfzig sechzig siebzig achtzig neunzig".split(), 2):
-        table[(word,)] = str(n * 10)
-        for m in range(1, 10):
-            table[(f"{'ein' if m == 1 else low[m]}und{word}",)] = str(n * 10 + m)
-    return table
+    tens = "zwanzig dreissig vierzig funfzig sechzig siebzig achtzig neunzig"
+    table = _counted(low, tens, 2, lambda ten, m: (f"{'ein' if m == 1 else low[m]}und{ten}",))
+    return table | {("zwo",): "2", ("fuenf",): "5", ("zwoelf",): "12", ("fuenfzehn",): "15"}
 
 
 def _french() -> dict[tuple[str, ...], str]:

@@ -19,8 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.embedding import CachedEmbedder
-from echoic.embedding.base import Embedded, Embedder, Kind, PieceEmbedder, Vectors
+from echoic.embedding.base import CachedEmbedder, Embedded, Embedder, Kind, PieceEmbedder, Vectors
 from echoic.errors import EmbedderUnavailable, InvalidInput
 from echoic.memory.records import record_of_memory, record_of_turn
 from echoic.memory.service import MemoryService

@@ -87,7 +87,6 @@ _ANY_TROUBLE: Final = "something went wrong for a moment; if no answer comes, pl
 
 
 def captioned(caption: Caption) -> Message:
-    """The message for a caption."""
     fields = {
         "id": caption.id,
         "speaker": caption.speaker,
@@ -162,7 +161,6 @@ class CallSocket:
         self._waiting: asyncio.Queue[str | bytes | int] = asyncio.Queue()
         self._gone = asyncio.Event()
         self.sent_bytes = 0
-        """Bytes of audio sent."""
         self.played_bytes = 0
         """Bytes of audio that the page reported as played."""
         self.offset = 0

@@ -59,7 +59,6 @@ class ProofAnswer:
     answer: str = ""
     """The phone's own answer, if any."""
     caller: Caller | None = None
-    """The proved caller, if any."""
 
 
 class Verification:
@@ -81,15 +80,7 @@ class Verification:
     async def hear(
         self, said: str, before: str, caller: Caller, language: str, phrases: Phrases
     ) -> ProofAnswer:
-        """Check an utterance for proofs.
-
-        Args:
-            said: the whole utterance.
-            before: what the agent said last.
-            caller: the caller, as far as known.
-            language: the language of the line.
-            phrases: the phone's own phrases.
-        """
+        """Check an utterance for proofs."""
         proof = proof_in(said, language)
         claim = claim_in(said, taken_for=None)
         self._name = claim.name if claim is not None and claim.name else self._name
@@ -234,32 +225,17 @@ class CalledNumber(Proofs, Protocol):
     settings: PhoneSettings
 
     @property
-    def name(self) -> str:
-        """The agent's name."""
-        ...
+    def name(self) -> str: ...
 
-    def memory_of(self, user: str) -> UserMemory:
-        """The memory of one of the callers."""
-        ...
+    def memory_of(self, user: str) -> UserMemory: ...
 
-    def deps_of(self, call: Any) -> Any:
-        """The dependencies of the agent in `call`."""
-        ...
+    def deps_of(self, call: Any) -> Any: ...
 
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` in the background."""
-        ...
+    def later(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class CallerSession:
-    """The caller of one call. Made by `PhoneCall`.
-
-    Args:
-        phone: the phone that answers.
-        call: the call.
-        number: the caller's number, as received.
-        attestation: the carrier's attestation, as received.
-    """
+    """The caller of one call. Made by `PhoneCall`."""
 
     def __init__(self, phone: CalledNumber, call: TextCall, number: str, attestation: str) -> None:
         self._phone = phone

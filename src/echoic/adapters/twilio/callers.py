@@ -8,7 +8,7 @@ a code that was shown to the user it proves.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -35,17 +35,11 @@ _CLAIMED: Final = "another person's memories are on this telephone, and they did
 class PhoneLines:
     """The lines of one deployment."""
 
-    def __init__(
-        self,
-        service: MemoryService,
-        deployment: str,
-        *,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
+    def __init__(self, service: MemoryService, deployment: str) -> None:
         self._service = service
         self._deployment = deployment
         memory = service.user(AGENT, deployment)  # only the deployment's own scope is used
-        self._store, self._scope, self._clock = memory.backing_store, memory.scope.everyone, clock
+        self._store, self._scope = memory.backing_store, memory.scope.everyone
 
     async def read(self, line: str) -> PhoneLine:
         """What is known about `line`; raises `StoreUnavailable`."""
@@ -72,7 +66,7 @@ class PhoneLines:
         drops: list[Change] = [
             Drop(kind=PHONE_LINE, id=record.id) for record in known[: max(0, len(known) - MAX_MAY_PROVE + 1)]
         ]
-        noted = happened(key, "may_prove", self._clock(), user=user)
+        noted = happened(key, "may_prove", datetime.now(UTC), user=user)
         await self._store.write(self._scope, [*drops, Put(record=noted)])
 
     async def link(self, line: str, user: str, *, proved: Collection[str] = ()) -> None:
@@ -109,7 +103,6 @@ class PhoneLines:
         await self._note(line_key(line), "told")
 
     async def linked_to(self, user: str) -> list[str]:
-        """The keys of the lines that are linked to `user`."""
         pointers = await scan_all(self._store, self._own(user), PHONE_OF)
         return [record.id for record in pointers if (await self._read(record.id)).linked == user]
 
@@ -143,13 +136,13 @@ class PhoneLines:
 
     async def _took(self, user: str, key: str) -> None:
         """Let `user` find out that a line is no longer theirs, without revealing whose it is."""
-        await self._point(user, key, taken_at=self._clock().isoformat())
+        await self._point(user, key, taken_at=datetime.now(UTC).isoformat())
 
     async def _point(self, user: str, key: str, **data: str) -> None:
         await self._store.write(self._own(user), [Put(record=Record(kind=PHONE_OF, id=key, data=data))])
 
     async def _note(self, key: str, what: str, **data: str) -> None:
-        await self._store.write(self._scope, [Put(record=happened(key, what, self._clock(), **data))])
+        await self._store.write(self._scope, [Put(record=happened(key, what, datetime.now(UTC), **data))])
 
     def _own(self, user: str) -> Scope:
         return self._service.user(user, self._deployment).scope
@@ -235,7 +228,6 @@ class Callers:
         return await self._on_proven(name)
 
     async def _on_proven(self, line: str) -> Caller:
-        """The caller from a line whose number is proven."""
         known = await self.lines.read(line)
         if await self._is_recycled(line, known):
             await self.lines.link(line, f"{_RECYCLED}{uuid4().hex}", proved={line, *known.people.values()})

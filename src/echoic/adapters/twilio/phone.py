@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability, Caching
@@ -41,9 +41,6 @@ from echoic.session.recorder import turn_of
 from echoic.session.text_call import Excuse, TextCall
 from echoic.session.voice_call import VoiceSession
 from echoic.types import Turn
-
-if TYPE_CHECKING:
-    from pydantic_ai.realtime import RealtimeModel
 
 log = logging.getLogger(__name__)
 

@@ -81,12 +81,6 @@ def passages(
     """The turns that fit the budget: the best matches with their neighbours, then the end.
 
     They are in spoken order; turns left out appear as {"turns_left_out": n}.
-
-    Args:
-        turns: the turns of one conversation, in order.
-        moment: the current topic of the call.
-        budget_tokens: the budget, by `estimate_tokens`.
-        found: the rank of turns in a search by meaning, from 0, by id.
     """
     heard = [turn for turn in turns if turn.heard_text.strip()]
     scores = _scores(heard, moment, found or {})
@@ -259,7 +253,6 @@ class PhoneTools(MemoryTools):
         self._call = call
 
     def toolset(self) -> FunctionToolset[Any]:
-        """All tools."""
         descriptions = {"store_conversation": _STORE, "recall_conversation": _RECALL}
         names = dict(_NAMES)
         if len(self._call.languages) > 1:

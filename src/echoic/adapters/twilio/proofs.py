@@ -78,7 +78,6 @@ class Pins:
         await self._store.write(self._service.user(user, self._deployment).scope, [Put(record=record)])
 
     async def clear(self, user: str) -> None:
-        """Remove the PIN of `user`."""
         scope = self._service.user(user, self._deployment).scope
         await self._store.write(scope, [Drop(kind=PHONE_PIN, id=_PIN)])
 
@@ -88,7 +87,6 @@ class Pins:
         return "proved" if record is None else record.data.get("level", "proved")
 
     async def has(self, user: str) -> bool:
-        """Whether `user` has a PIN."""
         return await self._record(user) is not None
 
     async def whose(self, users: Sequence[str], pin: str) -> list[str]:

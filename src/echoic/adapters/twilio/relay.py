@@ -114,7 +114,6 @@ class Relay:
         self._prompts: asyncio.Queue[str] = asyncio.Queue()
         """The turns that wait for an answer."""
         self._waiting: dict[str, str] = {}
-        """What was said in them."""
         self._worker = asyncio.ensure_future(self._work())
         self._keys = ""
         self._keyed: asyncio.TimerHandle | None = None

@@ -120,7 +120,6 @@ TRUST_MEANS: Final[Mapping[Trust, str]] = MappingProxyType(
         "yours hears what is remembered about you. Use this for testing only.",
     }
 )
-"""What each level means to a caller."""
 
 MIN_SALT_BYTES: Final = 16
 """All phone numbers can be tried, so that a hash without a secret salt reveals the number."""

@@ -45,7 +45,6 @@ class TwiML:
         self._base = base
 
     def url(self, path: str, **query: Any) -> str:
-        """The URL of a webhook."""
         return f"{self._base}{path}{'?' + urlencode(query) if query else ''}"
 
     def listen(self, words: str, action: str, *, language: str) -> str:

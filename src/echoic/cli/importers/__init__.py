@@ -32,10 +32,9 @@ from echoic.cli.importers.base import (
     category_of,
     derived_id,
     reason_of,
-    source_at,
     time_of,
 )
-from echoic.cli.importers.products import PRODUCT_READERS, WRITERS, product_of, written_for
+from echoic.cli.importers.products import PRODUCT_READERS, product_of
 from echoic.errors import InvalidInput
 from echoic.types import PRESETS, Directives, Turn, checked_name, checked_text
 
@@ -350,26 +349,3 @@ def _is_bodhis(facts: object) -> bool:
 
 def _hint() -> str:
     return f"Name its format with --from, one of {', '.join(READERS)}."
-
-
-__all__ = [
-    "READERS",
-    "WRITERS",
-    "Directed",
-    "Exported",
-    "ImportSource",
-    "ImportedMemory",
-    "ImportedTurn",
-    "Item",
-    "Reader",
-    "Skipped",
-    "format_of",
-    "read_bodhi",
-    "read_locomo",
-    "read_locomo_facts",
-    "read_own",
-    "read_turns",
-    "reader_of",
-    "source_at",
-    "written_for",
-]

@@ -101,7 +101,6 @@ class ImportSource:
 
     @property
     def folder(self) -> bool:
-        """Whether it is a folder."""
         return self.path is not None and self.path.is_dir()
 
     @property

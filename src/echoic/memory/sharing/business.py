@@ -35,7 +35,6 @@ _LASTING_VERBS = LISTS["lasting verbs"]
 _SIGNS = _PATTERNS["signs"]
 """Signs of trade; each is weak alone. A bare amount is not among them: it may be a private bill."""
 _SORTS = LISTS["sorts"]
-"""What a business has many sorts of."""
 _TRADES = (
     listed_stems(
         "trade_places",

@@ -84,7 +84,6 @@ class _KeyedWords:
     text: str
     """All words in lower case, separated by single spaces."""
     key: frozenset[str]
-    """The stems of the key."""
 
     def has(self, phrase: re.Pattern[str]) -> bool:
         """Whether the text contains `phrase`."""

@@ -242,7 +242,6 @@ class Classifier(Protocol):
 
     async def classify(self, text: str, key: str | None) -> Verdict:
         """The verdict on `text`, stored under `key`."""
-        ...
 
 
 def weigh(
@@ -263,7 +262,7 @@ def weigh(
     said, found = without_contacts(text)
     if any(one.kind is None for one in found) or holds_secret(text, masked=masked):
         return Verdict("private", "identifier")
-    parts = key_parts(key) if key is not None else []
+    parts = [part.lower() for part in _KEY_PART.findall(key or "")]
     if key is not None and _is_unreadable(key, parts):
         return Verdict("private", "key")
     words, subject = words_of(said), words_of(" ".join(parts)) if parts else []
@@ -320,11 +319,6 @@ def _known_kind(
         return Verdict("private", against)
     fact = fact_in(words, stems, contact=contact)
     return Verdict("global", fact) if fact else Verdict("private", "doubt")
-
-
-def key_parts(key: str) -> list[str]:
-    """The words of a key in lower case: "storeHours" and "store_hours" are "store", "hours"."""
-    return [part.lower() for part in _KEY_PART.findall(key)]
 
 
 def _is_unreadable(key: str, parts: Sequence[str]) -> bool:

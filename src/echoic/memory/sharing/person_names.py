@@ -20,7 +20,6 @@ from echoic.text import fold, word_lists
 from echoic.text.spoken_numbers import written
 
 LISTS: Final = word_lists("echoic.memory.sharing")
-"""The word lists of this package."""
 
 _TOKEN = re.compile(
     r"\[(?:PHONE|EMAIL|ADDRESS)\]|[^\W\d_]+(?:['.&-][^\W\d_]+)*|[0-9]+(?:[.,:][0-9]+)*|[$\u20ac\u00a3%]|[^\s\w]"
@@ -260,7 +259,6 @@ def _describes(word: JudgedWord) -> bool:
 
 
 def phrase_stems(words: Iterable[JudgedWord]) -> frozenset[str]:
-    """The stems of `words`."""
     return frozenset(word.stem for word in words if word.stem)
 
 

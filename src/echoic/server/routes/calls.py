@@ -20,7 +20,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.tasks import ListedConversation, read_task
 from echoic.memory.user import UserMemory
 from echoic.server.live import BEAT, Told, described, event, streamed
-from echoic.server.models import MemoryView, ResponseModel, Time, TurnView
+from echoic.server.models import MemoryView, ResponseModel, Time, TurnView, fields_of
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
     AppState,
@@ -345,27 +345,9 @@ def _sources(memory: Memory | None) -> Sequence[str]:
 
 def _exchange(exchange: Exchange, hits: _HitsById, given: list[dict[str, Any]]) -> ExchangeView:
     recall = exchange.recall
-    return ExchangeView(
-        number=exchange.number,
-        agent=exchange.agent,
-        at=exchange.at,
-        user_turn=exchange.user_turn,
-        stages=exchange.stages,
-        partials=exchange.partials,
-        latency_ms=exchange.latency_ms,
-        spoken=[SpokenView.of(each) for each in exchange.spoken],
-        tools=[ToolView.of(each) for each in exchange.tools],
-        recall=RecalledView(
-            outcome=recall.outcome,
-            ready=recall.ready,
-            delay_ms=recall.delay_ms,
-            cut=list(recall.cut),
-            hits=hits.shown(exchange),
-        )
-        if recall
-        else None,
-        given=given,
-    )
+    seen = recall and {**fields_of(RecalledView, recall), "hits": hits.shown(exchange)}
+    shown = {**fields_of(ExchangeView, exchange), "recall": seen, "given": given}
+    return ExchangeView.model_validate(shown)
 
 
 # -- live events
@@ -397,22 +379,12 @@ class WatchedExchange(ResponseModel):
     def of(cls, noun: Exchange) -> Self:
         """`noun`, without the hits."""
         recall = noun.recall
-        seen = recall and WatchedRecall(
-            outcome=recall.outcome,
-            ready=recall.ready,
-            delay_ms=recall.delay_ms,
-            found=len(recall.found),
-            shown=sum(hit.fate == "shown" for hit in recall.found),
-        )
-        tools = [ToolView.of(each) for each in noun.tools]
-        return cls(
-            number=noun.number,
-            agent=noun.agent,
-            user_turn=noun.user_turn,
-            latency_ms=noun.latency_ms,
-            recall=seen or None,
-            tools=tools,
-        )
+        seen = recall and {
+            **fields_of(WatchedRecall, recall),
+            "found": len(recall.found),
+            "shown": sum(hit.fate == "shown" for hit in recall.found),
+        }
+        return cls.model_validate({**fields_of(cls, noun), "recall": seen})
 
 
 class WatchedEvent(ResponseModel):

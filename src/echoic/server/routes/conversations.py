@@ -198,7 +198,6 @@ class AgentAnswer(ResponseModel):
 
     @classmethod
     def from_reply(cls, conversation: str, agent: str, reply: Reply) -> Self:
-        """The answer `agent` gave in `conversation`."""
         given = {field.name: getattr(reply, field.name) for field in fields(reply)}
         return cls.model_validate({**given, "conversation": conversation, "agent": agent})
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import Field
 
 from echoic.adapters.twilio.settings import TRUST_MEANS, Trust
-from echoic.server.live import described, event, streamed
+from echoic.server.live import HealthView, described, event, streamed
 from echoic.server.models import ResponseModel
 from echoic.server.problems import responses
 from echoic.server.request_callers import AppState, AsOperator, OperatedDeployment, Shared
@@ -107,56 +106,6 @@ async def about(shared: Shared) -> About:
     )
 
 
-class MinuteView(ResponseModel):
-    """The recalls of one minute."""
-
-    at: datetime
-    recalls: int
-    silent: int = Field(description="Complete searches that found nothing likely to answer.")
-    incomplete: int = Field(description="Searches that ran out of time, or could not search everything.")
-    p50_ms: float | None
-    p95_ms: float | None
-
-
-class AlarmView(ResponseModel):
-    """A problem."""
-
-    severity: Literal["critical", "warning", "note"]
-    what: str
-    do: str = Field(description="What to do about it.")
-
-
-class TurnsView(ResponseModel):
-    """The spoken turns of the calls of the last hour."""
-
-    count: int
-    ready: int = Field(description="Turns whose recall was ready when the caller stopped speaking.")
-    first_word_ms: float | None = Field(
-        description="The median from the end of the caller's words to the first audio of the answer."
-    )
-
-
-class HealthView(ResponseModel):
-    """The health of a deployment now and in the last hour, in this process since it started."""
-
-    at: datetime
-    store: Literal["ok", "unavailable"]
-    embedder: str
-    embedding_failure: str | None = Field(description="Why embedding fails; null if it works.")
-    learning_failures: dict[str, int] = Field(
-        description="Conversations that cannot be learned from for now, by the kind of error, a user of "
-        "whom nothing can be read as one; without those that a model fails on.",
-        examples=[{"StoreCorrupt": 1}],
-    )
-    waiting: int = Field(description="Conversations that are still to be read.")
-    failing: int = Field(description="Conversations that wait for a retry of the model.")
-    parked: int = Field(description="Conversations that were given up.")
-    audit: bool = Field(description="Whether an audit log is written.")
-    minutes: list[MinuteView] = Field(description="The last 60, oldest first.")
-    turns: TurnsView
-    alarms: list[AlarmView]
-
-
 watched = APIRouter(tags=["operator"], dependencies=[AsOperator])
 _LISTENS_S = 600
 """After this time a page must ask again, and so send its key again."""
@@ -167,7 +116,7 @@ _BURST_S = 1.0
 @watched.get("/api/health", summary="Get the health of a deployment", responses=responses(401, 404, 422, 429))
 async def get_health(shared: Shared, deployment: OperatedDeployment) -> HealthView:
     """Recalls per minute, jobs, store and embedder, and what to do about problems."""
-    return HealthView.of(await shared.health.health(deployment))
+    return await shared.health.health(deployment)
 
 
 @watched.get(
@@ -184,7 +133,7 @@ async def watch_health(shared: Shared, deployment: OperatedDeployment) -> Stream
 async def _told(shared: AppState, deployment: str) -> AsyncIterator[bytes]:
     until = time.monotonic() + _LISTENS_S
     while not shared.health.closed and time.monotonic() < until:
-        yield event("health", HealthView.of(await shared.health.health(deployment)))
+        yield event("health", await shared.health.health(deployment))
         await shared.health.changed(shared.settings.beat_s)
         if not shared.health.closed:
             await asyncio.sleep(_BURST_S)

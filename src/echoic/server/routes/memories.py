@@ -35,6 +35,7 @@ from echoic.server.models import (
     Text,
     Time,
     TurnView,
+    fields_of,
 )
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import (
@@ -161,7 +162,6 @@ class OperationResult(ResponseModel):
 
     @classmethod
     def of(cls, recall: Recall) -> Self:
-        """The result of a query."""
         shown = RecallView.of(recall)
         memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
         search = SearchView(**{name: getattr(shown, name) for name in SearchView.model_fields})
@@ -221,13 +221,8 @@ async def list_memory(caller: AsQueryCaller) -> MemoryList:
 async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
     match asked:
         case Set():
-            kept = await memory.set(
-                asked.key,
-                asked.value,
-                category=asked.category,
-                context=asked.context,
-                visibility=asked.visibility,
-            )
+            given = {"key", "value", "category", "context", "visibility"}
+            kept = await memory.set(**asked.model_dump(include=given))
             return OperationResult(success=True, result=MemoryView.of(kept))
         case Get():
             known = await memory.get(asked.key)
@@ -515,14 +510,7 @@ async def forget(caller: AsCaller, asked: Forget) -> ReceiptView:
             "name exactly one of 'everything', 'key', 'conversation', 'id' and 'asked', or a span by 'since' "
             "and 'until'; nothing was destroyed"
         )
-    receipt = await caller.memory.forget(
-        key=asked.key,
-        conversation=asked.conversation,
-        id=asked.id,
-        asked=asked.asked,
-        since=asked.since,
-        until=asked.until,
-    )
+    receipt = await caller.memory.forget(**asked.model_dump(exclude={"everything"}))
     return ReceiptView.of(receipt)
 
 
@@ -625,12 +613,8 @@ class Used(ResponseModel):
 async def get_jobs(caller: AsCaller, shared: Shared) -> JobsView:
     """The caller's conversations that wait, that a model failed on, and that were given up."""
     jobs = await caller.memory.jobs()
-    return JobsView(
-        waiting=jobs.waiting,
-        failing=jobs.failing,
-        parked=[ParkedView.of(job) for job in jobs.parked],
-        embedding_failure=shared.memory.embedding_failure,
-    )
+    shown = {**fields_of(JobsView, jobs), "embedding_failure": shared.memory.embedding_failure}
+    return JobsView.model_validate(shown)
 
 
 @router.get(

@@ -85,12 +85,7 @@ async def set_global(
     """
     facts = [GlobalFact(text=f.text, key=f.key, category=f.category, context=f.context) for f in asked.facts]
     filled = await shared.memory.global_facts(deployment).fill(facts, by=by)
-    return FactsFilled(
-        memories=[MemoryView.of(memory) for memory in filled.memories],
-        new=filled.new,
-        changed=filled.changed,
-        unchanged=filled.unchanged,
-    )
+    return FactsFilled.of(filled)
 
 
 @router.post(
@@ -133,7 +128,6 @@ class LessonView(ResponseModel):
 
     @classmethod
     def of_agent(cls, agent: str, lesson: Lesson) -> Self:
-        """A lesson of `agent`."""
         return cls.model_validate({**dataclasses.asdict(lesson), "agent": agent})
 
 

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Body, Header
 from pydantic import AwareDatetime, Field
 
 from echoic.errors import InvalidInput
+from echoic.memory.block import hits_for
 from echoic.memory.speculation import MAX_ALTERNATIVES
 from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
@@ -33,6 +34,7 @@ from echoic.server.models import (
     Text,
     Time,
     TurnView,
+    fields_of,
 )
 from echoic.server.problems import not_found, responses
 from echoic.server.request_callers import AsCaller, KeyDeployment, KnownToKeys, KnownToUsers, Shared
@@ -152,14 +154,8 @@ class NewTurn(RequestBody):
 
     def turn(self, name: str) -> Turn:
         """The turn, with `name` as its id where it has none."""
-        return Turn(
-            speaker=self.speaker,
-            text=self.text,
-            heard=self.heard,
-            confidence=self.confidence,
-            id=self.id or name,
-            said_at=self.said_at or datetime.now(UTC),
-        )
+        given = {"id": self.id or name, "said_at": self.said_at or datetime.now(UTC)}
+        return Turn(**self.model_dump() | given)
 
 
 class NewTurns(RequestBody):
@@ -290,21 +286,15 @@ class BriefAnswer(RecallCompleteness):
     @classmethod
     def packed(cls, recall: Recall, packed: Packed) -> BriefAnswer:
         """The text of `packed`, made of `recall`."""
-        return cls(
-            outcome=packed.outcome,
-            cut=list(recall.cut),
-            text=packed.text,
-            tokens=packed.tokens,
-            hits=[FoundHit.of(hit) for hit in packed.shown],
-        )
+        told = {**fields_of(cls, packed), "cut": recall.cut, "hits": packed.shown}
+        return cls.model_validate(told)
 
 
 @router.post("/recall", summary="Search memory", responses=_ASKS)
 async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
     """Memories and turns for a question, the user's own and global ones in one ranking."""
     found = await caller.memory.recall(asked.query, **asked.model_dump(exclude={"query"}))
-    hits = [FoundHit.of(hit) for hit in found.hits]
-    return RecallAnswer(outcome=found.outcome, cut=list(found.cut), hits=hits)
+    return RecallAnswer.of(found)
 
 
 class BriefRequest(RecallOptions):
@@ -316,8 +306,6 @@ class BriefRequest(RecallOptions):
 @router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
 async def brief(caller: AsCaller, asked: BriefRequest) -> BriefAnswer:
     """A few quoted lines with their age, within a budget, to put into the prompt before the question."""
-    from echoic.memory.block import hits_for
-
     options = asked.model_dump(exclude={"query", "budget_tokens"})
     limit = hits_for(asked.query, asked.budget_tokens)
     found = await caller.memory.recall(asked.query, limit=limit, **options)

@@ -170,7 +170,6 @@ class FilesStore:
             return await run(lambda: self._register.holding(deployment))
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """See `Lists`."""
         async with self._using() as run:
             found = await run(lambda: self._register.listed(wanted)) if wanted.kind == LISTED else {}
             listed: list[tuple[Scope, Record]] = []

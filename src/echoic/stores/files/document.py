@@ -69,7 +69,6 @@ def moment(value: Any) -> str | None:
 
 
 def known_category(value: Any) -> str | None:
-    """`value` if it is a category."""
     return value if isinstance(value, str) and value in CATEGORIES else None
 
 
@@ -298,7 +297,6 @@ class Header:
     owner: Scope | None = None
     """The scope it belongs to, if the file's name does not tell."""
     others: dict[str, Any] = field(default_factory=dict)
-    """Fields of other programs."""
 
     @classmethod
     def parse(cls, own: Mapping[str, Any], source: DocumentOrigin) -> Header:

@@ -79,7 +79,6 @@ def directives_in(shown: Any) -> dict[str, str]:
 
 
 def data_of(directives: Mapping[str, str]) -> dict[str, Any]:
-    """The record data for these directives."""
     named = {name: directives[name] for name in _NAMED if name in directives}
     return {**named, "free": {name: text for name, text in directives.items() if name not in _NAMED}}
 

@@ -117,14 +117,10 @@ class ScopeFiles:
         The file states their versions from now on; otherwise it would be unknown which text a vector was made
         from.
         """
-        if not self.waits():
+        if not self.ask(lambda held: len(held.queue)):
             return []
         self.note()
         return self.ask(lambda held: held.queue.first(limit))
-
-    def waits(self) -> int:
-        """How many records have no vector."""
-        return self.ask(lambda held: len(held.queue))
 
     def note(self) -> None:
         """Write our fields beside what people wrote or changed."""

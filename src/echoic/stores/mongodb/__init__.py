@@ -103,15 +103,7 @@ class _OpenStore:
 
 
 class MongoDBStore:
-    """Memory in a MongoDB database.
-
-    Args:
-        url: "mongodb://…" or "mongodb+srv://…", with the database in its path, else "echoic".
-        cache_bytes: memory limit of loaded scopes; the least recently used ones are evicted.
-        narrow_above: rows of a scope from which the database searches, if it can.
-        timeout_s: time limit of one operation.
-        clock: returns nanoseconds since 1970.
-    """
+    """Memory in a MongoDB database."""
 
     def __init__(
         self,
@@ -271,7 +263,6 @@ class MongoDBStore:
             return [record_of(document) async for document in cursor]
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """See `Lists`."""
         query: Document = {"kind": wanted.kind, "deploymentId": wanted.deployment, "isGlobal": False}
         if wanted.user is not None:
             query |= scope_fields(Scope(wanted.deployment, wanted.user))

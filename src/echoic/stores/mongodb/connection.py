@@ -137,11 +137,6 @@ def _code_of(error: OperationFailure) -> tuple[int | None, str]:
     return error.code, str(details.get("codeName", ""))
 
 
-def is_duplicate(error: PyMongoError) -> bool:
-    """Whether another document has the same unique entry, because another writer was first."""
-    return isinstance(error, OperationFailure) and _code_of(error)[0] == 11000
-
-
 T = TypeVar("T")
 DATABASE = "echoic"
 """The database used if the URL names none."""
@@ -195,7 +190,8 @@ class DatabaseClient:
                     )
             except PyMongoError as error:
                 attempt += 1
-                if not is_duplicate(error) or attempt == _ATTEMPTS:
+                is_duplicate = isinstance(error, OperationFailure) and _code_of(error)[0] == 11000
+                if not is_duplicate or attempt == _ATTEMPTS:
                     raise
             await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 - not to meet again
 

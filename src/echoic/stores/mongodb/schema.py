@@ -332,7 +332,6 @@ def checked_meta(meta: Document | None, embedding: EmbeddingSpec, where: str) ->
 
 
 def model_fields(embedding: EmbeddingSpec) -> Document:
-    """The embedding model, as fields of a document."""
     return {"model": embedding.model, "dimensions": embedding.dimensions}
 
 

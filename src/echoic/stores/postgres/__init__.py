@@ -244,7 +244,6 @@ class PostgresStore:
             return [Scope(row[0], row[1] or None) for row in await self._fetch(None, _SCOPES, deployment)]
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """See `Lists`."""
         asked: list[Any] = [wanted.deployment]
         where = ""
         for field, how, given in (
@@ -268,7 +267,6 @@ class PostgresStore:
         return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
 
     async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
-        """See `echoic.stores.base.latest`."""
         asked = zip(*((scope.deployment, scope.user or "", key) for scope, key in keys), strict=True)
         async with self._at_work():
             found = await self._fetch(None, _LATEST, *map(list, asked), kind) if keys else []

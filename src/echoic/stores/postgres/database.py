@@ -93,11 +93,6 @@ class Marks:
         return SqlStatement(names.sql(_MARK), (row,))
 
 
-def new_mark() -> int:
-    """A unique number."""
-    return secrets.randbits(62)
-
-
 T = TypeVar("T")
 Connection: TypeAlias = asyncpg.Connection
 Work = Callable[[Connection], Awaitable[T]]
@@ -226,7 +221,6 @@ class Database:
 
     @property
     def channel(self) -> str:
-        """The notification channel."""
         return f"echoic_{self.names.schema}"
 
     async def read(
@@ -247,7 +241,8 @@ class Database:
         tries = _Tries(until)
         while await tries.another():
             with contextlib.suppress(*LOST):
-                async with translated(), self._in_time(wait_s), self._acquired(until) as connection:
+                # limited only if the caller says so: how long a scope takes to load depends on its size
+                async with translated(), asyncio.timeout(wait_s), self._acquired(until) as connection:
                     if not snapshot and not self.fence:
                         return await work(connection)
                     isolation = "repeatable_read" if snapshot else None
@@ -267,7 +262,7 @@ class Database:
         tries = _Tries(until)
         async with self._marks.row(self._left(until)) as row:
             while await tries.another():
-                mark = new_mark()
+                mark = secrets.randbits(62)
                 answer: list[T] = []
                 try:
                     async with translated(), self._acquired(until) as connection:
@@ -346,11 +341,6 @@ class Database:
             except (asyncpg.InternalClientError, asyncpg.ReadOnlySQLTransactionError):
                 connection.terminate()
                 raise
-
-    @staticmethod
-    def _in_time(wait_s: float | None) -> asyncio.Timeout:
-        """A time limit only if the caller gives one: how long a scope takes to load depends on its size."""
-        return asyncio.timeout(wait_s)
 
     def _until(self, wait_s: float | None) -> float:
         return asyncio.get_running_loop().time() + (self._wait_s if wait_s is None else wait_s)

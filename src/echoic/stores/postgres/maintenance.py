@@ -86,7 +86,6 @@ class DeletedRows:
 
 
 async def delete_scope(connection: Connection, names: Names, scope: Scope, channel: str) -> DeletedRows:
-    """Delete everything of `scope`."""
     number = await connection.fetchval(names.sql(_LOCK), scope.deployment, scope.user or "")
     if number is None:
         return DeletedRows()

@@ -243,7 +243,6 @@ class SQLiteStore:
         return await self._read(work)
 
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
-        """See `Lists`."""
         where = ["r.kind = 'conversation'", "s.deployment = ?"]
         values: list[Any] = [wanted.deployment]
         for field, how, given in (
@@ -283,8 +282,6 @@ class SQLiteStore:
         return await self._read(work) if wanted.kind == LISTED else []
 
     async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
-        """See `echoic.stores.base.latest`."""
-
         def work(connection: apsw.Connection) -> list[tuple[Scope, Record]]:
             found: list[tuple[Scope, Record]] = []
             for scope, key in keys:

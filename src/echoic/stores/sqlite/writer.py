@@ -461,7 +461,8 @@ def erase(
             there = _records(connection, found[0], changes)
             records = [record for record in there if (record.kind, record.id) not in puts]
             rewritten = len(there) - len(records)
-            said = [_removed(record, puts.get((record.kind, record.id))) for record in there]
+            left = [puts.get((record.kind, record.id)) for record in there]
+            said = [removed(old, put.record) if put else old for old, put in zip(there, left, strict=True)]
             needles, vectors = _needles(connection, found[0], said)
             if changes is None:
                 _delete_scope(connection, found[0])
@@ -477,11 +478,6 @@ def erase(
     return Erased(
         records=kinds, rewritten=rewritten, vectors=vectors, verified=verified, bytes_searched=searched
     )
-
-
-def _removed(record: Record, put: Put | None) -> Record:
-    """The removed content of `record`: all of it, or what `put` leaves out."""
-    return record if put is None else removed(record, put.record)
 
 
 def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None) -> list[Record]:
