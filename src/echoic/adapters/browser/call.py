@@ -77,10 +77,18 @@ class Uplink:
             self._line.end(REFUSED)
             await self._line.wait_gone()
         finally:
+            await self._all_typed_sent()
             for task in sending:
                 task.cancel()
             await asyncio.gather(*sending, return_exceptions=True)
         return False
+
+    async def _all_typed_sent(self) -> None:
+        """Wait for what was typed before the socket closed, as right before hanging up."""
+        if self._call.session is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._typed.join()
 
     def _take(self, pcm: bytes) -> None:
         session = self._call.session
@@ -108,6 +116,7 @@ class Uplink:
             if session is not None:
                 with self._told():
                     await session.send_text(text)
+            self._typed.task_done()
 
     def _obey(self, kind: str, fields: dict[str, Any]) -> None:
         session = self._call.session
