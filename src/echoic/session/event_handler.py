@@ -167,7 +167,7 @@ class EventHandler:
     def barge_in(self, provider: ProviderSession) -> None:
         """The caller interrupts: playback stops, and the provider is told where."""
         live = self._live
-        if live.playback.idle and not provider.speaking:
+        if live.playback.idle and not provider.unheard:
             return
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
