@@ -14,7 +14,7 @@ from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic import InvalidInput
 from echoic.adapters.browser import PageSettings, answered
-from echoic.adapters.browser.call import BrowserCall
+from echoic.adapters.browser.call import BrowserCall, Uplink
 from echoic.adapters.browser.socket import REPLACED, WAITING, Allowance, CallSocket, read, told, written
 from echoic.session import Event, SessionSettings
 
@@ -198,6 +198,34 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
         await serving[2]
     assert last.codes == [1000]
     assert json.loads(last.got[-1])["type"] == "closed"
+
+
+async def test_what_was_typed_right_before_the_hang_up_is_sent():
+    sent = []
+
+    class Session:
+        state = "active"
+
+        async def send_text(self, text):
+            await asyncio.sleep(0)  # the provider takes it
+            sent.append(text)
+
+    async def receive():
+        return next(messages)
+
+    messages = iter([written("text", text="my dog is called Rex"), written("hang_up")])
+    call = BrowserCall(
+        "call",
+        "call",
+        transport="websocket",
+        opens=None,
+        page_settings=PageSettings(),
+        on_over=lambda _call: None,
+    )
+    call.session = Session()
+    call._ready.set()
+    assert await Uplink(call, SimpleNamespace(receive=receive)).run()
+    assert sent == ["my dog is called Rex"]
 
 
 async def test_a_webrtc_offer_is_answered_with_the_models_own_turn_detection(monkeypatch):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 
 import aiohttp
 import numpy as np
@@ -18,7 +20,7 @@ from adapters.test_callers import Slow, ben_of, said_of
 from echoic.adapters.twilio import Pace, media
 from echoic.adapters.twilio.media import SILENCE, Resampler, mulaw_decode, pcm_of, samples_of
 from echoic.memory.records import CHECKPOINT
-from echoic.session import read_call, read_given
+from echoic.session import VoiceSession, read_call, read_given
 from echoic.session.call_record import exchange_with, why
 from echoic.session.recorder import CallRecorder
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
@@ -341,6 +343,45 @@ async def test_a_voice_model_has_nobodys_memory_before_the_caller_proves_who_the
     assert "482913" not in kept
     assert "4 8 2" not in kept
     assert "[code]" in kept
+
+
+async def test_who_proves_who_they_are_while_the_voice_model_is_dialled_is_served_and_told_so(
+    voiced, monkeypatch
+):
+    entered, go, plain = asyncio.Event(), asyncio.Event(), VoiceSession.__aenter__
+
+    async def enter(session):
+        await plain(session)
+        if not entered.is_set():
+            entered.set()
+            await go.wait()
+        return session
+
+    monkeypatch.setattr(VoiceSession, "__aenter__", enter)
+    phone, server = await voiced(Script(open_ended=True))
+    await phone.memory().set("user_name", "Quillhilda")
+    await phone.phone.callers.pins.set(phone.phone.callers.line_of("+15550100001"), "482913")
+    call = await phone.call(attestation="TN-Validation-Passed-B")
+    async with asyncio.timeout(60):
+        await entered.wait()
+        await call.press("482913")
+        known = phone.phone.known(call.sid)
+        while known.recorder is known._served or known.voice.state != "closed":
+            await asyncio.sleep(0.02)
+        go.set()
+        while len(server.sessions) < 2 or known.phrases.proven not in str(
+            server.sessions[1].record.received()
+        ):
+            await asyncio.sleep(0.02)
+        assert "Quillhilda" in str(server.sessions[1].record.received())
+        await over(phone, call)
+
+
+async def test_what_is_said_while_a_session_ends_for_the_next_caller_is_heard_by_the_next():
+    stream = media.MediaStream(None, SimpleNamespace(), None, "MZ1")
+    stream._session = SimpleNamespace(reason="another caller")
+    await stream._heard({"media": {"payload": base64.b64encode(SILENCE).decode()}})
+    assert list(stream._early) == [SILENCE]
 
 
 @pytest.fixture

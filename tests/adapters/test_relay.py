@@ -171,6 +171,40 @@ async def test_what_was_said_last_is_kept_though_memory_was_still_searched_at_th
     assert said == ["hello", "my number is 555 0199"]
 
 
+async def test_what_an_interruption_stopped_is_kept_though_the_next_is_being_answered(relay, monkeypatch):
+    searching, follows, never, plain = asyncio.Event(), asyncio.Event(), asyncio.Event(), CallRecall.in_turn
+    phone = await relay(lambda _said, _given: "Fine.")
+    call = await phone.call()
+    await call.say("hello")
+    known = phone.phone.known(call.sid)
+    end_replies = known._end_replies
+
+    async def in_turn(recall, said):
+        if said == "the first thing":
+            searching.set()
+            await never.wait()
+        follows.set()
+        return await plain(recall, said)
+
+    async def ended(replies):
+        await follows.wait()
+        await end_replies(replies)
+
+    monkeypatch.setattr(CallRecall, "in_turn", in_turn)
+    monkeypatch.setattr(known, "_end_replies", ended)
+    prompt = {"type": "prompt", "lang": "en-US", "last": True}
+    await call.send({**prompt, "voicePrompt": "the first thing"})
+    await searching.wait()
+    await call.send({**prompt, "voicePrompt": "the second thing"})
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": "Fi", "durationUntilInterruptMs": 100})
+    async with asyncio.timeout(60):
+        while known._unanswered or known._replying:
+            await asyncio.sleep(0.01)
+    await call.hang_up()
+    said = [t.text for t in (await phone.turns(call)).turns if t.speaker == "user"]
+    assert said == ["hello", "the first thing", "the second thing"]
+
+
 async def test_keys_that_are_pressed_are_one_thing_that_was_said(relay):
     phone = await relay(lambda said, _given: f"You pressed {said}.")
     call = await phone.call()

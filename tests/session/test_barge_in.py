@@ -8,6 +8,7 @@ import asyncio
 import pytest
 
 from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession
+from echoic.session.provider import ProviderSession
 from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
 from scale import some
 from session.conftest import BY_ONE_PROVIDER
@@ -191,3 +192,30 @@ async def test_what_cuts_a_reply_off_is_answered(memory, provider, serve, phone,
     turns = (await memory.user("ana").task("typed")).turns
     assert turns[1].heard is not None
     assert (turns[-1].text, turns[-1].heard) == ("all right", None)
+
+
+async def test_a_reply_whose_audio_is_still_on_its_way_is_cut_off_too(
+    memory, provider, serve, phone, eventually, monkeypatch
+):
+    arrived, go, plain = asyncio.Event(), asyncio.Event(), ProviderSession._whose
+
+    async def held(session, chunk):
+        arrived.set()
+        await go.wait()
+        return await plain(session, chunk)
+
+    monkeypatch.setattr(ProviderSession, "_whose", held)
+    said = Script(UserSays("tell me", after_ms=300), Says(REPLY), Says("all right"), open_ended=True)
+    async with (
+        serve(provider, said) as (_, model),
+        VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="late") as session,
+        phone(session),
+    ):
+        await eventually(lambda: session.live.provider.utterances and not session.live.provider.speaking)
+        await arrived.wait()
+        session.barge_in()
+        go.set()
+        await session.prompt("Say that it is all right.")
+        await eventually(lambda: session.recorder.kept == 3)
+    turns = (await memory.user("ana").task("late")).turns
+    assert [turn.heard_text for turn in turns] == ["tell me", "", "all right"]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -100,10 +100,10 @@ class EventHandler:
 
         Of a provider that does not report speech neither is known: False.
         """
-        waits = provider.name in self._talking or self._untranscribed.get(provider.name)
-        if provider.setup.profile.reports_speech:
-            waits = waits or any(not said.final for said in provider.said.values())
-        return provider.is_open and bool(waits)
+        if not provider.setup.profile.reports_speech or not provider.is_open:
+            return False
+        begun = provider.name in self._talking or bool(self._untranscribed.get(provider.name))
+        return begun or any(not said.final for said in provider.said.values())
 
     def owes(self, provider: ProviderSession) -> bool:
         """Whether something the caller said has no complete reply."""
@@ -114,7 +114,8 @@ class EventHandler:
         old.silence()
         new.before = old
         self._live.providers.append(new)
-        for waiting in (self._untranscribed, self._owed, self._open):
+        waits: tuple[dict[str, Any], ...] = (self._untranscribed, self._owed, self._open)
+        for waiting in waits:
             if old.name in waiting:
                 waiting[new.name] = waiting.pop(old.name)
         if old.name in self._talking:
@@ -167,7 +168,7 @@ class EventHandler:
     def barge_in(self, provider: ProviderSession) -> None:
         """The caller interrupts: playback stops, and the provider is told where."""
         live = self._live
-        if live.playback.idle and not provider.speaking:
+        if live.playback.idle and not provider.unheard:
             return
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()

@@ -349,7 +349,7 @@ class ProviderSession:
         `unplayed` is how many bytes of this session's audio were sent to the caller and not played.
         """
         for utterance in self.utterances.values():
-            utterance.cut = utterance.cut or not utterance.ended
+            utterance.cut = utterance.cut or not utterance.settled
         if not self.is_open:
             return None
         if not self.setup.profile.carries_audio:  # the provider knows where playback stopped
@@ -367,6 +367,11 @@ class ProviderSession:
         if self.interrupting is not None:
             await asyncio.wait({self.interrupting})
         await self.session.send(content, respond=True)
+
+    @property
+    def unheard(self) -> bool:
+        """Whether more of what it says may be heard, also where its audio is still on the way to playback."""
+        return self.speaking or not all(said.settled for said in self.utterances.values())
 
     def unplayed(self) -> int:
         """Bytes that were sent to the caller, were not played, and may still be."""

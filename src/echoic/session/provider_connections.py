@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
@@ -46,9 +46,6 @@ from echoic.session.turn_collector import text_of
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 
-if TYPE_CHECKING:
-    from echoic.session.event_handler import EventHandler
-
 log = logging.getLogger(__name__)
 
 GO_ON: Final = (
@@ -63,6 +60,22 @@ _REPLY_S: Final = 1.0
 """How long the reply after a tool may take to begin."""
 _NO_LIMIT: Final = UsageLimits(request_limit=None)
 """PydanticAI's default limit is meant for one run, not for a call."""
+
+
+class OpenTalk(Protocol):
+    """What the handler of a call's events knows of who speaks and who is to answer."""
+
+    def hears(self, provider: ProviderSession) -> bool:
+        """Whether the caller is speaking, or said something whose transcript is still to come."""
+        ...
+
+    def owes(self, provider: ProviderSession) -> bool:
+        """Whether something the caller said has no complete reply."""
+        ...
+
+    def follow(self, old: ProviderSession, new: ProviderSession) -> None:
+        """Have `new` hear the provider's call from here on, instead of `old`, and answer what that owes."""
+        ...
 
 
 class ProviderConnections:
@@ -87,7 +100,7 @@ class ProviderConnections:
         call: ProviderCall | None = None,
         *,
         on_event: Callable[[ProviderSession, RealtimeEvent], None],
-        handler: Callable[[], EventHandler],
+        handler: Callable[[], OpenTalk],
     ) -> None:
         self._session = session
         self._service = service

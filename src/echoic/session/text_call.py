@@ -402,7 +402,7 @@ class TextCall(CallTasks):
         """The caller interrupted after the channel had played `until`; the rest counts as unsaid."""
         now = time.monotonic()
         self.leaving.clear()
-        stopped = self._replying is not None
+        stopped = self._replying_to if self._replying is not None else ""
         await self._stop()
         async with self._settling:
             earlier = self.playback.take_earlier(self.recorder)
@@ -411,7 +411,7 @@ class TextCall(CallTasks):
                 self.recorder.log.stamp("barge_in")
             await self._end_replies(self.playback.cut_in(earlier, until, now))
             if stopped:
-                await self._keep_unanswered(self._replying_to)  # it will not be answered any more
+                await self._keep_unanswered(stopped)  # it will not be answered any more
         self._save_soon()
 
     async def cut_off(self) -> None:

@@ -352,7 +352,7 @@ class VoiceSession:
         """
         if self._call is None and self._running is not None and not self._closed.is_set():
             live = self._running.live
-            self._broken = self._broken or not live.playback.idle or live.provider.speaking
+            self._broken = self._broken or not live.playback.idle or live.provider.unheard
             self.barge_in()
 
     async def take_up(self, played_bytes: int) -> None:

@@ -48,8 +48,6 @@ _TYPED: Final = 50
 """Typed texts that may wait while the call, or the provider's next call, is being opened."""
 _TEXT_ID: Final = 64
 """Characters of a typed text's id."""
-_TYPED_OUT_S: Final = 1.0
-"""How long a hang-up waits for what was typed before it."""
 _MUTED_S: Final = 1.0
 """Silence sent after the microphone is muted, so that the provider detects the end of speech."""
 
@@ -75,7 +73,6 @@ class Uplink:
                 elif (said := read(message)) is not None:
                     kind, fields = said
                     if kind == "hang_up":
-                        await self._typed_out()
                         return True
                     self._obey(kind, fields)
         except InvalidInput as error:
@@ -83,10 +80,18 @@ class Uplink:
             self._line.end(REFUSED)
             await self._line.wait_gone()
         finally:
+            await self._all_typed_sent()
             for task in sending:
                 task.cancel()
             await asyncio.gather(*sending, return_exceptions=True)
         return False
+
+    async def _all_typed_sent(self) -> None:
+        """Wait for what was typed before the socket closed, as right before hanging up."""
+        if self._call.session is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._typed.join()
 
     def _take(self, pcm: bytes) -> None:
         session = self._call.session
@@ -111,19 +116,14 @@ class Uplink:
         while True:
             text, text_id = await self._typed.get()
             session = await self._call.ready()
-            if session is not None and text_id not in self._call.taken:
-                with self._told():
-                    await session.send_text(text)
-            if text_id:
-                self._call.taken.add(text_id)
-                self._line.say("taken", id=text_id)
+            if session is not None:
+                if text_id not in self._call.taken:
+                    with self._told():
+                        await session.send_text(text)
+                if text_id:
+                    self._call.taken.add(text_id)
+                    self._line.say("taken", id=text_id)
             self._typed.task_done()
-
-    async def _typed_out(self) -> None:
-        """Wait until what was typed before is part of the call."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_TYPED_OUT_S):
-                await self._typed.join()
 
     def _obey(self, kind: str, fields: dict[str, Any]) -> None:
         session = self._call.session

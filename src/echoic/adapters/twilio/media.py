@@ -303,7 +303,7 @@ class MediaStream:
             audio = base64.b64decode(str(media.get("payload", "")), validate=True)
         except (binascii.Error, ValueError):
             return
-        if self._session is None:
+        if self._session is None or self._session.reason is not None:  # it ends: the next one hears it
             self._early.append(audio)
             return
         with suppress(NotOpen):  # the session is just ending

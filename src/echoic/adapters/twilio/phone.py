@@ -194,12 +194,18 @@ class PhoneCall(TextCall):
             StoreUnavailable: the store could not be read.
         """
         await asyncio.shield(self.opened)
-        if self.voice is None or self.voice.state == "closed":
+        while self.voice is None or self.voice.state == "closed":
             if self.voice is not None and self._served is self.recorder:  # its connection was lost
                 self.talk.resume(self.talk.current, history_of(self.recorder.turns))
             self._served, self.voice_played = self.recorder, 0
             self.voice = self._new_voice(model)
-            await self.voice.__aenter__()  # closed by `_hush`, or by itself
+            try:
+                await self.voice.__aenter__()  # closed by `_hush`, or by itself
+            except NotOpen:
+                if self._served is self.recorder:
+                    raise
+            if self._served is not self.recorder:  # keys proved somebody else while it was opened
+                await self._change_voice()
         await self.say_own(respond=True)
         return self.voice
 
