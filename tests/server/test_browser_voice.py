@@ -358,6 +358,21 @@ async def test_a_call_that_cannot_be_had_says_why(browser, tmp_path):
         assert "could not be reached" in await page.locator("#notice").inner_text()
 
 
+@pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
+async def test_a_line_that_breaks_before_the_call_is_up_is_told_and_another_call_is_offered(
+    browser, tmp_path, way
+):
+    async with (
+        served(way, tmp_path, Script(open_ended=True)) as server,
+        calling(browser, server) as page,
+    ):
+        await page.route_web_socket(re.compile("/api/voice/socket"), lambda line: line.close(code=1011))
+        await page.get_by_role("button", name="Call", exact=True).click()
+        await expect(page.get_by_role("alert")).to_contain_text("failed before the call began")
+        await expect(page.get_by_role("button", name="Call", exact=True)).to_be_visible()
+        assert page.seen.errors == []
+
+
 async def test_who_hangs_up_before_the_call_is_up_tells_the_server(browser, tmp_path):
     slow = Script(Says("hello"), accept_after_s=20, open_ended=True)
     watched = """

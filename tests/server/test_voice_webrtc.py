@@ -226,6 +226,34 @@ async def test_a_page_that_makes_a_new_offer_goes_on_in_the_same_session(start):
     assert [turn.text for turn in turns] == ["my name is Pavel", "hello Pavel", "what is my name", "Pavel"]
 
 
+async def test_a_page_that_took_its_media_along_goes_on_with_a_new_offer(start):
+    first = Script(said(NAMED), Says("hello Pavel", word_ms=100), open_ended=True)
+    second = Script(said(ASKED), Says("Pavel", word_ms=100), open_ended=True)
+    robin = VoiceAgent(name="robin", instructions="You are Robin.")
+    async with providing("openai", first, second, media=media(), patience_s=30) as (_, model):
+        async with start(voice_model=model, **{**ALONE, "voice_agents": [robin]}) as server:
+            ana = await server.identity()
+            async with Peer() as anew:
+                async with Peer() as peer:
+                    page = await Calling(server.client, server.url, ana)(peer=peer)
+                    peer.say(paused(NAMED.pcm))
+                    await page.until_heard("hello Pavel")
+                    await left(page)
+                (call,) = server.app.state.served.voice._calls.values()
+                async with asyncio.timeout(15):
+                    while call.session.state != "closed":
+                        await asyncio.sleep(0.02)
+                admission = await admitted(server.client, ana, resume=page.session)
+                socket = await connecting(server.url, admission["ticket"])
+                async with Page(socket, input_hz=24_000, output_hz=24_000) as again:
+                    again.muted = True
+                    assert await anew.dial(server.client, ana, page.session) == 200
+                    await again.until_told("ready")
+                    anew.say(paused(ASKED.pcm))
+                    await again.until_heard("Pavel")
+                    await left(again)
+
+
 async def test_an_offer_is_taken_of_the_caller_alone_and_only_as_sdp(start):
     async with providing("openai", Script(open_ended=True), patience_s=30) as (provider, model):
         async with start(voice_model=model, **ALONE) as server:

@@ -414,6 +414,10 @@ class BrowserCall:
         """Wait until the session is open. False if the call is over or could not be opened."""
         if self.over:
             return False
+        if self.session is not None and self.session.state == "closed":
+            # it ended while no page was there, as where a reloaded page took the media along
+            self.session, self._opening, self.resumed = None, None, True
+            self._ready.clear()
         if self.session is None and (self.transport == "websocket" or self.keeps_media):
             if self._opening is None:
                 self._opening = asyncio.create_task(self._open())

@@ -93,7 +93,7 @@ export class Peer {
     clearInterval(this.#looking);
     clearTimeout(this.#mending);
     this.#hangUp();
-    await this.#context.close();
+    if (this.#context.state !== "closed") await this.#context.close();
   }
 
   async #dial() {
