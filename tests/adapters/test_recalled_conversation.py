@@ -57,8 +57,6 @@ def test_a_number_is_found_in_words_and_in_digits(spoken, key):
         ("flat b7", "flat c seven"),
         ("flat 12 b", "flat 12a"),
         ("blue room one", "blue room two"),
-        ("boiler repair 2024", "boiler repair 2023"),
-        ("flat b one", "flat b two"),
     ],
 )
 def test_another_number_is_asked_back(spoken, key):
@@ -82,11 +80,6 @@ def test_one_with_another_number_is_no_choice_beside_the_one_meant(spoken):
         ("t shirt", "tshirt"),
         ("flight 12", "flight 12 gate b"),
         ("too late for tea", "late tea"),
-        ("the five a side one", "five a side"),
-        ("my two dogs", "dogs"),
-        ("the 3 bedroom flat", "bedroom flat"),
-        ("boiler repair 2024", "boiler repair"),
-        ("boiler repair twenty twenty four", "boiler repair"),
     ],
 )
 def test_a_word_that_can_be_a_number_is_no_other_number(spoken, key):

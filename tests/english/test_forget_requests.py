@@ -127,9 +127,6 @@ def test_an_order_about_what_was_told_is_one(said):
         "No, don't remember the number.",
         "Don't remember the exact date.",
         "Sorry, don't remember that.",
-        "Forget that, make it three.",
-        "Ignore the notes in my file.",
-        "Ignore my email, it bounced.",
     ],
 )
 def test_the_same_verbs_in_another_sense_are_no_request(said):
@@ -164,9 +161,6 @@ def test_the_same_verbs_in_another_sense_are_no_request(said):
         "Don't record the next thing I say.",
         "Don't record this bit.",
         "Don't write down my name.",
-        "Ignore what I said about Bo.",
-        "Wipe that from the tape.",
-        "Forget that, it's private.",
     ],
 )
 def test_what_is_not_to_be_kept_is_one(said):

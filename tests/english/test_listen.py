@@ -141,29 +141,6 @@ def test_a_supposition_is_no_memory(said):
 
 
 @pytest.mark.parametrize(
-    ("said", "doubted"),
-    [
-        ("Say I'm a pensioner. I live in Leeds. What would I pay?", {"home": True}),
-        ("Say I'm a pensioner, what would I pay? I live in Leeds.", {"home": False}),
-        ("Suppose I'm a student. I live in Bath and I'm vegan.", {"home": True, "diet:vegan": True}),
-        ("Let's say I own a flat. But I live in Bath.", {"home": False}),
-        ("Say, I'm a pensioner. I live in Leeds.", {"home": False}),
-        ("Assuming I have the right number, good. I live in Leeds.", {"home": False}),
-        (
-            "I'm Paul. Say I was a pensioner. Would I pay? I live in Leeds.",
-            {"user_name": False, "home": False},
-        ),
-        ("Suppose I'd better tell you where. I live in Leeds.", {"home": False}),
-        ("My neighbours say I'm loud. I live in Leeds.", {"home": False}),
-        ("If he asks, just say I'm out. I live in Leeds.", {"home": False}),
-        ("say i'm a pensioner i live in leeds what would i pay", {}),
-    ],
-)
-def test_what_follows_a_supposition_may_be_supposed_until_it_is_asked_about(said, doubted):
-    assert {heard.key: heard.supposed for heard in listen(said)} == doubted
-
-
-@pytest.mark.parametrize(
     "said",
     [
         "do i live in boston",
@@ -483,10 +460,6 @@ def test_correcting_a_thing_of_a_list_takes_the_old_thing_back():
         ("forget that I like jazz", "preference:jazz", "likes jazz"),
         ("please forget my email", "email", ""),
         ("forget where i live", "home", ""),
-        ("can you get rid of my number", "phone", ""),
-        ("delete my email address", "email", ""),
-        ("wipe my date of birth please", "birthday", ""),
-        ("Take my address off your system, please.", "address", ""),
     ],
 )
 def test_what_is_taken_back_is_a_retraction_of_that_slot(said, key, text):
@@ -513,28 +486,14 @@ def test_forget_that_takes_back_all_that_was_given_before():
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        "Scrap that.",
-        "No, ignore that.",
-        "Ignore what I just said.",
-        "I take that back.",
-        "Pretend I never said that.",
-    ],
+    "said", ["Scrap that.", "No, ignore that.", "Ignore what I just said.", "I take that back."]
 )
 def test_what_is_taken_back_in_other_words_is_taken_back(said):
     assert [h.retracts for h in listen(said, listen("I live in Boston."))] == [True]
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        "My phone is ringing, ignore that.",
-        "When it beeps, ignore that.",
-        "I usually ignore that.",
-        "Take my address down, please.",
-        "Delete my number from the booking.",
-    ],
+    "said", ["My phone is ringing, ignore that.", "When it beeps, ignore that.", "I usually ignore that."]
 )
 def test_what_is_to_be_ignored_beside_it_takes_nothing_back(said):
     assert not listen(said, listen("I live in Boston."))

@@ -6,7 +6,6 @@ import pytest
 
 import echoic
 from echoic import InvalidInput, Turn
-from echoic.text import TAKEN_BACK
 
 
 async def said(user, name, *texts):
@@ -80,7 +79,7 @@ async def test_it_is_asked_for_alone(ana):
     assert (await ana.forget(learned_from=())).records == 0
 
 
-HOLDS_AGAIN = [
+TAKEN_BACK = [
     ("I live in Bath. || I live in Leeds. | I live in York. | Forget all that.", {"home": "Bath"}),
     ("I live in Leeds. || I live in York. | Scratch that.", {"home": "Leeds"}),
     ("I live in Leeds. || I live in York. | No, forget that.", {"home": "Leeds"}),
@@ -98,7 +97,7 @@ HOLDS_AGAIN = [
 
 
 @pytest.mark.parametrize("each", [True, False], ids=["each turn", "each call"])
-@pytest.mark.parametrize(("said", "left"), HOLDS_AGAIN)
+@pytest.mark.parametrize(("said", "left"), TAKEN_BACK)
 async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, said, left, each):
     user = memory.user("ana")
     for texts in said.split(" || "):
@@ -140,79 +139,22 @@ async def test_a_confirmation_is_taken_back_with_what_it_confirms_and_a_question
 @pytest.mark.parametrize(
     ("said", "left"),
     [
-        ("I'm vegan. | My dog is called Rex. | Forget that. | >Done. | And forget that too.", {}),
-        (
-            "I live in Leeds. | I'm vegan. | My dog is called Rex. | Forget that. | Also, scrap that.",
-            {"home": "Leeds"},
-        ),
-        (
-            "I live in Leeds. | My dog is called Rex. | Forget that. | I'm vegan. | Forget that too.",
-            {"home": "Leeds"},
-        ),
-        ("I'm vegan. | My dog is called Rex. | Forget that. | I said forget that.", {"diet:vegan": "vegan"}),
-        (
-            "I'm vegan. | My dog is called Rex. | Forget that. | Forget that, I also need a cab.",
-            {"diet:vegan": "vegan"},
-        ),
-        ("I'm vegan. | >And your age? | Forty two. | >Right. | Scrap that.", {"diet:vegan": "vegan"}),
-        (
-            "I'm vegan. | >And your number? | oh seven seven double oh nine one two three four five | Scrap that.",
-            {"diet:vegan": "vegan"},
-        ),
-        (">What's your address? | 14 Elm Road. | >And the postcode? | LS7 2AB. | Forget that.", {}),
-        (">What's the postcode? | M14 5RT. | >And the house number? | Twenty two. | Forget that.", {}),
-        (
-            "14 Elm Road. | >Which town is that? | Leeds. | >And the postcode? | LS7 2AB. | Scrap that.",
-            {},
-        ),
-        (
-            "I'm allergic to nuts. | >And your postcode? | LS7 2AB. | Forget that.",
-            {"allergy:nuts": "nuts"},
-        ),
-        (
-            "My dog is called Rex. | >And your address? | 14 Elm Road. | I'm vegan. | Forget that.",
-            {"pet:rex": "Rex", "address": "14 Elm Road"},
-        ),
-    ],
-)
-@pytest.mark.parametrize("each", [True, False], ids=["each turn", "each call"])
-async def test_forget_that_too_means_what_was_before_and_of_an_address_every_part(memory, said, left, each):
-    user = memory.user("ana")
-    call = await user.conversation()
-    for text in said.split(" | "):
-        speaker = "agent" if text.startswith(">") else "user"
-        await call.append(echoic.Turn(speaker=speaker, text=text.removeprefix(">")))
-        if each:
-            await call.learn()
-    await call.learn()
-    assert {fact.key: fact.text for fact in await user.facts()} == left
-    if not left:
-        assert {turn.text for turn in await call.recalled_turns() if turn.speaker == "user"} == {TAKEN_BACK}
-
-
-@pytest.mark.parametrize(
-    ("said", "left"),
-    [
-        ("My number is 07700 900123. I'm vegan. | Can you get rid of my number?", {"diet:vegan": "vegan"}),
-        ("My email is jo at example dot com and I'm vegan. | Remove my email.", {"diet:vegan": "vegan"}),
-        ("I'm vegan. I live at 9 Oak Street. | Take my address off your system.", {"diet:vegan": "vegan"}),
-        ("i'm vegan and my boss henk is a crook | forget what i said about henk", {"diet:vegan": "vegan"}),
-        ("I'm vegan. | My boss Henk is a crook. | Ignore what I said about Henk.", {"diet:vegan": "vegan"}),
-        ("My number is 07700 900123. | Forget that, I live in York.", {"home": "York"}),
         ("I'm vegan. | Ignore my email, it bounced.", {"diet:vegan": "vegan"}),
         ("I live in Oak. | Scrap that. I live in York.", {"home": "York"}),
         ("I'm vegan. | I drink gin. | Forget that. I was upset.", {"diet:vegan": "vegan"}),
+        ("I'm vegan. | >And your age? | Forty two. | Scrap that.", {"diet:vegan": "vegan"}),
     ],
 )
 async def test_what_stands_beside_what_is_forgotten_stays(memory, said, left):
     user = memory.user("ana")
     call = await user.conversation()
     for text in said.split(" | "):
-        await call.append(echoic.Turn(speaker="user", text=text))
+        speaker = "agent" if text.startswith(">") else "user"
+        await call.append(echoic.Turn(speaker=speaker, text=text.removeprefix(">")))
         await call.learn()
     assert {fact.key: fact.text for fact in await user.facts()} == left
-    found = str((await user.recall("henk the boss, or the number, email or address")).hits)
-    assert not any(word in found for word in ("Henk", "henk", "07700", "jo@", "jo at", "Oak"))
+    found = str((await user.recall("what they drink and where they live")).hits)
+    assert not any(word in found for word in ("gin", "Oak"))
 
 
 @pytest.mark.parametrize("denial", ["I don't live in Leeds any more.", "Forget that I live in Leeds."])

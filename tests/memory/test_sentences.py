@@ -209,27 +209,6 @@ async def test_what_is_said_of_him_or_her_is_known_and_unconfirmed(learned_from)
     assert {memory.confirmed for memory in known if "diabetic" in memory.text} == {False}
 
 
-async def test_what_may_be_supposed_is_unconfirmed_and_ends_nothing(learned_from):
-    known = await learned_from(
-        "I live in Leeds.", "Say I'm retired. I live in York. I take statins. What's it cost?"
-    )
-    assert {(memory.text, memory.confirmed) for memory in known} >= {("Leeds", True), ("York", False)}
-    assert [memory.text for memory in known if memory.confirmed] == ["Leeds"]
-
-
-@pytest.mark.parametrize(
-    "said", ["Not Hall, Hull. Hull Lane.", "It's Hull not Hall", "no it's hull not hall"]
-)
-async def test_no_sentence_ends_the_callers_name(said):
-    facts = await facts_after("My name is Ruth Hall.", ">And the school?", "It's Hall Lane Primary.", said)
-    assert [memory.text for memory in facts if memory.key == "user_name"] == ["Ruth Hall"]
-
-
-@pytest.mark.parametrize("said", ["Clarke with an E.", "It's Thomson without a P", "that's steven with a v"])
-async def test_how_a_name_is_spelled_is_no_statement(learned_from, said):
-    assert not await learned_from(said)
-
-
 async def test_what_an_agent_says_is_never_kept(learned_from):
     assert not await learned_from("I take blood pressure tablets every day.", speaker="agent")
 

@@ -78,9 +78,7 @@ _MOST_INSTEAD: Final = 3
 """The most words after a weak mark that may correct the last word before it."""
 _AS_OF_NOW: Final = (" now ", " these days ", " nowadays ")
 """Endings of a sentence in which "well" alone corrects a word: "I'm vegan, well, vegetarian now"."""
-_SPELLED: Final = re.compile(r"with(?:out)? (?:an? )?[a-z] ")
-_RESPELLED: Final = pattern("corrections.respelled")
-_LETTER_ASKED: Final = re.compile(r"\bwith an? ([a-z]) ")
+_SPELLED: Final = re.compile(r"with (?:an? )?[a-z] ")
 
 
 def repaired(said: Sentence) -> Sentence:
@@ -244,7 +242,6 @@ _POLITE: Final = words("corrections.polite")
 _UNDER: Final = frozenset("under as for".split())
 # Words with which an agent only repeats a name.
 _REPEATING: Final = words("corrections.repeating") | (FUNCTION - PREPOSITIONS - words("corrections.placing"))
-_YES: Final = frozenset("yes yeah yep yup right correct".split())
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
 
 
@@ -267,8 +264,6 @@ def corrected(
     """
     if not previous:
         return None
-    if (respelled := _respelled(said, at, previous, since, asked)) is not None:
-        return respelled
     opening = said.match(_DENYING, at)
     instead = _denied_first(said, opening, previous, since, asked) if opening else None
     if instead:
@@ -283,8 +278,7 @@ def corrected(
         named, no = denial is not None, any(said.low(index) == "no" for index in range(value))
         part = said.text(denial[0] + 1, denial[1]) if denial else old.text
         certain = named and firm and ":" not in old.key and fold(part) == fold(old.text)
-        another = _means_another(old, asked, said.low(value), part, certain=certain, no=no)
-        if another or _named_since(old, part, since):
+        if _means_another(old, asked, said.low(value), part, certain=certain, no=no):
             continue
         # "sorry, Kathryn" alone may call somebody
         led = opening.groupdict().get("lead") or fold(old.text) in fold(asked)
@@ -296,40 +290,6 @@ def corrected(
         denied = behind or (repair is not None and old.retracts)
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, denial[1]) if behind and denial else repair
-    return None
-
-
-def _respelled(
-    said: Sentence, at: int, previous: Sequence[SelfStatement], since: str, asked: str
-) -> Repair | None:
-    """The last name, with the letters that the words at `at` give it: "Thomson without a P", or "with a K"
-    where the agent asks "with a C?".
-    """
-    given = said.match(_RESPELLED, at)
-    old = next((one for one in reversed(previous[-_REACH:]) if _holds_name(one.key)), None)
-    other = any(one.question and _ASKS["name"].search(one.line) for one in sentences(asked))
-    if given is None or old is None or old.retracts or other:
-        return None
-    letters = [found[1] for one in sentences(asked) if (found := _LETTER_ASKED.search(one.line))]
-    for word in old.text.split():
-        low, new = fold(word), given["name"]
-        # for "Chris", "with a K" may mean Kris
-        if new is None and letters and f"{letters[-1]}h" not in low:
-            new = low.replace(letters[-1], "" if given["out"] else given["letter"], 1)
-        if not new or new == low or (given["letter"] in new) == bool(given["out"]):
-            continue
-        if _named_since(old, word, since) or not (
-            _ratio(new, low) >= _READ_ALIKE or set(sound(new)) & set(sound(low))
-        ):
-            continue
-        text = _in_place(new.capitalize() if word[0].isupper() else new, word, old.text)
-        end = said.at[given.end()]
-        if ":" in old.key:
-            sentence = old.sentence.replace(old.text, text)
-            return Repair((retraction(old), hear(old.key.partition(":")[0], text, sentence=sentence)), end)
-        whose = old.key.removesuffix("_name").replace("_", " ")
-        right = hear(old.key, text) if old.key in SLOTS else hear_of(whose, text)
-        return Repair((replace(right, instead=old.text),), end)
     return None
 
 
@@ -354,7 +314,7 @@ def _denied_first(
         if not (said.gap(end) or value > end) or (opening["said"] and not _FIRM.search(marks)):
             continue
         part = said.text(first, end)
-        if _named_since(old, part, since) or _means_another(old, asked, said.low(value), part, no=True):
+        if _means_another(old, asked, said.low(value), part, no=True):
             continue
         meant = _MEANT.search(marks) is not None or _named_anew(said, value, old)
         repair = _reread(said, value, old, part, meant=meant, firm=True, denied=True)
@@ -414,13 +374,6 @@ def _means_another(
     if any(about):
         return no or old.key == "user_name" or not _similar(new, part)
     return bool(about) and not (certain or _similar(new, part))
-
-
-def _named_since(old: SelfStatement, part: str, since: str) -> bool:
-    """Whether the caller said the name `part` again since `old`, of somebody else: "the author is Newman"."""
-    name = f" {fold(part)} "
-    spoken = sentences(since) if _holds_name(old.key) else ()
-    return any(name in f" {said.line}" and said.low(0) not in _YES for said in spoken)
 
 
 def _tells_of(old: SelfStatement, said: Sentence) -> bool:

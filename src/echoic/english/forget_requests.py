@@ -313,7 +313,7 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> b
     if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
         return known or clause or call or noted or (memory and pointed)
     return (known and verb in {"bin", "lose"}) or (
-        noted and verb != "ignore" and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
+        noted and (pointed or (own and verb != "cancel") or not what.strip(" ,"))
     )
 
 

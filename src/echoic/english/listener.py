@@ -70,7 +70,7 @@ _NO_MEMORY: Final = pattern("requests.no_memory")
 _GOES_ON: Final = pattern("requests.goes_on")
 _HUSH_WORDS: Final = 5
 """Words of "please don't write down that": a longer sentence says something else as well."""
-_POLITE_REST: Final = pattern("requests.polite_rest")
+_POLITE_REST: Final = frozenset(["", "please", "thanks", "now", "too", "for me"])
 # What a clause to remember begins with. "Remember that time …" looks back, "remember that anything is
 # possible" gives advice, "remember to call" is an errand and "remember that you must …" an order.
 _OWN: Final = words("requests.own")
@@ -88,9 +88,7 @@ _SHADOWING: Final = words("guards.shadowing")
 # Subjects of a short answer: "I don't", "it isn't". Others may end a clause too: "how old he is, my lad".
 _ALONE: Final = frozenset({"i", "we"})
 _OTHERS: Final = frozenset("it that this he she they".split())
-_GIVING_UP: Final = frozenset("forget scrap scratch strike ignore".split())
-_LIFTING: Final = frozenset("but anyway anyways however actually".split())
-_SUPPOSING: Final = pattern("guards.supposing")
+_LIFTING: Final = frozenset("but anyway anyways however".split())
 # Phrases that start a supposition though none of their words does.
 _SHADOWS: Final = pattern("guards.shadows")
 # Phrases that do not, though their words do: polite conditions and the speaker's own insistence.
@@ -144,8 +142,8 @@ def listen(
     if by_an_agent(spoken) or staged(spoken):
         return []
     hearing = _Hearing(previous, since, asked)
-    for said, maybe in zip(spoken, supposed(spoken), strict=True):
-        hearing.hear(said, supposed=maybe)
+    for said in spoken:
+        hearing.hear(said)
     return hearing.result()
 
 
@@ -179,18 +177,15 @@ class _Hearing:
             return retracted(self._previous) if self._hushes_only else []
         return settled(self._heard)
 
-    def hear(self, said: Sentence, *, supposed: bool) -> None:
-        """Read one sentence; `supposed`: it may belong to a supposition."""
+    def hear(self, said: Sentence) -> None:
+        """Read one sentence."""
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
-        before = len(self._heard)
         passage.read()
-        if supposed:
-            self._heard[before:] = [replace(one, supposed=True) for one in self._heard[before:]]
         self._since = passage.since(len(said))
         self._greeted = greets(said)
 
@@ -418,16 +413,15 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
     if said.match(_ALL, start):
         return "all", len(said)
     item = said.match(_ITEM, start)
-    if item and _POLITE_REST.fullmatch(item["rest"].strip()):
+    if item and item["rest"].strip() in _POLITE_REST:
         return f"item:{_item_key(item)}", len(said)
     slot = said.match(_SLOT, start)
-    if slot and _POLITE_REST.fullmatch(slot["rest"].strip()):
+    if slot and slot["rest"].strip() in _POLITE_REST:
         return "slot:" + _SLOTS[slot["noun"] or slot["clause"]], len(said)
     # "forget I live in Rome" asks the same as "forget that I do"
     that = said.low(start) == "that"
     clause = said.low(start + 1) in _SUBJECTS if that else said.match(_OWN_CLAUSE, start) is not None
-    # "forget that, I live in Rome" puts it right
-    return ("clause", start + that) if clause and not (that and said.gap(start + 1)) else None
+    return ("clause", start + that) if clause else None
 
 
 def _complains(said: Sentence, at: int) -> bool:
@@ -493,26 +487,6 @@ def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
-def supposed(utterance: Sequence[Sentence]) -> list[bool]:
-    """For each sentence, whether it may belong to a supposition that one before it began, until a question
-    ends it: "Say I'm a pensioner. I live in Leeds. What would I pay?".
-    """
-    found: list[bool] = []
-    going = False
-    for said in utterance:
-        going = going and said.low(0) not in _LIFTING
-        found.append(going)
-        going = (going or _supposes(said) is not None) and not said.question
-    return found
-
-
-def _supposes(said: Sentence) -> int | None:
-    """Where a sentence begins to suppose something of the speaker: "say I'm …", not "say, I'm …"."""
-    match = said.match(_SUPPOSING, 0)
-    start = said.at.get(match.end()) if match else None
-    return None if start is None or said.gap(start) else start
-
-
 def staged(utterance: Sequence[Sentence]) -> bool:
     """Whether it is sung, acted or broadcast, so that nothing in it is meant."""
     return any(_STAGED.search(said.line) for said in utterance)
@@ -558,15 +532,10 @@ class Ground:
         before = said.low(index - 1)
         if index in (0, value_end):
             return True
-        if before in _FORBIDDING and not (self._answered(index) or self._put_right(index)):
+        if before in _FORBIDDING and not self._answered(index):
             return False
         thanked = (said.low(index - 2), before) == ("thank", "you")
         return firm or said.tokens[index].gap or thanked or before in CONNECTING
-
-    def _put_right(self, index: int) -> bool:
-        """Whether what was said before is given up before `index`: "scrap that, I live in …"."""
-        said = self._said
-        return said.tokens[index].gap and said.low(index - 1) == "that" and said.low(index - 2) in _GIVING_UP
 
     def _answered(self, index: int) -> bool:
         """Whether a short answer ends before `index`: "no, I don't, I live in …"."""
@@ -580,7 +549,7 @@ class Ground:
 def _shadow(said: Sentence) -> list[bool]:
     """For each word, whether a supposition or a quotation covers it."""
     harmless = _covered(_HARMLESS, said)
-    starts = _ends_of(_SHADOWS, said) | {_supposes(said)}
+    starts = set(_ends_of(_SHADOWS, said))
     shadow: list[bool] = []
     dark = False
     for index, token in enumerate(said.tokens):

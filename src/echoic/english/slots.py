@@ -52,8 +52,6 @@ class SelfStatement:
     """Keys whose values no longer hold if this one is new: the old address of somebody who moved."""
     confidence: float
     """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
-    supposed: bool = False
-    """Whether it may belong to a supposition: "Say I'm a pensioner. I live in Leeds. What would I pay?"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -592,18 +592,13 @@ def match_keys(
 def _same_numbers(said: list[str], key: list[str]) -> bool:
     """Whether the numbers and single letters of `said`, if any, are in `key`.
 
-    The "one" of "the one about the garden" and an initial count only where the key has such a part. Nor does
-    a year, or a number of what the key names ("my two dogs"), tell a key without numbers from others.
+    The "one" of "the one about the garden" and an initial count only where the key has such a part.
     """
     codes = {part for part in said if len(part) == 1 or part.isdigit()}
     known = {part for part in key if len(part) == 1 or part.isdigit()}
-    if known:  # "the five a side one"
-        return codes <= known or codes == known | {"1"}
-    numbers = (then for part, then in itertools.pairwise([*said, ""]) if _TELLS_APART.fullmatch(part))
-    return all(then in key for then in numbers)
+    return codes <= known if known else not any(part.isdigit() and part != "1" for part in codes)
 
 
-_TELLS_APART = re.compile(r"(?!1$|(?:19|20)[0-9]{2}$)[0-9]+")
 _PARTS = re.compile(r"[0-9]+|[^0-9\s]+")
 _BETWEEN_DIGITS = re.compile(r"(?<=[0-9]) (?=[0-9])")
 

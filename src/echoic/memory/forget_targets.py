@@ -481,28 +481,16 @@ class _Search:
         for memory in memories:
             said = stems_of(memory.text)
             behind = [told[name] for name in memory.source if name in told]
-            if behind and self._is_beside(memory, lines):
-                continue
-            # "forget that, I live in York": what is said in its place stays
-            cited = bool(behind) or self._turns[self._place].id in memory.source
-            if any(said & stems for stems in behind) or (not cited and self._says(memory)):
+            if any(said & stems for stems in behind) or (not behind and self._says(memory)):
                 found.append(memory)
         return tuple(found)
 
     def _says(self, memory: Memory) -> bool:
+        about = stems_of(
+            f"{memory.key or ''} {memory.statement or memory.text}".replace("_", " ").replace(":", " ")
+        )
         own = stems_of(" ".join(self._request.topic)) - EMPTY
-        return bool(own) and own <= _about(memory)
-
-    def _is_beside(self, memory: Memory, lines: Sequence[_SentencePlace]) -> bool:
-        """Whether a slot was filled beside what the request names: "I'm a welder and my boss Henk is …"."""
-        named = self._named & frozenset[str]().union(*(line.stems for line in lines))
-        return memory.key is not None and bool(named) and not named & _about(memory)
-
-
-def _about(memory: Memory) -> frozenset[str]:
-    """The stems of a memory's key and of what it says."""
-    about = f"{memory.key or ''} {memory.statement or memory.text}"
-    return stems_of(about.replace("_", " ").replace(":", " "))
+        return bool(own) and own <= about
 
 
 def _lines(place: int, text: str) -> list[_SentencePlace]:

@@ -42,7 +42,7 @@ from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|scrap that|ignore|"
-    r"take (?:that|it) back|(?:take|get) (?:my|our)|wip|scrub|get rid|pretend|act like|drop|no longer|won't)"
+    r"take (?:that|it) back|wip|drop|no longer|won't)"
 )
 
 
@@ -256,16 +256,17 @@ async def hide_taken_back(
 def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
     """Turns that must not be kept at all: "off the record", and what "forget that" refers to."""
     whole: set[str] = set()
-    new, said = {turn.id for turn in turns}, (*context, *turns)
-    for place, turn in enumerate(said):
-        if not of_user(turn) or turn.id not in new:
+    new, before = {turn.id for turn in turns}, list[Turn]()
+    for turn in (*context, *turns):
+        if not of_user(turn):
             continue
-        if takes_back(turn.heard_text):
-            meant = {turn.id, *meant_by_that(turn, said[:place])}
+        if turn.id in new and takes_back(turn.heard_text):
+            meant = {turn.id, *meant_by_that(turn, before)}
             # a number may be given in several turns
             whole |= meant.union(*(memory.source for memory in gone if not meant.isdisjoint(memory.source)))
-        elif hushes(turn.heard_text):
+        elif turn.id in new and hushes(turn.heard_text):
             whole.add(turn.id)
+        before.append(turn)
     return whole
 
 

@@ -33,7 +33,7 @@ from echoic.english.lexicon import (
     PRONOUNS,
     pattern,
 )
-from echoic.english.listener import Ground, by_an_agent, jokes, staged, supposed
+from echoic.english.listener import Ground, by_an_agent, jokes, staged
 from echoic.english.sentences import Sentence, sentences
 from echoic.memory.extraction.rule_reader import MASKED
 from echoic.secrets import MARKER
@@ -89,9 +89,6 @@ _SIGNS: Final = {
 }
 """Classes of words used as features."""
 _TWICE: Final = frozenset("double treble triple".split())
-_SPELLS: Final = re.compile(
-    r"^(?:(?:it's|it is|that's|that is) )?[^ ]{1,40}(?: [^ ]{1,40})? with(?:out)? an? [a-z]$"
-)
 _MEASURES: Final = (
     NUMBERS
     | DAYS
@@ -126,8 +123,6 @@ class Clause:
     """Whether the speaker corrected something in its sentence."""
     lead: tuple[str, ...] = ()
     """The words before it that only join it to others, folded: "sorry"."""
-    supposed: bool = False
-    """Whether its sentence may belong to a supposition that began before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,13 +262,13 @@ def clauses(text: str) -> list[Clause]:
     every = [token.low for sentence in said for token in sentence.tokens]
     found: list[Clause] = []
     at = 0
-    for sentence, maybe in zip(said, supposed(said), strict=True):
+    for sentence in said:
         if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
         else:
             right = repaired(sentence)
             read = _of_sentence(right, every[:at], every[at + len(sentence) :])
-            found += (replace(clause, mended=right is not sentence, supposed=maybe) for clause in read)
+            found += (replace(clause, mended=right is not sentence) for clause in read)
         at += len(sentence)
     return [replace(clause, place=place) for place, clause in enumerate(found)]
 
@@ -313,11 +308,8 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
 
 
 def _bare(words: Sequence[str]) -> bool:
-    """Whether they are only letters, figures, a time or how a name is spelled, which say of nothing that it
-    is so.
-    """
-    letters = all(len(word) <= 1 or word in _TWICE for word in words)
-    return _measures(words) or letters or (len(words) <= 6 and _SPELLS.search(" ".join(words)) is not None)
+    """Whether they are only letters, figures or a time, which say of nothing that it is so."""
+    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
 
 
 def _measures(words: Sequence[str]) -> bool:

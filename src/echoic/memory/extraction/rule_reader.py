@@ -157,8 +157,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
         context=item.context,
         instead=item.instead,
         ends=item.ends,
-        tentative=item.supposed or (item.key == "home" and item.confidence <= INFERRED),
-        sure=not item.supposed,
+        tentative=item.key == "home" and item.confidence <= INFERRED,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
     return [*gone, Add(fact=fact, source=source)]

@@ -289,7 +289,7 @@ def _words(text: str) -> list[str]:
     return re.sub(r"(?<=[a-z])['’]s\b", " is", text.casefold()).replace(",", " ").split()
 
 
-_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean|(?:scratch|strike|scrap|forget|ignore) that) ")
+_MEANT = re.compile(r"\b(?:i meant|(?:no|sorry) i mean) ")
 _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
@@ -500,7 +500,7 @@ def _changes(
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
-        able = (held for held in known if not (_is_keyed(held) and (contrast or _is_own_name(held))))
+        able = (held for held in known if not (contrast and _is_keyed(held)))
         gone = [held for held in able if _gives_way(held, one, statement, vector)]
         if not (gone or one.clause.mended or _is_statement(read, by)):
             continue
@@ -588,11 +588,6 @@ def _is_keyed(held: _Held) -> bool:
     return isinstance(held.what, Memory) and held.what.key is not None
 
 
-def _is_own_name(held: _Held) -> bool:
-    """Whether it is the caller's name, which no sentence ends: "not Hall, Hull" may be of a street."""
-    return isinstance(held.what, Memory) and held.what.key in {"user_name", "last_name"}
-
-
 def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
     """Whether `held`, if it was said in the call of the turns `here`, contains `value`."""
     of_call = here.issuperset(held.what.source)
@@ -636,11 +631,7 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
 
 def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(
-        text=text[0].upper() + text[1:],
-        category=read.category,
-        sure=sure and _stands(_words(text)) and not read.clause.supposed,
-    )
+    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure and _stands(_words(text)))
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.facts import VALUES
 from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
@@ -99,26 +98,13 @@ RECENT: Final = 2
 REACH: Final = 3
 """The user's last utterances that a request to forget may refer to by pointing."""
 _SEVERAL: Final = re.compile(r"\b(?:all|everything)\b", re.IGNORECASE)
-_TOO: Final = re.compile(
-    r"\b(?:it|this|that)(?: one| bit| part)?,? (?:too|as well|also)\b|"
-    r"\balso,? (?:forget|disregard|ignore|delete|erase|remove|scratch|strike|scrap)\b",
-    re.IGNORECASE,
-)
-"""What asks to forget more than was forgotten before."""
-_ADDRESS: Final = re.compile(
-    r"\b(?:address|post ?code|zip|street|road|(?:house|door|flat|apartment) number|first line|"
-    r"(?:which|what) (?:town|city|county|state))\b",
-    re.IGNORECASE,
-)
-"""Words with which an agent asks for an address, or for a part of one."""
 _CLAUSE: Final = 4
 """Content words beside a request that make a statement of their own."""
 
 # Every such request contains one of these; other texts need no second reading.
 _MAY_ASK: Final = re.compile(
     r"forget|disregard|unlearn|delete|erase|remove|scratch|strike|scrap|ignore|remember|save|store|record|keep"
-    r"|write|note|memori[sz]e|between|take (?:that|it) back|put (?:this|that|any)|get rid|wipe|scrub"
-    r"|pretend|act like"
+    r"|write|note|memori[sz]e|between|take (?:that|it) back|put (?:this|that|any)"
 )
 # Stands for any earlier statement: the rules retract it exactly when they would retract that.
 _ANYTHING: Final = SelfStatement(
@@ -153,8 +139,8 @@ SLIP: Final = frozenset(
 EMPTY: Final = frozenset(
     stem_of(word)[:6]
     for word in (
-        "forget ignore disregard erase delete remove wipe scrub scrap scratch strike rub cross blot take "
-        "throw lose drop bin burn cancel "
+        "forget erase delete remove wipe scrub scrap scratch strike rub cross blot take throw lose drop "
+        "bin burn cancel "
         "clear leave get rid keep kept store save remember record note write written wrote want like "
         "wish rather should "
         "could would please told tell said say spoke speak mention gave give given heard hear thing "
@@ -216,7 +202,7 @@ def tells(text: str) -> bool:
     """
     said = [word.text for word in cut_up(text) if not word.stop or word.text in _FIGURES]
     figures = [word for word in said if word.isdigit() or word in _FIGURES]
-    if FORGOTTEN in text or (figures == said and figures not in ([], ["oh"])):
+    if FORGOTTEN in text or (figures == said and not {*figures} <= {"oh", "one"}):
         return True
     # without the marks for figures: "oh" and "one moment" are none
     words = {stem for stem in stems_of(text) - EMPTY - _CHATTER if not stem.startswith("#")}
@@ -234,11 +220,10 @@ def may_ask(text: str) -> bool:
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     """Ids of the user's turns among `turns`, in order, that must not be learned from."""
     ids: set[str] = set()
-    for place, turn in enumerate(turns):
-        if not of_user(turn):
-            continue
+    said = [turn for turn in turns if of_user(turn)]
+    for place, turn in enumerate(said):
         if takes_back(turn.heard_text):
-            ids |= {*meant_by_that(turn, turns[:place])}
+            ids |= {*meant_by_that(turn, said[:place])}
             ids |= set() if _says_anew(turn.heard_text) else {turn.id}
         elif hushes(turn.heard_text):
             ids.add(turn.id)
@@ -283,38 +268,15 @@ def names_it(text: str) -> bool:
 
 
 def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
-    """The id of the user's last turn `before` the request `asked` that says something; several if it takes
-    back "all that", if the last one only confirms the other ("Yes, that's my number"), or if the agent asked
-    for the parts of one address. "Forget that too" means what was said before that which is forgotten.
+    """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
+    "all that", or if the last one only confirms the other: "Yes, that's my number."
     """
-    gone = _taken_back_in(before) if _TOO.search(asked.heard_text) else frozenset()
-    said = [turn for turn in before if of_user(turn) and turn.id not in gone][-REACH:]
+    said = [turn for turn in before if of_user(turn)][-REACH:]
     said = [turn for turn in said if tells(turn.heard_text)]
     several = _SEVERAL.search(asked.heard_text) and takes_back(asked.heard_text)
     if several or (len(said) > 1 and _only_confirms(said[-1].heard_text, said[-2].heard_text)):
         return tuple(turn.id for turn in said[-RECENT:])
-    questions = {turn.id: asked_in(agent) for agent, turn in itertools.pairwise(before)}
-    first = max(len(said) - 1, 0)
-    while first and _goes_on(said[first - 1], questions.get(said[first].id, ""), questions):
-        first -= 1
-    return tuple(turn.id for turn in said[first:])
-
-
-def _taken_back_in(turns: Sequence[Turn]) -> frozenset[str]:
-    """The ids of the requests in `turns` to forget what was said before them, and of what they mean."""
-    asking = [place for place, turn in enumerate(turns) if of_user(turn) and takes_back(turn.heard_text)]
-    meant = (meant_by_that(turns[place], turns[:place]) for place in asking)
-    return frozenset(itertools.chain((turns[place].id for place in asking), *meant))
-
-
-def _goes_on(earlier: Turn, question: str, questions: Mapping[str, str]) -> bool:
-    """Whether the agent's `question` asks for another part of the address that `earlier` gives."""
-    if not _ADDRESS.search(question):
-        return False
-    keys = {one.key for one in listen(earlier.heard_text)}
-    asked = _ADDRESS.search(questions.get(earlier.id, "")) is not None
-    given = asked or any(VALUES["address"](said, 0) for said in sentences(earlier.heard_text))
-    return given and keys <= {"address", "home"}
+    return tuple(turn.id for turn in said[-1:])
 
 
 def _only_confirms(text: str, earlier: str) -> bool:
