@@ -25,7 +25,7 @@ from echoic.partition import (
     number_of,
 )
 from echoic.ranking import FUSIONS, channels, kernel, query_of, rank
-from echoic.ranking.bm25 import Postings
+from echoic.ranking.bm25 import Postings, word_scores
 from echoic.ranking.fusion import scaled, top
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
 from echoic.ranking.late_interaction import late
@@ -203,7 +203,7 @@ def bend(place, by):
 
 FAULTS = {
     "likeness": bend(-1, lambda like: like * np.float32(0.98)),
-    "words": bend(-1, lambda window: np.roll(window, 1)),
+    "words": bend(7, lambda window: np.roll(window, 1)),
     "find": lambda _given, found: (found[0], bytes(len(found[1]))),
     "spread": bend(-1, lambda spread: -spread),
     "scaled": bend(-1, lambda moved: moved + np.float32(0.01) * np.arange(len(moved), dtype=np.float32)),
@@ -276,6 +276,31 @@ def test_late_interaction_is_numpys_and_the_same_bits_on_every_processor(seed, c
         np.testing.assert_allclose(closer.own[0], expected.own[0], atol=3e-5)
         np.testing.assert_allclose(closer.likeness[0], expected.likeness[0], atol=3e-5)
         np.testing.assert_array_equal(closer.likeness[0], found[0].likeness[0])
+
+
+@with_kernel
+@settings(max_examples=many(200, least=40), deadline=None)
+@given(seeds, st.sampled_from([0, 1, 2, 20, 70]), st.integers(1, 3))
+def test_words_are_scored_as_numpy_scores_them(seed, rows, count):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    without = {1} if rng.random() < 0.3 else ()
+    places = [Candidates.of(p, include_past=rng.random() < 0.5, without=without) for p in partitions]
+    query = question(rng)
+    (statistics, *expected), *found = by_each(lambda: word_scores(query, places))
+    for compiled in found:
+        assert compiled.rows == statistics
+        text, near, _ = compiled[1:]
+        assert text.worth == expected[0].worth
+        assert text.unsaid == expected[0].unsaid
+        for own, nameless, window, i in zip(text.own, text.nameless, text.window, range(count), strict=True):
+            np.testing.assert_array_equal(own, expected[0].own[i])  # to the last bit
+            np.testing.assert_array_equal(nameless, expected[0].nameless[i])
+            np.testing.assert_allclose(window, expected[0].window[i], rtol=1e-5)
+        assert (near is None) == (expected[1] is None)
+        for i in range(0 if near is None else count):
+            np.testing.assert_allclose(near.own[i], expected[1].own[i], rtol=1e-6)
+            np.testing.assert_allclose(near.window[i], expected[1].window[i], rtol=1e-5)
 
 
 @with_kernel
@@ -356,6 +381,7 @@ def ints(*values):
 
 
 FIRST, NOBODY, TWO = longs(0), ints(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
+UNSAID, UNCOUNTED = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
 ROW_AT = ints(*[-1] * 4, 0, 1, *[-1] * 4)
 
 
@@ -371,12 +397,27 @@ def likeness_of(tokens=None, rows=FIRST, slot_of=TWO, row_at=ROW_AT, **given):
     )
 
 
-def words_of(row=(0, 1), bounds=(0, 2), term=(0,), groups=(0, 1), slot_of=TWO, head=10, rows=2):
-    row, term, bounds, groups = ints(*row), ints(*term), longs(*bounds), longs(*groups)
-    counts, window = np.ones(len(row), np.uint8), np.ones(9, np.float32)
-    of_terms = floats(max(len(bounds) - 1, 0)), groups, term, floats(len(term))
-    at = slot_of, ROW_AT, head, floats(2), floats(10)
-    return (row, counts, bounds, *of_terms, *at, window, np.ones(3, np.float32), floats(rows), floats(rows))
+def words_of(row=(0, 1), starts=(0, 1, 2), slot_of=TWO, row_at=ROW_AT, head=10, fresh=NOBODY, **given):
+    row, rows = ints(*row), given.get("rows", 2)
+    patched = given.get("stale", np.zeros(0, np.bool_)), fresh, *given.get("late", (UNSAID, UNCOUNTED))
+    postings = row, np.arange(len(row), dtype=np.uint32), np.ones(len(row), np.uint8), ints(*starts), *patched
+    layout = slot_of, row_at, floats(2), floats(len(row_at))
+    place = (
+        KERNEL.hold(given.get("segment_rows", 1), *postings),
+        KERNEL.hold(head, *layout),
+        KERNEL.hold(
+            0, given.get("eligible", np.ones(2, np.bool_)), given.get("counted", np.zeros(0, np.bool_))
+        ),
+    )
+    return (
+        given.get("places", (place,)),
+        given.get("asked", {0: 1, 1: 2}),
+        given.get("rarity", np.ones(4, np.float32)),
+        np.ones(4, np.float32),
+        np.ones(given.get("width", 9), np.float32),
+        given.get("names", frozenset({1})),
+        *(floats(rows), floats(rows), floats(rows)),
+    )
 
 
 def find_of(starts=(0, 1, 2), stale=None, eligible=None, fresh=NOBODY, bounds=2):
@@ -412,16 +453,34 @@ REFUSED = {
     "floats of 64 bits": ("likeness", likeness_of(axes=np.zeros((1, AXES)))),
     "every other axis": ("likeness", likeness_of(axes=floats(1, 2 * AXES)[:, ::2])),
     "room that is not to be written to": ("likeness", likeness_of(out=np.frombuffer(bytes(4), np.float32))),
-    "postings of no row": ("words", words_of(row=(0, 2))),
-    "postings of row -1": ("words", words_of(row=(-1, 0))),
-    "bounds beyond the postings": ("words", words_of(bounds=(0, 3))),
-    "bounds that descend": ("words", words_of(bounds=(0, 3, 2))),
-    "no bounds": ("words", words_of(bounds=(), term=(), groups=(0,))),
-    "a term that is not there": ("words", words_of(term=(1,))),
-    "groups beyond the terms": ("words", words_of(groups=(0, 2))),
-    "a slot that is not there": ("words", words_of(slot_of=longs(4, 10))),
-    "more sessions than slots": ("words", words_of(head=11)),
-    "less room than rows": ("words", words_of(rows=1)),
+    "postings of no row": ("words", {"row": (0, 2)}),
+    "postings of row -1": ("words", {"row": (-1, 0)}),
+    "fresh postings of no row": (
+        "words",
+        {"fresh": ints(2), "late": (np.zeros(1, np.uint32), np.ones(1, np.uint8))},
+    ),
+    "buckets beyond its postings": ("words", {"starts": (0, 1, 3)}),
+    "buckets that descend too far": ("words", {"starts": (0, 3, 2)}),
+    "buckets of which one is no power": ("words", {"starts": (0, 1, 1, 2)}),
+    "not one bucket": ("words", {"starts": (0,)}),
+    "segments without rows": ("words", {"segment_rows": 0}),
+    "fewer segments than rows": ("words", {"stale": np.zeros(1, np.bool_)}),
+    "a slot that is not there": ("words", {"slot_of": longs(4, 10)}),
+    "a slot of a row that is not there": ("words", {"row_at": ints(*[-1] * 4, 0, 2, *[-1] * 4)}),
+    "more sessions than slots": ("words", {"head": 11}),
+    "less room than rows": ("words", {"rows": 1}),
+    "a mask of fewer rows": ("words", {"eligible": np.ones(1, np.bool_)}),
+    "a mask of fewer counted rows": ("words", {"counted": np.ones(1, np.bool_)}),
+    "terms said more often than known": ("words", {"rarity": np.ones(1, np.float32)}),
+    "terms that are no numbers": ("words", {"asked": {"dog": 1}}),
+    "terms of 33 bits": ("words", {"asked": {1 << 32: 1}}),
+    "groups that are no dicts": ("words", {"asked": [(1, 2)]}),
+    "terms in a tuple": ("words", {"asked": (1, 2)}),
+    "names that are no set": ("words", {"names": 1}),
+    "places in a list": ("words", {"places": []}),
+    "places that hold nothing": ("words", {"places": ((None, None, None),)}),
+    "places that hold too little": ("words", {"places": ((KERNEL and KERNEL.hold(1),) * 3,)}),
+    "a window without a middle": ("words", {"width": 8}),
     "buckets beyond the postings": ("find", find_of(starts=(0, 1, 3))),
     "buckets that descend": ("find", find_of(starts=(0, 3, 2))),
     "three buckets": ("find", find_of(starts=(0, 1, 1, 2))),
@@ -449,6 +508,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", sorted(REFUSED))
 def test_what_does_not_fit_together_is_refused(what):
     name, given = REFUSED[what]
+    given = words_of(**given) if isinstance(given, dict) else given
     with pytest.raises((IndexError, ValueError, TypeError, BufferError)):
         getattr(KERNEL, name)(*given)
 
@@ -456,7 +516,10 @@ def test_what_does_not_fit_together_is_refused(what):
 @with_kernel
 def test_what_fits_together_is_taken():
     KERNEL.likeness(*likeness_of())
-    KERNEL.words(*words_of())
+    assert KERNEL.words(*words_of()) == [1.0, 1.0]
+    assert KERNEL.words(*words_of(asked=[{0: 0.5, 9: 1.0}, {}])) == [1.0, None]
+    assert KERNEL.words(*words_of(places=(), rows=0)) == [None, None]
+    assert KERNEL.words(*words_of(asked={})) == []
     KERNEL.find(*find_of(eligible=np.ones(41, np.bool_), stale=np.zeros(2, np.bool_), fresh=ints(3)))
     KERNEL.spread(*spread_of())
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,6 +221,8 @@ class Eligible:
     """Content words of all counted rows."""
     window_words: float
     """Content words of all counted rows with their weighted neighbours."""
+    held: Any
+    """`all`, `rows` and `counted` as the kernel takes them; see `kernel.hold`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +278,8 @@ class Layout:
     """Current memories, and the turns here that they were learned from."""
     outdated: Pairs
     """The same of memories that no longer hold."""
+    held: Any
+    """`head`, `slot_of`, `row_at`, `row_lengths` and `window_lengths` as the kernel takes them."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -385,6 +390,7 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         pairs=pairs,
         sources=sources,
         outdated=learned.among(findable & past, holding),
+        held=kernel.hold(head, slot_of, row_at, by_row[0], window_lengths),
     )
 
 
@@ -429,15 +435,17 @@ def _eligible(
     all.
     """
     counted = rows if own is None else rows & own
+    every = not (indexed & ~rows).any()
     return Eligible(
         rows,
-        all=not (indexed & ~rows).any(),
+        all=every,
         hidden=np.flatnonzero(~rows),
         without_vector=np.flatnonzero(~rows | (flags & Flag.EMBEDDED == 0)),
         counted=None if own is None else counted,
         count=int(np.count_nonzero(counted)),
         words=float(lengths[0][counted].sum(dtype=np.float64)),
         window_words=float(lengths[1][counted].sum(dtype=np.float64)),
+        held=kernel.hold(every, rows, counted if own is not None else np.zeros(0, np.bool_)),
     )
 
 

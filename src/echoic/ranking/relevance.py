@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
+from echoic.ranking.bm25 import find
 from echoic.ranking.channels import Channels, LookedAt
 from echoic.ranking.indexing import AGENT
 from echoic.ranking.layout import REACH, Candidates, Floats
@@ -346,7 +347,7 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     # an unsaid word has the weight of a word in one row of a store of usual size
     share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
     share /= share.sum()
-    own, window = _saying(channels, rows, len(asked), beside=beside)
+    own, window = _saying(channels, rows, asked, beside=beside)
     found["said"], found["window"] = np.round(own @ share, 5), np.round(window @ share, 5)
     found["unsaid"] = sum(each for term, each in zip(asked, share.tolist(), strict=True) if term not in worth)
     if beside and channels.near_words is not None:
@@ -355,20 +356,22 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     return found
 
 
-def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tuple[Floats, Floats]:
+def _saying(channels: Channels, rows: Rows, terms: Collection[int], *, beside: bool) -> tuple[Floats, Floats]:
     """[rows, terms] 1 where a row says a term, and where it or a neighbour does."""
-    own, window = np.zeros((2, len(rows), terms), np.float32)
+    own, window = np.zeros((2, len(rows), len(terms)), np.float32)
     where = np.searchsorted(channels.starts, rows, "right") - 1
-    for number, (place, said) in enumerate(zip(channels.places, channels.words.said, strict=True)):
+    asked = np.fromiter(terms, np.uint32, len(terms))
+    for number, place in enumerate(channels.places):
         here = np.flatnonzero(where == number)
         if not len(here):
             continue
+        said = find(place, asked)
         local = rows[here] - channels.starts[number]
         near = _neighbours(place, local) if beside else local[:, None]
         wanted = distinct(near)  # a gap (-1) says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
-        table = np.zeros((len(wanted), terms), np.float32)
+        table = np.zeros((len(wanted), len(terms)), np.float32)
         table[at[kept], said.which[kept]] = 1
         own[here] = table[np.searchsorted(wanted, local)]
         window[here] = table[np.searchsorted(wanted, near)].max(axis=1)
