@@ -26,10 +26,13 @@ from echoic.partition import (
 )
 from echoic.ranking import FUSIONS, channels, kernel, query_of, rank
 from echoic.ranking.bm25 import Postings, word_scores
-from echoic.ranking.fusion import scaled, top
+from echoic.ranking.channels import Channels
+from echoic.ranking.fusion import BROAD, CLOSE, parts_of, scaled, top
+from echoic.ranking.fusion import _weighed as weighed
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
 from echoic.ranking.late_interaction import late
 from echoic.ranking.layout import Candidates
+from echoic.ranking.rank import FLOOR
 from echoic.text import content_words, word_of
 from scale import many
 
@@ -205,7 +208,9 @@ FAULTS = {
     "likeness": bend(-1, lambda like: like * np.float32(0.98)),
     "words": bend(7, lambda window: np.roll(window, 1)),
     "find": lambda _given, found: (found[0], bytes(len(found[1]))),
-    "spread": bend(-1, lambda spread: -spread),
+    "channels": bend(-2, lambda meaning: -meaning),
+    "answers": bend(-1, lambda answer: answer + np.float32(0.1)),
+    "parts": bend(-3, lambda meaning: np.roll(meaning, 1)),
     "scaled": bend(-1, lambda moved: moved + np.float32(0.01) * np.arange(len(moved), dtype=np.float32)),
     "weighed": bend(-1, lambda total: total * np.float32(1.01)),
     "top": lambda _given, kept: kept[8:] + kept[:8],
@@ -349,6 +354,66 @@ def test_scores_are_scaled_as_numpy_scales_them(scores, seed, least):
 
 
 @with_kernel
+@settings(max_examples=many(200, least=40), deadline=None)
+@given(seeds, st.sampled_from([0, 1, 2, 20, 70]), st.integers(1, 3))
+def test_channels_and_their_weighing_are_numpys(seed, rows, count):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    places = [Candidates.of(p, include_past=rng.random() < 0.5) for p in partitions]
+    query, picked = question(rng), rng.integers(0, 1 + sum(p.size for p in partitions), 9)
+
+    def computed():
+        with np.errstate(invalid="ignore"):
+            made = Channels(query, places, FLOOR)
+            parts = parts_of(made, made.sources)
+            at = picked[picked < made.starts[-1]]
+            return made, made.missed, parts, weighed(parts, BROAD), weighed(parts, CLOSE, at)
+
+    (made, *expected), *found = by_each(computed)
+    for compiled, *rest in found:
+        assert compiled.keys() == made.keys()
+        for name in made:
+            np.testing.assert_allclose(compiled[name], made[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(rest[0], expected[0])
+        assert list(rest[1]) == list(expected[1])
+        for name, part in expected[1].items():
+            np.testing.assert_allclose(rest[1][name], part, rtol=1e-5, atol=1e-5, err_msg=name)
+        for by_kernel, by_numpy in zip(rest[2:], expected[2:], strict=True):
+            np.testing.assert_allclose(by_kernel, by_numpy, rtol=1e-5, atol=1e-5)
+
+
+@with_kernel
+@settings(max_examples=many(200, least=30), deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.just(float("nan")), st.floats(-(2.0**100), 2.0**100, width=32), st.integers(-2, 2)),
+        max_size=40,
+    ),
+    seeds,
+)
+def test_parts_have_the_bits_of_their_steps(scores, seed):
+    """Against the functions by which other fusions scale and weigh, whatever the scores are."""
+    rng = np.random.default_rng(seed)
+    window, meaning, own = (rng.permutation(np.array(scores, np.float32)) for _ in range(3))
+    ranged = rng.random(len(scores)) < 0.7 if rng.random() < 0.5 else None
+    keyed = (rng.random(len(scores)) < 0.3).astype(np.float32)
+    room = floats(4, len(scores))
+    with ranking_by(KERNEL), np.errstate(all="ignore"):
+        told = KERNEL.parts(window, meaning, own, keyed, ranged, 0.35, *room)
+        text, like, mine = scaled(window, 0, ranged), scaled(meaning, 0.35, ranged), scaled(own, 0.35, ranged)
+        assert told == (not (~np.isnan(text) & (np.isnan(like) | np.isnan(mine))).any())
+        text[keyed > 0] = np.fmax(text, like)[keyed > 0]
+        for made, expected in zip(room, (text, like, mine, np.where(keyed > 0, like, 0)), strict=True):
+            np.testing.assert_array_equal(made, expected)
+        rows, weights = rng.integers(0, max(len(scores), 1), 5 * bool(scores)), (0.45, -0.08, 1e20)
+        out, total = floats(len(rows)), floats(len(rows))
+        KERNEL.weighed((text, like, mine), weights, rows, out)
+        for part, weight in zip((text, like, mine), weights, strict=True):
+            total += np.float32(weight) * part[rows]
+        np.testing.assert_array_equal(out, total)
+
+
+@with_kernel
 def test_rows_that_are_equal_have_equal_scores_wherever_they_stand():
     rng = np.random.default_rng(3)
     made, segment = Partition(DIMENSIONS), Segment()
@@ -380,7 +445,7 @@ def ints(*values):
     return np.array(values, np.int32)
 
 
-FIRST, NOBODY, TWO = longs(0), ints(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
+FIRST, NOBODY, NONE, TWO = longs(0), ints(), longs(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
 UNSAID, UNCOUNTED = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
 ROW_AT = ints(*[-1] * 4, 0, 1, *[-1] * 4)
 
@@ -427,17 +492,22 @@ def find_of(starts=(0, 1, 2), stale=None, eligible=None, fresh=NOBODY, bounds=2)
     return (terms, *kept, *patched, eligible, np.zeros(bounds, np.int64))
 
 
-def spread_of(turns=(0, 1), slots=TWO, head=10, width=10):
-    return (
-        floats(2),
-        longs(*turns),
-        slots,
-        head,
-        np.ones(width, np.float32),
-        np.ones(5, np.float32),
-        floats(2),
-    )
+def channels_of(
+    turns=(0, 1), slots=TWO, head=10, width=10, rows=2, hidden=NONE, blind=NONE, near=None, held=None
+):
+    at = longs(*turns), slots, np.ones(width, np.float32)
+    held = KERNEL.hold(head, TWO, ROW_AT, floats(2), floats(10), *at) if held is None else held
+    by_row = floats(2), near, floats(2), floats(2)
+    room = floats(rows), floats(2), floats(2), np.zeros(2, np.bool_)
+    return (held, *by_row, hidden, blind, 0.1, np.ones(5, np.float32), *room)
 
+
+def answers_of(asked=(0,), answered=(1,), start=0, size=2):
+    at = NONE, NONE, floats(10), longs(*asked), ints(*answered)
+    return floats(size), KERNEL.hold(10, TWO, ROW_AT, floats(2), floats(10), *at), start, floats(size)
+
+
+GIVEN = {"words": words_of, "channels": channels_of, "answers": answers_of}
 
 REFUSED = {
     "rows behind the end": ("likeness", likeness_of(rows=longs(2))),
@@ -489,14 +559,35 @@ REFUSED = {
     "rows beyond those that may be found": ("find", find_of(eligible=np.zeros(40, np.bool_))),
     "fresh rows beyond them": ("find", find_of(eligible=np.zeros(41, np.bool_), fresh=ints(41))),
     "room for fewer bounds": ("find", find_of(bounds=1)),
-    "turns that are not there": ("spread", spread_of(turns=(0, 2))),
-    "slots behind the head": ("spread", spread_of(slots=longs(4, 10))),
-    "a head behind the slots": ("spread", spread_of(width=9)),
+    "turns that are not there": ("channels", {"turns": (0, 2)}),
+    "turns of fewer slots": ("channels", {"slots": longs(4)}),
+    "slots behind the head": ("channels", {"slots": longs(4, 10)}),
+    "slots below 0": ("channels", {"slots": longs(-1, 4)}),
+    "a head behind the slots": ("channels", {"width": 9}),
+    "channels of fewer rows": ("channels", {"rows": 1}),
+    "hidden rows that are not there": ("channels", {"hidden": longs(2)}),
+    "rows below 0 without a vector": ("channels", {"blind": longs(-1)}),
+    "near words of fewer rows": ("channels", {"near": floats(1)}),
+    "a layout that is none": ("channels", {"held": 1}),
+    "questions that are not there": ("answers", {"asked": (2,)}),
+    "answers that are not there": ("answers", {"answered": (-1,)}),
+    "fewer answers than questions": ("answers", {"asked": (0, 1)}),
+    "rows behind the last score": ("answers", {"start": 1}),
+    "a start behind the last score": ("answers", {"start": 3}),
+    "scores of fewer rows": ("answers", {"size": 1}),
     "other dimensions": ("cosines", (np.zeros((2, 3), np.float16), floats(4), floats(2))),
     "rows of other floats": ("cosines", (floats(2, 4), floats(4), floats(2))),
-    "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), floats(3))),
-    "fewer weights": ("weighed", ((floats(3),), (), floats(3))),
-    "weights that are no numbers": ("weighed", ((floats(3),), ("much",), floats(3))),
+    "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), None, floats(3))),
+    "fewer weights": ("weighed", ((floats(3),), (), None, floats(3))),
+    "weights that are no numbers": ("weighed", ((floats(3),), ("much",), None, floats(3))),
+    "weighed rows that are not there": ("weighed", ((floats(3),), (1.0,), longs(0, 3), floats(2))),
+    "weighed rows below 0": ("weighed", ((floats(3),), (1.0,), longs(-1), floats(1))),
+    "room for fewer weighed rows": ("weighed", ((floats(3),), (1.0,), longs(0, 1), floats(1))),
+    "parts of other rows": ("parts", (floats(3), floats(2), floats(3), None, None, 0.35, *floats(4, 3))),
+    "less room for parts under keys": ("parts", (*floats(4, 3), None, 0.35, *floats(3, 3), floats(2))),
+    "less room for text": ("parts", (*floats(3, 3), None, None, 0.35, floats(2), *floats(3, 3))),
+    "keys of other rows": ("parts", (*floats(3, 3), floats(2), None, 0.35, *floats(4, 3))),
+    "ranged parts of other rows": ("parts", (*floats(3, 3), None, np.ones(2, np.bool_), 0.35, *floats(4, 3))),
     "a negative count": ("top", (floats(3), -1)),
     "too few arguments": ("top", (floats(3),)),
     "scaled into less": ("scaled", (floats(3), 0.0, None, floats(2))),
@@ -508,7 +599,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", sorted(REFUSED))
 def test_what_does_not_fit_together_is_refused(what):
     name, given = REFUSED[what]
-    given = words_of(**given) if isinstance(given, dict) else given
+    given = GIVEN[name](**given) if isinstance(given, dict) else given
     with pytest.raises((IndexError, ValueError, TypeError, BufferError)):
         getattr(KERNEL, name)(*given)
 
@@ -521,7 +612,9 @@ def test_what_fits_together_is_taken():
     assert KERNEL.words(*words_of(places=(), rows=0)) == [None, None]
     assert KERNEL.words(*words_of(asked={})) == []
     KERNEL.find(*find_of(eligible=np.ones(41, np.bool_), stale=np.zeros(2, np.bool_), fresh=ints(3)))
-    KERNEL.spread(*spread_of())
+    KERNEL.channels(*channels_of(hidden=longs(0, 1), blind=longs(1), near=floats(2)))
+    KERNEL.answers(*answers_of())
+    KERNEL.answers(*answers_of(start=1, size=3))
 
 
 @with_kernel

@@ -428,51 +428,121 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(spread_doc, "spread(cosines, turns, slots, head, norms, window, out)\n--\n\n"
-                         "Write the cosine of each turn's and its neighbours' summed vector; of other rows their own.");
+/* own[rows] with the cosine of each turn's and its neighbours' summed vector; 0 without memory for it. */
+static int spread(const float *own, size_t rows, const int64_t *turn, const int64_t *slot, size_t count, size_t head,
+                  const float *norms, const float *window, size_t width, float *out)
+{
+    size_t reach = width / 2;
+    float *by_slot = calloc(head + 2 * reach + 1, sizeof *by_slot);
+    if (!by_slot)
+        return 0;
+    memcpy(out, own, rows * sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        by_slot[slot[i] + (int64_t)reach] = own[turn[i]];
+    for (size_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (size_t w = 0; w < width; w++)
+            sum += by_slot[slot[i] + (int64_t)w] * window[w];
+        out[turn[i]] = sum / norms[slot[i]];
+    }
+    free(by_slot);
+    return 1;
+}
 
-static PyObject *spread(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+PyDoc_STRVAR(channels_doc, "channels(layout, window, near, own, around, hidden, without_vector, floor, shape, text_window, "
+                           "vector_own, vector_window, missed)\n--\n\n"
+                           "Write the channels of one partition by its words' and its vectors' scores, and which rows none finds.");
+
+static PyObject *channels(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
     Arrays arrays = {.count = 0};
     PyObject *done = NULL;
-    Py_ssize_t rows, count, slots, head, width;
-    const float *own, *norms, *window;
-    const int64_t *turn, *slot;
-    float *out, *by_slot = NULL;
+    const Held *layout;
+    Py_ssize_t rows, count, slots, hiding, blind, width;
+    const float *window, *near = NULL, *own, *around, *norms, *shape;
+    const int64_t *turn, *slot, *hidden, *without;
+    float *text, *vector, *meaning;
+    uint8_t *missed;
+    double floor;
 
-    if (!given(nargs, 7) || !whole(args[3], 0, &head))
+    if (!given(nargs, 13) || !number(args[7], &floor) || !(layout = held_by(args[0], 7)))
         return NULL;
-    if (!(own = numbers(&arrays, args[0], FLOATS, -1, &rows, 0)) || !(turn = numbers(&arrays, args[1], INT64, -1, &count, 0)) ||
-        !(slot = numbers(&arrays, args[2], INT64, count, NULL, 0)) || !(norms = numbers(&arrays, args[4], FLOATS, -1, &slots, 0)) ||
-        !(window = numbers(&arrays, args[5], FLOATS, -1, &width, 0)) || !(out = numbers(&arrays, args[6], FLOATS, rows, NULL, 1)))
+    if (!(turn = checked(&layout->views[4], INT64, -1, &count)) || !(slot = checked(&layout->views[5], INT64, count, NULL)) ||
+        !(norms = checked(&layout->views[6], FLOATS, -1, &slots)) || !(window = numbers(&arrays, args[1], FLOATS, -1, &rows, 0)) ||
+        (args[2] != Py_None && !(near = numbers(&arrays, args[2], FLOATS, rows, NULL, 0))) ||
+        !(own = numbers(&arrays, args[3], FLOATS, rows, NULL, 0)) || !(around = numbers(&arrays, args[4], FLOATS, rows, NULL, 0)) ||
+        !(hidden = numbers(&arrays, args[5], INT64, -1, &hiding, 0)) ||
+        !(without = numbers(&arrays, args[6], INT64, -1, &blind, 0)) || !(shape = numbers(&arrays, args[8], FLOATS, -1, &width, 0)) ||
+        !(text = numbers(&arrays, args[9], FLOATS, rows, NULL, 1)) || !(vector = numbers(&arrays, args[10], FLOATS, rows, NULL, 1)) ||
+        !(meaning = numbers(&arrays, args[11], FLOATS, rows, NULL, 1)) ||
+        !(missed = numbers(&arrays, args[12], MASK, rows, NULL, 1)))
         goto end;
-    if (head > slots || !inside64(turn, count, 0, rows) || !inside64(slot, count, 0, head)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_IndexError, "there are fewer slots than sessions take");
+    if (layout->number > slots) {
+        PyErr_SetString(PyExc_IndexError, "there are fewer slots than sessions take");
         goto end;
     }
-    Py_ssize_t reach = width / 2;
-    by_slot = calloc((size_t)(head + 2 * reach + 1), sizeof *by_slot);
-    if (!by_slot) {
+    if (!inside64(turn, count, 0, rows) || !inside64(slot, count, 0, layout->number) || !inside64(hidden, hiding, 0, rows) ||
+        !inside64(without, blind, 0, rows))
+        goto end;
+    if (!spread(around, (size_t)rows, turn, slot, (size_t)count, (size_t)layout->number, norms, shape, (size_t)width, meaning)) {
         PyErr_NoMemory();
         goto end;
     }
-    Py_BEGIN_ALLOW_THREADS
-    memcpy(out, own, (size_t)rows * sizeof *out);
-    for (Py_ssize_t i = 0; i < count; i++)
-        by_slot[slot[i] + reach] = own[turn[i]];
-    for (Py_ssize_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (Py_ssize_t w = 0; w < width; w++)
-            sum += by_slot[slot[i] + w] * window[w];
-        out[turn[i]] = sum / norms[slot[i]];
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        text[i] = near ? window[i] + near[i] : window[i];
+        vector[i] = own[i];
     }
-    Py_END_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < hiding; i++)
+        text[hidden[i]] = NAN;
+    for (Py_ssize_t i = 0; i < blind; i++)
+        vector[without[i]] = meaning[without[i]] = NAN;
+    for (Py_ssize_t i = 0; i < rows; i++)
+        missed[i] = !(vector[i] >= (float)floor || text[i] > 0);
     done = Py_NewRef(Py_None);
 
 end:
-    free(by_slot);
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(answers_doc, "answers(scores, layout, start, out)\n--\n\n"
+                          "Write into the partition's rows of out, from `start`, how well the turn before each matches, from 0 to 1.");
+
+static PyObject *answers(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    const Held *layout;
+    Py_ssize_t rows, start, size, count;
+    const float *scores;
+    const int64_t *asked;
+    const int32_t *answered;
+    float *out, high = -INFINITY;
+
+    if (!given(nargs, 4) || !whole(args[2], 0, &start) || !(layout = held_by(args[1], 9)))
+        return NULL;
+    if (!checked(&layout->views[0], INT64, -1, &rows) || !(asked = checked(&layout->views[7], INT64, -1, &count)) ||
+        !(answered = checked(&layout->views[8], INT32, count, NULL)) || !(scores = numbers(&arrays, args[0], FLOATS, -1, &size, 0)) ||
+        !(out = numbers(&arrays, args[3], FLOATS, size, NULL, 1)))
+        goto end;
+    if (start > size || rows > size - start) {
+        PyErr_SetString(PyExc_IndexError, "the partition has more rows than there are scores");
+        goto end;
+    }
+    if (!inside64(asked, count, 0, rows) || !inside32(answered, count, 0, rows))
+        goto end;
+    for (Py_ssize_t i = 0; i < size; i++)
+        high = scores[i] > high ? scores[i] : high;
+    float by = (float)(1 / ((double)high + 1e-9));
+    for (Py_ssize_t i = 0; i < rows; i++)
+        out[start + i] = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[start + answered[i]] = scores[start + asked[i]] * by;
+    done = Py_NewRef(Py_None);
+
+end:
     let_go(&arrays);
     return done;
 }
@@ -944,39 +1014,90 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(weighed_doc, "weighed(parts, weights, out)\n--\n\nWrite the sum of parts, each times its weight.");
+/* out[i] = the sum of parts, each times its weight, at row[i] or, where row is NULL, at i; 0 and an error where it cannot. */
+static int weigh(PyObject *parts, PyObject *weights, const int64_t *row, Py_ssize_t size, float *out)
+{
+    Py_ssize_t rows = size;
+    if (!PyTuple_Check(parts) || !PyTuple_Check(weights) || PyTuple_Size(parts) != PyTuple_Size(weights)) {
+        PyErr_SetString(PyExc_TypeError, "parts and weights must be tuples of the same length");
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < size; i++)
+        out[i] = 0;
+    for (Py_ssize_t each = 0; each < PyTuple_Size(parts) && !PyErr_Occurred(); each++) {
+        Arrays arrays = {.count = 0};
+        double weight;
+        const float *part = numbers(&arrays, PyTuple_GetItem(parts, each), FLOATS, row ? -1 : size, &rows, 0);
+        if (part && number(PyTuple_GetItem(weights, each), &weight) && (!row || inside64(row, size, 0, rows)))
+            for (Py_ssize_t i = 0; i < size; i++)
+                out[i] += (float)weight * part[row ? row[i] : i];
+        let_go(&arrays);
+    }
+    return !PyErr_Occurred();
+}
+
+PyDoc_STRVAR(weighed_doc, "weighed(parts, weights, rows, out)\n--\n\n"
+                          "Write the sum of parts, each times its weight, at these rows; at all if they are None.");
 
 static PyObject *weighed(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
-    Py_ssize_t size, count;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    const int64_t *row = NULL;
+    Py_ssize_t size;
+    float *out;
 
-    if (!given(nargs, 3))
+    if (!given(nargs, 4))
         return NULL;
-    if (!PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "parts and weights must be tuples of the same length");
+    if ((out = numbers(&arrays, args[3], FLOATS, -1, &size, 1)) &&
+        (args[2] == Py_None || (row = numbers(&arrays, args[2], INT64, size, NULL, 0))) && weigh(args[0], args[1], row, size, out))
+        done = Py_NewRef(Py_None);
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(parts_doc, "parts(text_window, vector_window, vector_own, keyed, ranged, least, text, meaning, own_meaning, keyed_meaning)"
+                        "\n--\n\n"
+                        "Write the parts that are weighed, scaled. False if a row's words are to stand in for its vector.");
+
+static PyObject *parts(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t size;
+    double least;
+    const float *window, *meant, *vector, *keyed = NULL;
+    const uint8_t *ranged = NULL;
+    float *text, *meaning, *own, *under_key = NULL;
+    int blind = 0;
+
+    if (!given(nargs, 10) || !number(args[5], &least))
         return NULL;
+    if (!(window = numbers(&arrays, args[0], FLOATS, -1, &size, 0)) || !(meant = numbers(&arrays, args[1], FLOATS, size, NULL, 0)) ||
+        !(vector = numbers(&arrays, args[2], FLOATS, size, NULL, 0)) ||
+        (args[3] != Py_None && (!(keyed = numbers(&arrays, args[3], FLOATS, size, NULL, 0)) ||
+                                !(under_key = numbers(&arrays, args[9], FLOATS, size, NULL, 1)))) ||
+        (args[4] != Py_None && !(ranged = numbers(&arrays, args[4], MASK, size, NULL, 0))) ||
+        !(text = numbers(&arrays, args[6], FLOATS, size, NULL, 1)) || !(meaning = numbers(&arrays, args[7], FLOATS, size, NULL, 1)) ||
+        !(own = numbers(&arrays, args[8], FLOATS, size, NULL, 1)))
+        goto end;
+    scale(window, (size_t)size, 0, ranged, text);
+    scale(meant, (size_t)size, (float)least, ranged, meaning);
+    scale(vector, (size_t)size, (float)least, ranged, own);
+    for (Py_ssize_t i = 0; i < size; i++)
+        blind |= !isnan(text[i]) && (isnan(meaning[i]) || isnan(own[i]));
+    for (Py_ssize_t i = 0; keyed && i < size; i++) {
+        under_key[i] = keyed[i] != 0 ? meaning[i] : 0;
+        if (keyed[i] != 0 && !(text[i] >= meaning[i] || isnan(meaning[i])))
+            text[i] = meaning[i];
     }
-    count = PyTuple_Size(args[0]);
-    Arrays into = {.count = 0};
-    float *out = numbers(&into, args[2], FLOATS, -1, &size, 1);
-    for (Py_ssize_t i = 0; out && i < size; i++)
-        out[i] = 0;
-    for (Py_ssize_t each = 0; out && each < count; each++) {
-        Arrays arrays = {.count = 0};
-        double weight;
-        const float *part = numbers(&arrays, PyTuple_GetItem(args[0], each), FLOATS, size, NULL, 0);
-        if (part && number(PyTuple_GetItem(args[1], each), &weight))
-            for (Py_ssize_t i = 0; i < size; i++)
-                out[i] += (float)weight * part[i];
-        let_go(&arrays);
-        if (PyErr_Occurred())
-            break;
-    }
-    let_go(&into);
-    if (PyErr_Occurred())
-        return NULL;
-    return Py_NewRef(Py_None);
+    done = PyBool_FromLong(!blind);
+
+end:
+    let_go(&arrays);
+    return done;
 }
 
 PyDoc_STRVAR(top_doc, "top(scores, count)\n--\n\nThe places of the highest, best first, of equals the earlier first, as bytes.");
@@ -1047,7 +1168,7 @@ static PyObject *use(PyObject *module, PyObject *name)
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, name##_doc}
 
 static PyMethodDef METHODS[] = {
-    FAST(hold), FAST(likeness), FAST(cosines), FAST(spread), FAST(words), FAST(find), FAST(scaled), FAST(weighed), FAST(top),
+    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top),
     {"instructions", instructions, METH_NOARGS, instructions_doc},
     {"use", use, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

@@ -22,7 +22,7 @@ from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without, words_of_pieces
-from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
+from echoic.ranking.layout import VECTOR_WINDOW, Candidates, Floats, Mask, Pairs
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
@@ -114,13 +114,12 @@ class Channels(dict[str, Floats]):
         """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
         self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
-        self._add_words(by_words.keys)
-        self._add_vectors()
+        self._add("key", by_words.keys)
+        self.missed: Mask = self._add_compiled() if kernel.compiled is not None else self._add_scores()
+        """[rows] Whether no channel finds a row."""
         self._add("speaker", _speaker(query, places))
         self._add("date", _date(query, places))
         self._add_flags()
-        self.missed: Mask = ~((self["vector_own"] >= floor) | (self["text_window"] > 0))
-        """[rows] Whether no channel finds a row."""
 
     def __missing__(self, name: str) -> Floats:
         scored = self.scored((name,)) if name in FINDING else {}
@@ -173,12 +172,55 @@ class Channels(dict[str, Floats]):
             self._counted([pairs.turns for pairs in found]),
         )
 
-    def _add_words(self, keys: Sequence[Floats] | None) -> None:
+    def _add_scores(self) -> Mask:
+        """Add the channels of words and vectors; returns which rows none of them finds."""
+        self._add_words()
+        self._add_vectors()
+        missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
+        return missed
+
+    def _add_compiled(self) -> Mask:
+        """As `_add_scores`, by the kernel."""
+        assert kernel.compiled is not None
+        vector, nameless, starts = self.query.vector, self._nameless(), self.starts.tolist()
+        answer, *into = np.empty((4, starts[-1]), np.float32)
+        missed = np.empty(starts[-1], np.bool_)
+        has_answers = any(len(place.layout.asked) for place in self.places)
+        said = _joined(self.words.nameless) if has_answers else answer
+        for number, place in enumerate(self.places):
+            here = slice(starts[number], starts[number + 1])
+            near = None if self.near_words is None else self.near_words.window[number]
+            own = _cosines(vector, place)
+            around = own if nameless is None else _cosines(nameless, place)
+            hidden, blind = place.eligible.hidden, place.eligible.without_vector
+            if vector is None:
+                blind = np.arange(place.partition.size)
+            by_words, by_vectors = (self.words.window[number], near), (own, around)
+            how = hidden, blind, self._floor, VECTOR_WINDOW
+            room = (*(scores[here] for scores in into), missed[here])
+            kernel.compiled.channels(place.layout.held, *by_words, *by_vectors, *how, *room)
+            if has_answers:
+                kernel.compiled.answers(said, place.layout.held, here.start, answer)
+        self["text_window"], self["vector_own"], self["vector_window"] = into
+        if has_answers:
+            self["answer"] = answer
+        return missed
+
+    def _nameless(self) -> Floats | None:
+        """The vector of the question without the names of speakers; None if it is the same.
+
+        The speaker signal handles the name; the topic is found better without it.
+        """
+        query = self.query
+        if not self.called or query.pieces is None or query.vector is None:
+            return None
+        return vector_without(self.spelled, query.pieces, self.called)
+
+    def _add_words(self) -> None:
         window = _joined(self.words.window)
         window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
         window[self._counted([place.eligible.hidden for place in self.places])] = _NAN
         self["text_window"] = window
-        self._add("key", keys)
         if not any(len(place.layout.asked) for place in self.places):
             return
         own = self.words.nameless
@@ -200,10 +242,7 @@ class Channels(dict[str, Floats]):
         own = _joined(cosines).copy()
         own[without_vector] = _NAN
         self["vector_own"] = self["vector_window"] = own
-        # the speaker signal handles the name; the topic is found better without it
-        nameless = None
-        if self.called and query.pieces is not None and query.vector is not None:
-            nameless = vector_without(self.spelled, query.pieces, self.called)
+        nameless = self._nameless()
         if nameless is None and not any(len(place.layout.turns) for place in places):
             return
         around = cosines if nameless is None else [_cosines(nameless, place) for place in places]

@@ -279,7 +279,7 @@ class Layout:
     outdated: Pairs
     """The same of memories that no longer hold."""
     held: Any
-    """`head`, `slot_of`, `row_at`, `row_lengths` and `window_lengths` as the kernel takes them."""
+    """What the kernel takes of this; see `kernel.hold`."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -304,11 +304,6 @@ class Layout:
         """
         if not len(self.turns):
             return cosines
-        if kernel.compiled is not None:
-            spread = np.empty_like(cosines)
-            at = self.turns, self.slots, self.head, self.window_norms
-            kernel.compiled.spread(cosines, *at, VECTOR_WINDOW, spread)
-            return spread
         sessions = np.zeros(self.head, np.float32)
         sessions[self.slots] = cosines[self.turns]
         window = cosines.copy()
@@ -359,6 +354,8 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     own = _by_themselves(sources, len(rows))
     asked = turns[flags[turns] & Flag.QUESTION != 0]
     answered = row_at[slot_of[asked] + 1]  # a gap follows each session
+    asked, answered = asked[answered >= 0], answered[answered >= 0]
+    norms = _window_norms(flags, turns, slots, pairs, width)
     memories = rows["kind"] == MEMORY
     asking = flags & Flag.ASKING != 0
     return Layout(
@@ -372,11 +369,11 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         row_lengths=by_row[0],
         lengths=lengths,
         window_lengths=window_lengths,
-        window_norms=_window_norms(flags, turns, slots, pairs, width),
+        window_norms=norms,
         turns=turns,
         slots=slots,
-        asked=asked[answered >= 0],
-        answered=answered[answered >= 0],
+        asked=asked,
+        answered=answered,
         flags=flags,
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),
@@ -390,7 +387,9 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         pairs=pairs,
         sources=sources,
         outdated=learned.among(findable & past, holding),
-        held=kernel.hold(head, slot_of, row_at, by_row[0], window_lengths),
+        held=kernel.hold(
+            head, slot_of, row_at, by_row[0], window_lengths, turns, slots, norms, asked, answered
+        ),
     )
 
 

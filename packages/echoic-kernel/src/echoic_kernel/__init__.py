@@ -2,13 +2,15 @@
 
 from echoic_kernel._kernel import (
     INTERFACE,
+    answers,
+    channels,
     cosines,
     find,
     hold,
     instructions,
     likeness,
+    parts,
     scaled,
-    spread,
     top,
     use,
     weighed,
@@ -17,13 +19,15 @@ from echoic_kernel._kernel import (
 
 __all__ = [
     "INTERFACE",
+    "answers",
+    "channels",
     "cosines",
     "find",
     "hold",
     "instructions",
     "likeness",
+    "parts",
     "scaled",
-    "spread",
     "top",
     "use",
     "weighed",
