@@ -24,15 +24,16 @@ from echoic.partition import (
     Segment,
     number_of,
 )
-from echoic.ranking import FUSIONS, channels, kernel, query_of, rank
+from echoic.ranking import FUSIONS, channels, kernel, query_of, rank, relevance
 from echoic.ranking.bm25 import Postings, word_scores
 from echoic.ranking.channels import Channels
-from echoic.ranking.fusion import BROAD, CLOSE, parts_of, scaled, top
+from echoic.ranking.fusion import BROAD, CLOSE, blend, parts_of, scaled, top
 from echoic.ranking.fusion import _weighed as weighed
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
 from echoic.ranking.late_interaction import late
 from echoic.ranking.layout import Candidates
 from echoic.ranking.rank import FLOOR
+from echoic.ranking.relevance import kind_of
 from echoic.text import content_words, word_of
 from scale import many
 
@@ -114,23 +115,27 @@ def entry(rng, row):
 
 def partition(rng, rows):
     """Rows of all kinds, with gaps, some without a vector or word pieces; a part of them patched again."""
-    made, segments = Partition(DIMENSIONS), {}
-    for row in range(rows):
-        if rng.random() < 0.1:
-            continue
+    made, segments, all_embedded = Partition(DIMENSIONS), {}, rng.random() < 0.5
+
+    def put(row):
         segment = segments.setdefault(row // SEGMENT_ROWS, Segment())
         segment.put(row % SEGMENT_ROWS, entry(rng, row))
-        if rng.random() < 0.8:
+        if all_embedded or rng.random() < 0.8:
             packed = Pieces(
                 unit(rng, int(rng.integers(1, 30)), AXES), np.zeros((0, 0), np.float32), ()
             ).packed()
-            segment.attach(row % SEGMENT_ROWS, unit(rng, DIMENSIONS), packed if rng.random() < 0.8 else None)
+            has_pieces = all_embedded or rng.random() < 0.8
+            segment.attach(row % SEGMENT_ROWS, unit(rng, DIMENSIONS), packed if has_pieces else None)
+
+    for row in range(rows):
+        if rng.random() >= 0.1:
+            put(row)
     made.patch(sorted(segments.items()))
     if segments and rng.random() < 0.7:
         Postings.of(made)  # filled before the patch, so that it is looked through as it is
         number = int(rng.choice(list(segments)))
         for slot in rng.integers(0, SEGMENT_ROWS, 4).tolist():
-            segments[number].put(slot, entry(rng, number * SEGMENT_ROWS + slot))
+            put(number * SEGMENT_ROWS + slot)
         made.patch([(number, segments[number])])
     return made
 
@@ -213,6 +218,8 @@ FAULTS = {
     "parts": bend(-3, lambda meaning: np.roll(meaning, 1)),
     "scaled": bend(-1, lambda moved: moved + np.float32(0.01) * np.arange(len(moved), dtype=np.float32)),
     "weighed": bend(-1, lambda total: total * np.float32(1.01)),
+    "evidence": bend(-1, lambda odds: odds + 1),
+    "likely": bend(-1, lambda likely: likely * np.float32(0.5)),
     "top": lambda _given, kept: kept[8:] + kept[:8],
 }
 
@@ -414,6 +421,32 @@ def test_parts_have_the_bits_of_their_steps(scores, seed):
 
 
 @with_kernel
+@settings(max_examples=many(300, least=60), deadline=None)
+@given(seeds, st.sampled_from([1, 2, 20, 70]), st.integers(1, 3), st.sampled_from([1, 2, 10, 100]))
+def test_evidence_has_numpys_bits(seed, rows, count, limit):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    places = [Candidates.of(p, include_past=rng.random() < 0.5) for p in partitions]
+    query = question(rng)
+    if query.vector is None or query.pieces is None:
+        return
+    with ranking_by(KERNEL), np.errstate(invalid="ignore"):
+        made = Channels(query, places, FLOOR, calls=rng.random() < 0.5)
+        made.among_people = made.among_people or rng.random() < 0.5
+        order = blend(made, limit)
+        kind = kind_of(made, semantic=True)
+        if not len(order.rows) or kind not in relevance.CLOSE:
+            return
+        given = made, relevance.hits_of(order.rows, order.beside), kind, float(order.scores[0])
+        expected, known = relevance._likely(*given), relevance.features(*given)
+        found = relevance._compiled(*given)
+        assert (found is None) == np.isnan(known["like"]).any()
+        if found is not None:
+            np.testing.assert_array_equal(found[0], expected)
+            assert found[1] == (known["asking"] > 0).any()
+
+
+@with_kernel
 def test_rows_that_are_equal_have_equal_scores_wherever_they_stand():
     rng = np.random.default_rng(3)
     made, segment = Partition(DIMENSIONS), Segment()
@@ -507,7 +540,25 @@ def answers_of(asked=(0,), answered=(1,), start=0, size=2):
     return floats(size), KERNEL.hold(10, TWO, ROW_AT, floats(2), floats(10), *at), start, floats(size)
 
 
-GIVEN = {"words": words_of, "channels": channels_of, "answers": answers_of}
+def evidence_of(looked=(0, 1), rows=(1,), place=(0,), size=2, asked=(0.5, 0, 4), channels=None, **given):
+    compared = floats(given.get("compared", len(looked)))
+    by_row = floats(size), floats(2), given.get("speaker")
+    of_rows = longs(*rows), longs(*place), (None,) * 6 if channels is None else channels
+    numbers = np.zeros(given.get("logs", 4)), 1.0, 0.1, list(asked)
+    weights = floats(len(asked) + given.get("more", 1)), floats(given.get("right", 16))
+    return (
+        longs(*looked),
+        compared,
+        compared,
+        *by_row,
+        *of_rows,
+        *numbers,
+        *weights,
+        floats(given.get("out", 2)),
+    )
+
+
+GIVEN = {"evidence": evidence_of, "words": words_of, "channels": channels_of, "answers": answers_of}
 
 REFUSED = {
     "rows behind the end": ("likeness", likeness_of(rows=longs(2))),
@@ -575,6 +626,25 @@ REFUSED = {
     "rows behind the last score": ("answers", {"start": 1}),
     "a start behind the last score": ("answers", {"start": 3}),
     "scores of fewer rows": ("answers", {"size": 1}),
+    "compared rows that are not there": ("evidence", {"looked": (0, 2)}),
+    "similarities of fewer rows": ("evidence", {"compared": 1}),
+    "channels of other rows": ("evidence", {"size": 1}),
+    "a speaker of other rows": ("evidence", {"speaker": floats(1)}),
+    "hits that are not there": ("evidence", {"rows": (2,)}),
+    "hits below 0": ("evidence", {"rows": (-1,)}),
+    "no hits": ("evidence", {"rows": (), "place": (), "out": 1}),
+    "hits without a place": ("evidence", {"rows": (0, 1), "out": 3}),
+    "places behind the logarithms": ("evidence", {"place": (4,)}),
+    "features that are not known": ("evidence", {"asked": (5,)}),
+    "features that are words": ("evidence", {"asked": ("size",)}),
+    "more features than there can be": ("evidence", {"asked": (0.5,) * 33}),
+    "a weight too few": ("evidence", {"more": 0}),
+    "weights of other features": ("evidence", {"right": 15}),
+    "room for the hits alone": ("evidence", {"out": 1}),
+    "five channels": ("evidence", {"channels": (None,) * 5}),
+    "a channel of other rows": ("evidence", {"channels": (*[None] * 5, floats(1))}),
+    "odds without those of an answer": ("likely", (floats(2), longs(0, 0), 1.0, 1e-3, 0.99, floats(2))),
+    "places of fewer rows": ("likely", (floats(3), longs(0), 1.0, 1e-3, 0.99, floats(2))),
     "other dimensions": ("cosines", (np.zeros((2, 3), np.float16), floats(4), floats(2))),
     "rows of other floats": ("cosines", (floats(2, 4), floats(4), floats(2))),
     "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), None, floats(3))),
@@ -613,6 +683,9 @@ def test_what_fits_together_is_taken():
     assert KERNEL.words(*words_of(asked={})) == []
     KERNEL.find(*find_of(eligible=np.ones(41, np.bool_), stale=np.zeros(2, np.bool_), fresh=ints(3)))
     KERNEL.channels(*channels_of(hidden=longs(0, 1), blind=longs(1), near=floats(2)))
+    assert KERNEL.evidence(*evidence_of()) == (False, False)
+    assert KERNEL.evidence(*evidence_of(looked=(), rows=(0, 1), place=(0, 3), out=3)) == (True, False)
+    KERNEL.likely(floats(1), longs(), 1.0, 1e-3, 0.99, floats(0))
     KERNEL.answers(*answers_of())
     KERNEL.answers(*answers_of(start=1, size=3))
 

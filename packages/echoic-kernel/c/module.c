@@ -13,7 +13,7 @@
 #include "kernel.h"
 
 #define INTERFACE 2 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
-#define MOST_ARRAYS 16
+#define MOST_ARRAYS 24
 
 static const Instructions *chosen;
 
@@ -1129,6 +1129,227 @@ end:
     return done;
 }
 
+/* ---- relevance ------------------------------------------------------------------------------------------- */
+
+/* The sum of `size` numbers below 129, added up as numpy does: eight at once. */
+static float added_up(const float *numbers, size_t size)
+{
+    float sum = 0, part[8];
+    size_t i = 0;
+    if (size >= 8) {
+        for (; i < 8; i++)
+            part[i] = numbers[i];
+        for (; i < size - size % 8; i++)
+            part[i % 8] += numbers[i];
+        sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+    for (; i < size; i++)
+        sum += numbers[i];
+    return sum;
+}
+
+static float limited(float log_odds)
+{
+    return log_odds < -30 ? -30 : log_odds > 30 ? 30 : log_odds;
+}
+
+/* What was compared closely, and what is known of the best of it. */
+typedef struct {
+    const int64_t *row; /* [count], ascending */
+    Py_ssize_t count;
+    const float *own, *like;
+    float best_like, best_around, best_cosine;
+} Compared;
+
+static void find_best(Compared *compared, const float *around, const float *cosine)
+{
+    compared->best_like = compared->best_around = compared->best_cosine = -1;
+    for (Py_ssize_t i = 0; i < compared->count; i++) { /* NaN is not above anything */
+        float near = around[compared->row[i]], alone = cosine[compared->row[i]];
+        compared->best_like = compared->like[i] > compared->best_like ? compared->like[i] : compared->best_like;
+        compared->best_around = near > compared->best_around ? near : compared->best_around;
+        compared->best_cosine = alone > compared->best_cosine ? alone : compared->best_cosine;
+    }
+}
+
+/* How much liker others' words are to the question than those of whom it names; at most 0. */
+static double misattributed(const Compared *compared, const float *speaker)
+{
+    float best[2] = {-INFINITY, -INFINITY};
+    for (Py_ssize_t i = 0; i < compared->count; i++) {
+        float *whose = &best[speaker[compared->row[i]] > 0];
+        *whose = compared->own[i] > *whose ? compared->own[i] : *whose;
+    }
+    float apart = best[1] - best[0];
+    return best[0] > -INFINITY && best[1] > -INFINITY && apart < 0 ? apart : 0;
+}
+
+/* The place of `row` among what was compared, -1 if it was not. */
+static Py_ssize_t place_among(const Compared *compared, int64_t row)
+{
+    Py_ssize_t low = 0, high = compared->count;
+    while (low < high) {
+        Py_ssize_t middle = (low + high) / 2;
+        if (compared->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < compared->count && compared->row[low] == row ? low : -1;
+}
+
+enum { OF_ROW = 15, FIRST_KEY = 3, FIRST_MEMORY = 4, MOST_ASKED = 32 };
+
+/* Reads the features of the question; a whole number stands for one that is only known here. */
+static int read_asked(PyObject *asked, const double *known, float *into)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(asked); i++) {
+        PyObject *one = PyList_GetItem(asked, i);
+        double value;
+        Py_ssize_t which;
+        if (PyLong_CheckExact(one)) {
+            if (!whole(one, 0, &which))
+                return 0;
+            if (which > FIRST_MEMORY) {
+                PyErr_SetString(PyExc_ValueError, "there is no such feature");
+                return 0;
+            }
+            value = known[which];
+        } else if (!number(one, &value)) {
+            return 0;
+        }
+        into[i] = (float)value;
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(evidence_doc,
+             "evidence(looked, own, like, around, cosine, speaker, rows, places, channels, logs, size, few, asked, answered, right, out)"
+             "\n--\n\n"
+             "Write the log odds that there is an answer, and that each row is it, negated. Returns whether a row was not compared,\n"
+             "and whether one asks. `channels` are those of features of a row, None where there is none; `asked` are the features\n"
+             "of the question: numbers, or 0 to 4 for the best similarity, cosine around and own, and the first row's key and kind.");
+
+static PyObject *evidence(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Compared compared = {0};
+    PyObject *done = NULL;
+    Py_ssize_t size, count, logs, features;
+    double log_size, few;
+    const int64_t *row, *place;
+    const float *around, *cosine, *speaker = NULL, *answered, *right, *channel[6] = {0};
+    const double *log_of;
+    float *out, asked[MOST_ASKED], table[OF_ROW];
+    int blind = 0, asks = 0;
+
+    if (!given(nargs, 16) || !number(args[10], &log_size) || !number(args[11], &few))
+        return NULL;
+    if (!PyTuple_Check(args[8]) || PyTuple_Size(args[8]) != 6 || !PyList_Check(args[12]) || PyList_Size(args[12]) > MOST_ASKED) {
+        PyErr_SetString(PyExc_TypeError, "channels must be a tuple of six, and features of the question a list");
+        return NULL;
+    }
+    features = PyList_Size(args[12]);
+    if (!(compared.row = numbers(&arrays, args[0], INT64, -1, &compared.count, 0)) ||
+        !(compared.own = numbers(&arrays, args[1], FLOATS, compared.count, NULL, 0)) ||
+        !(compared.like = numbers(&arrays, args[2], FLOATS, compared.count, NULL, 0)) ||
+        !(around = numbers(&arrays, args[3], FLOATS, -1, &size, 0)) || !(cosine = numbers(&arrays, args[4], FLOATS, size, NULL, 0)) ||
+        (args[5] != Py_None && !(speaker = numbers(&arrays, args[5], FLOATS, size, NULL, 0))) ||
+        !(row = numbers(&arrays, args[6], INT64, -1, &count, 0)) || !(place = numbers(&arrays, args[7], INT64, count, NULL, 0)) ||
+        !(log_of = numbers(&arrays, args[9], "d", -1, &logs, 0)) ||
+        !(answered = numbers(&arrays, args[13], FLOATS, features + 1, NULL, 0)) ||
+        !(right = numbers(&arrays, args[14], FLOATS, OF_ROW + 1, NULL, 0)) ||
+        !(out = numbers(&arrays, args[15], FLOATS, count + 1, NULL, 1)))
+        goto end;
+    for (Py_ssize_t each = 0; each < 6; each++) {
+        PyObject *one = PyTuple_GetItem(args[8], each);
+        if (one != Py_None && !(channel[each] = numbers(&arrays, one, FLOATS, size, NULL, 0)))
+            goto end;
+    }
+    if (!inside64(compared.row, compared.count, 0, size) || !inside64(row, count, 0, size) || !inside64(place, count, 0, logs))
+        goto end;
+    if (!count) {
+        PyErr_SetString(PyExc_ValueError, "there is no row");
+        goto end;
+    }
+    find_best(&compared, around, cosine);
+    /* asking, agent, memory, key, date, fullness of the first row; of them only two are asked for */
+    double known[] = {
+        compared.best_like + (speaker ? misattributed(&compared, speaker) : 0), compared.best_around, compared.best_cosine,
+        channel[3] ? channel[3][row[0]] : 0, channel[2] ? channel[2][row[0]] : 0,
+    };
+    if (!read_asked(args[12], known, asked))
+        goto end;
+    for (Py_ssize_t k = 0; k < features; k++)
+        asked[k] *= answered[k];
+    out[0] = -limited(added_up(asked, (size_t)features) + answered[features]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t at = place_among(&compared, row[i]);
+        float like = at < 0 ? NAN : compared.like[at], near = at < 0 ? NAN : around[row[i]];
+        for (size_t each = 0; each < 6; each++)
+            table[each] = channel[each] ? channel[each][row[i]] : 0;
+        table[6] = (float)log_of[place[i]];
+        table[7] = place[i] == 0;
+        table[8] = (float)log_size;
+        table[9] = (float)few;
+        table[10] = (float)(log_of[place[i]] * log_size);
+        table[11] = at < 0 ? NAN : compared.own[at];
+        table[12] = like;
+        table[13] = like - compared.best_like;
+        table[14] = isnan(near) ? 0 : near;
+        float sum = 0;
+        for (size_t k = 0; k < OF_ROW; k++) {
+            table[k] *= right[k];
+            sum = k ? sum + table[k] : table[k];
+        }
+        out[i + 1] = -limited((count == 1 ? added_up(table, OF_ROW) : sum) + right[OF_ROW]);
+        blind |= isnan(like) != 0;
+        asks |= channel[0] && channel[0][row[i]] > 0;
+    }
+    done = PyTuple_Pack(2, blind ? Py_True : Py_False, asks ? Py_True : Py_False);
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(likely_doc, "likely(odds, places, scale, least, most, out)\n--\n\n"
+                         "Write how likely each row answers, by e to the power of what `evidence` wrote.");
+
+static PyObject *likely(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t count;
+    double by, least, most;
+    const float *odds;
+    const int64_t *place;
+    float *out;
+
+    if (!given(nargs, 6) || !number(args[2], &by) || !number(args[3], &least) || !number(args[4], &most))
+        return NULL;
+    if (!(out = numbers(&arrays, args[5], FLOATS, -1, &count, 1)) || !(odds = numbers(&arrays, args[0], FLOATS, count + 1, NULL, 0)) ||
+        !(place = numbers(&arrays, args[1], INT64, count, NULL, 0)))
+        goto end;
+    float best = (float)least, answered = 1 / (1 + odds[0]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        out[i] = 1 / (1 + odds[i + 1]);
+        best = place[i] == 0 && out[i] > best ? out[i] : best;
+    }
+    float damped = (float)(by / sqrt((double)best));
+    for (Py_ssize_t i = 0; i < count; i++) {
+        float right = out[i] * damped, found = answered * right;
+        out[i] = found > (float)most ? (float)most : found;
+    }
+    done = Py_NewRef(Py_None);
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
 /* ---- the module ------------------------------------------------------------------------------------------ */
 
 PyDoc_STRVAR(instructions_doc, "instructions()\n--\n\nThe sets of instructions that this processor has, the best first.");
@@ -1168,7 +1389,7 @@ static PyObject *use(PyObject *module, PyObject *name)
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, name##_doc}
 
 static PyMethodDef METHODS[] = {
-    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top),
+    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top), FAST(evidence), FAST(likely),
     {"instructions", instructions, METH_NOARGS, instructions_doc},
     {"use", use, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

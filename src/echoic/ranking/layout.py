@@ -273,6 +273,10 @@ class Layout:
     """None if no row asks."""
     fullness: Floats
     """[rows] Characters up to 200, over 200; 1 for a memory, which is brief because it was distilled."""
+    of_agent: Floats
+    """[rows] 1 for what an agent said, else 0."""
+    of_memory: Floats
+    """[rows] 1 for a memory, else 0."""
     pairs: WindowProducts
     sources: Pairs
     """Current memories, and the turns here that they were learned from."""
@@ -321,7 +325,7 @@ class Layout:
             + self.speakers.nbytes
             + self.said_at.nbytes
         )
-        by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
+        by_row += 3 * self.memories.nbytes + 5 * self.fullness.nbytes
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
         by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
@@ -384,6 +388,8 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         keyed=np.flatnonzero(flags & Flag.KEYED),
         asking=asking.astype(np.float32) if asking.any() else None,
         fullness=_fullness(rows, memories),
+        of_agent=((rows["speaker"] == number_of(AGENT)) & ~memories).astype(np.float32),
+        of_memory=memories.astype(np.float32),
         pairs=pairs,
         sources=sources,
         outdated=learned.among(findable & past, holding),
