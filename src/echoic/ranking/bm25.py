@@ -226,6 +226,8 @@ class TermStatistics:
         """Content words of a row."""
         self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
         """Content words of a row with its weighted neighbours."""
+        self.compiled: tuple[Any, ...] = ()
+        """What `_compiled_scores` takes of all this."""
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
         """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, by document frequency."""
@@ -234,9 +236,10 @@ class TermStatistics:
 
     def rarities(self, partition: Partition) -> Floats:
         """[rows + 2] `idf` of each number of rows, kept with `partition`."""
-        kept = partition.scratch.get(_RARITIES)
+        scratch = partition.scratch
+        kept = scratch.get(_RARITIES)
         if kept is None or len(kept) != self.rows + 2:
-            kept = partition.scratch[_RARITIES] = self.idf(np.arange(self.rows + 2))
+            kept = scratch[_RARITIES] = self.idf(np.arange(self.rows + 2))
         found: Floats = kept
         return found
 
@@ -343,18 +346,22 @@ def _compiled_scores(
     which the best counts.
     """
     assert kernel.compiled is not None
-    means = statistics.mean_length, statistics.mean_window
-    norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means), K1 + 1], np.float32)
-    held = tuple((Postings.of(p.partition).held, p.layout.held, p.eligible.held) for p in places)
     sizes = [place.partition.size for place in places]
-    own, window, nameless = np.empty((3, sum(sizes)), np.float32)
-    others = nameless if names else None
-    rare = statistics.rarities(places[0].partition)
-    rarity = kernel.compiled.words(held, asked, rare, norm, TEXT_WINDOW, names, own, window, others)
+    own, window, nameless = room = np.empty((3, sum(sizes)), np.float32)
+    if not statistics.compiled:
+        means = statistics.mean_length, statistics.mean_window
+        norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means), K1 + 1], np.float32)
+        held = tuple((Postings.of(p.partition).held, p.layout.held, p.eligible.held) for p in places)
+        statistics.compiled = held, statistics.rarities(places[0].partition), norm
+    held, rare, norm = statistics.compiled
+    into = own, window, nameless if names else None
+    rarity = kernel.compiled.words(held, asked, rare, norm, TEXT_WINDOW, names, *into)
+    if len(sizes) == 1:
+        return rarity, [own], [window], [nameless if names else own]
     ends = list(accumulate(sizes))
     spans = list(zip([0, *ends], ends, strict=False))
-    by_place = [[scores[first:end] for first, end in spans] for scores in (own, window, nameless)]
-    return rarity, by_place[0], by_place[1], by_place[0] if others is None else by_place[2]
+    by_place = [[scores[first:end] for first, end in spans] for scores in room]
+    return rarity, by_place[0], by_place[1], by_place[2] if names else by_place[0]
 
 
 def _own(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) -> Floats:

@@ -220,30 +220,28 @@ def blend(
     candidates, others = first[:CANDIDATES], first[CANDIDATES:limit]
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
-    if late is None or np.isnan(late).all():
+    missing = (
+        channels.looked_at.closer.missing if isinstance(channels, Channels) and channels.looked_at else 0
+    )
+    if late is None or missing == len(late):
         # the final order: two memories that score above every turn must not share one score
         if pairs is not None:
             fused, shared, by_place = _placed(parts_of(channels), channels, pairs, broad)
             first = top(by_place, limit)
         return _led(first[:limit], by_place[first[:limit]], fused, shared)
     keyed = channels.get("keyed")
-    closely = parts
-    if pairs is not None:
-        late = _with_facts(late, looked_at, pairs, len(fused))[looked_at]
-        if "key" in parts:
-            key = _with_facts(parts["key"][looked_at], looked_at, pairs, len(fused))
-            closely = {**parts, "key": key}
-    # a turn that no channel found is only included for its memory
-    before = fused[looked_at]
-    np.copyto(before, by_place[looked_at], where=np.isnan(before))
-    found = again = _weighed(closely, close, looked_at)
-    again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)
-    close_by_row = fused
-    if shared is not None:
+    if pairs is None and keyed is None and not missing:
+        candidates, close_by_row = np.sort(candidates), fused
+        found = _weighed({**parts, "late": channels["late"]}, close, candidates)
+        best = top(found, limit)
+    else:
+        # a turn that no channel found is only included for its memory
+        before = np.where(np.isnan(fused), by_place, fused)
+        again = _weighed_again(channels, parts, close, late=late, looked_at=looked_at, before=before)
         close_by_row = np.full(len(fused), np.nan, again.dtype)
         close_by_row[looked_at] = again
         found = close_by_row[candidates]
-    best = np.lexsort((candidates, -found))[:limit]
+        best = np.lexsort((candidates, -found))[:limit]
     ahead = _led(candidates[best], found[best], close_by_row, shared)
     if not len(others):
         return ahead
@@ -254,6 +252,32 @@ def blend(
         np.concatenate([ahead.scores, rest.scores]),
         (*ahead.beside, *rest.beside),
     )
+
+
+def _weighed_again(
+    channels: Mapping[str, Floats],
+    parts: Mapping[str, Floats],
+    close: FusionWeights,
+    *,
+    late: Floats,
+    looked_at: Rows,
+    before: Fused,
+) -> Floats:
+    """[looked at] The second scores, where some have no word pieces, or memories share places.
+
+    `before` are the first scores.
+    """
+    pairs = channels.sources if isinstance(channels, Channels) else None
+    keyed = channels.get("keyed")
+    if pairs is not None:
+        late = _with_facts(late, looked_at, pairs, len(before))[looked_at]
+        if "key" in parts:
+            key = _with_facts(parts["key"][looked_at], looked_at, pairs, len(before))
+            parts = {**parts, "key": key}
+    again = _weighed(parts, close, looked_at)
+    fair = _fair(late, before[looked_at], None if keyed is None else keyed[looked_at] > 0)
+    again += np.float32(close.late) * fair
+    return again
 
 
 def _placed(

@@ -26,7 +26,7 @@ from echoic.partition import SEGMENT_ROWS, Flag, distinct
 from echoic.ranking import kernel
 from echoic.ranking.bm25 import find
 from echoic.ranking.channels import Channels, LookedAt
-from echoic.ranking.layout import REACH, Candidates, Floats
+from echoic.ranking.layout import REACH, Candidates, Floats, joined
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
 
@@ -222,16 +222,16 @@ def _compiled(channels: Channels, hits: Hits, kind: str, best_score: float) -> t
     assert looked is not None
     share = _shares(channels, looked)
     compared = np.empty((2, len(looked.rows)), np.float32)
-    for like, into in zip((looked.closer.own, looked.closer.likeness), compared, strict=True):
-        np.matmul(like[0] if len(like) == 1 else np.concatenate(like), share, out=into)
+    np.matmul(joined(looked.closer.own), share, out=compared[0])
+    np.matmul(joined(looked.closer.likeness), share, out=compared[1])
     size, few = _size_of(_rows_of(channels.places))
     known = {**of_query(channels.query), "best_score": best_score, "size": size}
     asked = [known[name] if name in known else _KNOWN_THERE[name] for name in ANSWERED_BY[kind]]
     speaker = channels.get("speaker") if channels.called and channels.among_people else None
     layouts = [place.layout for place in channels.places]
     agents, memories = (
-        by_place[0] if len(by_place) == 1 else np.concatenate(by_place)
-        for by_place in ([each.of_agent for each in layouts], [each.of_memory for each in layouts])
+        joined([each.of_agent for each in layouts]),
+        joined([each.of_memory for each in layouts]),
     )
     scores = [channels.get(name) for name in ("asking", "key", "date", "length")]
     odds = np.empty(len(hits.rows) + 1, np.float32)
@@ -264,7 +264,7 @@ def _size_of(rows: int) -> tuple[float, float]:
 def kind_of(channels: Channels, *, semantic: bool) -> str:
     """Which of `KINDS` applies."""
     looked = channels.looked_at
-    if looked is not None and not np.isnan(looked.closer.scores).all():
+    if looked is not None and looked.closer.missing < len(looked.rows):
         return "people" if channels.among_people else "pieces"
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
