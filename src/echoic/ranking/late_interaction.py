@@ -136,7 +136,7 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     found = [like @ share for like in likeness]
     scores: Floats = joined(found)
     # rounded, so that the order of equal texts does not depend on their position in a block
-    return Closer(counted, own, likeness, scores.round(5), np.count_nonzero(np.isnan(scores)))
+    return Closer(counted, own, likeness, scores.round(5), int(np.count_nonzero(np.isnan(scores))))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
