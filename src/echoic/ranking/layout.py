@@ -359,15 +359,13 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     if head:
         window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
+    at = slot_of, row_at, by_row[0], window_lengths
     holding, learned = findable & ~past, Sources.of(partition)
     sources = learned.among(holding, holding)
     own = _by_themselves(sources, len(rows))
-    asked = turns[flags[turns] & Flag.QUESTION != 0]
-    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
-    asked, answered = asked[answered >= 0], answered[answered >= 0]
+    asked, answered = _answered(turns[flags[turns] & Flag.QUESTION != 0], slot_of, row_at)
     norms = _window_norms(flags, turns, slots, pairs, width)
-    memories = rows["kind"] == MEMORY
-    asking = flags & Flag.ASKING != 0
+    memories, asking = rows["kind"] == MEMORY, flags & Flag.ASKING != 0
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
@@ -399,10 +397,14 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         pairs=pairs,
         sources=sources,
         outdated=learned.among(findable & past, holding),
-        held=kernel.hold(
-            head, slot_of, row_at, by_row[0], window_lengths, turns, slots, norms, asked, answered
-        ),
+        held=kernel.hold(head, *at, turns, slots, norms, asked, answered),
     )
+
+
+def _answered(asked: Rows, slot_of: Rows, row_at: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32]]:
+    """The rows `asked` that are not the last of their session, and the row after each."""
+    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
+    return asked[answered >= 0], answered[answered >= 0]
 
 
 def _by_themselves(sources: Pairs, size: int) -> Mask | None:
