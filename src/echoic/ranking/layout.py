@@ -347,20 +347,18 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     alone = np.flatnonzero(findable & ~in_session)
     head = int(slots[-1]) + 1 + REACH if len(slots) else 0
     width = head + len(alone) + 1
-    slot_of = np.full(len(rows), width - 1, np.intp)
+    slot_of, row_at = np.full(len(rows), width - 1, np.intp), np.full(width, -1, np.int32)
     slot_of[turns] = slots
     slot_of[alone] = np.arange(head, width - 1)
-    row_at = np.full(width, -1, np.int32)
     row_at[slot_of[findable]] = np.flatnonzero(findable)
     pairs = WindowProducts.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
     window_lengths = lengths.copy()
-    if head:
-        window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
+    window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same") if head else 0
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
-    at = slot_of, row_at, by_row[0], window_lengths
-    holding, learned = findable & ~past, Sources.of(partition)
+    holding, at = findable & ~past, (slot_of, row_at, by_row[0], window_lengths)
+    learned = Sources.of(partition)
     sources = learned.among(holding, holding)
     own = _by_themselves(sources, len(rows))
     asked, answered = _answered(turns[flags[turns] & Flag.QUESTION != 0], slot_of, row_at)
